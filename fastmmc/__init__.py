@@ -1,0 +1,30 @@
+"""Maximum-margin clustering: compiled solvers for labels under which a kernel machine fits best.
+
+>>> import fastmmc
+>>> X, y = fastmmc.datasets.load("moons")
+>>> fastmmc.umc_rls(X, 2).sizes
+array([100, 100])
+"""
+
+from fastmmc import datasets
+from fastmmc.execution import Progress
+from fastmmc.hat import DenseFactor, factor
+from fastmmc.registry import METHODS
+from fastmmc.results import ClusteringResult, RLSResult, Status
+from fastmmc.rls import UMCRLS, umc_rls, umc_rls_path
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "METHODS",
+    "UMCRLS",
+    "ClusteringResult",
+    "DenseFactor",
+    "Progress",
+    "RLSResult",
+    "Status",
+    "datasets",
+    "factor",
+    "umc_rls",
+    "umc_rls_path",
+]

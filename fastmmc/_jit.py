@@ -1,0 +1,52 @@
+"""The one place where the compiler options of every compiled loop are set."""
+
+import logging
+
+import numba
+from numba.core.caching import FunctionCache
+
+logger = logging.getLogger("fastmmc")
+
+
+class _ForgivingCache(FunctionCache):
+    """Compile cache whose failures cost a recompilation, never an exception.
+
+    A full disk, a folder that became read-only or a file that another process is just
+    writing must not break a user's run.
+    """
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # whatever is wrong with the file, compiling anew mends it
+            logger.debug("compile cache not read: %s", error)
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # the machine code is in memory, which is all this run needs
+            logger.debug("compile cache not written: %s", error)
+
+
+def njit(function):
+    """Compile ``function`` lazily without the interpreter lock, cached where that is possible.
+
+    Parameters
+    ----------
+    function : callable
+        A function in Numba's nopython subset. It may call compiled functions of its own file
+        only: Numba looks for changes in the cached function's own file and nowhere else.
+
+    Returns
+    -------
+    callable
+        The dispatcher, or ``function`` itself under ``NUMBA_DISABLE_JIT=1``.
+    """
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    if dispatcher is not function:
+        try:
+            dispatcher._cache = _ForgivingCache(function)
+        except RuntimeError as error:  # no folder can be written: compile in every process
+            logger.debug("compile cache off: %s", error)
+    return dispatcher

@@ -1,0 +1,222 @@
+"""Small data sets: bundled, generated, or found in a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets as bundled
+
+# Sets that scikit-learn ships, and sets that are made on the spot.
+BUNDLED = ("digits", "iris", "wine", "breast_cancer")
+GENERATED = ("moons", "rings", "nine_gaussians")
+
+# Names under which OpenML knows the sets that the papers use, with the version that is theirs.
+OPENML = {
+    "ionosphere": ("ionosphere", 1),
+    "letter": ("letter", 1),
+    "satimage": ("satimage", 1),
+    "usps": ("USPS", 2),
+    "coil20": ("COIL-20", 1),
+    "segment": ("segment", 1),
+    "page_blocks": ("page-blocks", 1),
+    "shuttle": ("shuttle", 1),
+    "pima": ("diabetes", 1),
+    "breast_cancer_wisconsin": ("breast-w", 1),
+    "pendigits": ("pendigits", 1),
+    "mnist": ("mnist_784", 1),
+}
+
+
+def load(name, data_home=None):
+    """Load a data set by name.
+
+    Looks in turn among the bundled and generated sets, for ``<name>.npz`` in ``data_home`` or
+    else in the folder that the environment variable FASTMMC_DATA names, and at OpenML.
+
+    Parameters
+    ----------
+    name : str
+        "digits", "iris", "wine", "breast_cancer" (bundled with scikit-learn); "moons", "rings",
+        "nine_gaussians" (generated, always the same); or a file's or an OpenML set's name.
+    data_home : path_like, optional
+        Folder with .npz files that hold X and, where there are labels, y; also scikit-learn's
+        cache for what comes from OpenML.
+
+    Returns
+    -------
+    X : (n, d) array
+        Points, unscaled.
+    y : (n,) int64 array or None
+        Labels 0..k-1, or None if the set has none.
+
+    Raises
+    ------
+    ValueError
+        If no such set is found.
+
+    Examples
+    --------
+    >>> X, y = load("iris")
+    >>> X.shape
+    (150, 4)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string; got {name!r}")
+    if name in BUNDLED:
+        return getattr(bundled, f"load_{name}")(return_X_y=True)
+    if name == "moons":
+        return make_moons(200, noise=0.05, random_state=0)
+    if name == "rings":
+        return make_rings(400, noise=0.05, random_state=0)
+    if name == "nine_gaussians":
+        return make_nine_gaussians(random_state=0)
+    found = _find_file(name, data_home)
+    if found is not None:
+        return read_npz(found)
+    return _fetch(name, data_home)
+
+
+def read_npz(path):
+    """Read X and y from an .npz file; y becomes 0..k-1 in the order of its sorted values.
+
+    Parameters
+    ----------
+    path : path_like
+        A file with an array ``X`` and, optionally, ``y``.
+
+    Returns
+    -------
+    X : (n, d) array
+        Points; integers become float64.
+    y : (n,) int64 array or None
+        Labels.
+
+    Raises
+    ------
+    ValueError
+        If there is no array X.
+    """
+    with np.load(path, allow_pickle=False) as file:
+        if "X" not in file:
+            raise ValueError(f"{path}: expected an array named X; found {', '.join(file.files)}")
+        X = file["X"]
+        y = file["y"] if "y" in file else None
+    if X.dtype.kind in "iub":
+        X = X.astype(np.float64)
+    return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)
+
+
+def make_moons(n=200, *, noise=0.05, random_state=None):
+    """Make two interleaving half circles.
+
+    Parameters
+    ----------
+    n : int, default=200
+        Points.
+    noise : float, default=0.05
+        Standard deviation of the Gaussian noise.
+    random_state : int or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : (n, 2) array
+        Points.
+    y : (n,) int64 array
+        Which moon.
+
+    Examples
+    --------
+    >>> X, y = make_moons(10, random_state=0)
+    >>> X.shape
+    (10, 2)
+    """
+    return bundled.make_moons(n, noise=noise, random_state=random_state)
+
+
+def make_rings(n=400, *, noise=0.05, random_state=None):
+    """Make two concentric circles, of radius 1 and 0.4.
+
+    Parameters
+    ----------
+    n : int, default=400
+        Points.
+    noise : float, default=0.05
+        Standard deviation of the Gaussian noise.
+    random_state : int or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : (n, 2) array
+        Points.
+    y : (n,) int64 array
+        Which circle.
+
+    Examples
+    --------
+    >>> X, y = make_rings(10, random_state=0)
+    >>> X.shape
+    (10, 2)
+    """
+    return bundled.make_circles(n, noise=noise, factor=0.4, random_state=random_state)
+
+
+def make_nine_gaussians(n=900, *, spread=0.35, random_state=None):
+    """Make nine partly overlapping Gaussians on a 3 x 3 grid of unit spacing.
+
+    Stands in for the 9Gauss set of Covoes et al. (2013), which was never published as a file.
+
+    Parameters
+    ----------
+    n : int, default=900
+        Points, shared out as equally as possible.
+    spread : float, default=0.35
+        Standard deviation of each.
+    random_state : int or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : (n, 2) array
+        Points.
+    y : (n,) int64 array
+        Which Gaussian.
+
+    Examples
+    --------
+    >>> X, y = make_nine_gaussians(random_state=0)
+    >>> X.shape, len(set(y.tolist()))
+    ((900, 2), 9)
+    """
+    rng = np.random.default_rng(random_state)
+    y = np.arange(n) * 9 // n
+    centres = np.column_stack([y % 3, y // 3])
+    X = centres + spread * rng.standard_normal((n, 2))
+    order = rng.permutation(n)
+    return X[order], y[order]
+
+
+def _find_file(name, data_home):
+    folder = data_home or os.environ.get("FASTMMC_DATA")
+    if not folder:
+        return None
+    path = Path(folder).expanduser() / f"{name}.npz"
+    return path if path.is_file() else None
+
+
+def _fetch(name, data_home):
+    known, version = OPENML.get(name, (name, "active"))
+    try:
+        X, y = bundled.fetch_openml(
+            known, version=version, data_home=data_home, return_X_y=True, as_frame=False
+        )
+    except Exception as error:  # no network, no such set, a broken download: one message
+        raise ValueError(
+            f"no data set {name!r}: it is not one of {', '.join(BUNDLED + GENERATED)}, there is "
+            f"no {name}.npz in data_home or in the folder FASTMMC_DATA names, and OpenML did not "
+            f"give it ({error})"
+        ) from error
+    return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)

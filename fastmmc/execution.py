@@ -1,0 +1,350 @@
+"""Running restarts: random streams, threads, budgets, progress, time limit, interrupt."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from fastmmc.results import STATUS_TEXT, Status
+
+logger = logging.getLogger("fastmmc")
+
+# A slice of compiled work between two looks at the clock.
+SLICE_SECONDS = 0.05
+FIRST_BUDGET = 2_000_000
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told, about twenty times a second.
+
+    Attributes
+    ----------
+    fraction : float
+        Share of the work that is done, an estimate in 0..1.
+    n_done, n_init : int
+        Starts that ended, and starts in all.
+    objective : float
+        Best final objective so far (inf before the first start has ended).
+    elapsed : float
+        Seconds since the call began.
+    """
+
+    fraction: float
+    n_done: int
+    n_init: int
+    objective: float
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """How a run is to be carried out; the RUN parameters of every solver.
+
+    Attributes
+    ----------
+    n_jobs : int or None
+        Threads; None is 1 unless joblib's configuration says otherwise.
+    max_time : float or None
+        Seconds for the whole call.
+    callback : callable or None
+        Called with a Progress; a true return value stops the run.
+    verbose : int
+        1 shows a progress bar.
+    started : float
+        ``time.perf_counter()`` at the beginning of the call.
+    on_start_done : callable or None
+        Called with (index, n_init) after each start, in the calling thread; true stops the run.
+    """
+
+    n_jobs: int | None = None
+    max_time: float | None = None
+    callback: Callable | None = None
+    verbose: int = 0
+    started: float = 0.0
+    on_start_done: Callable | None = None
+
+
+def spawn_streams(random_state, n):
+    """Return one independent random stream a restart.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.SeedSequence, Generator or RandomState
+        Source; a Generator or RandomState is advanced by one draw.
+    n : int
+        Streams.
+
+    Returns
+    -------
+    list of numpy.random.Generator
+        The i-th does not depend on n.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``random_state`` is none of these.
+
+    Examples
+    --------
+    >>> a, b = spawn_streams(0, 2)
+    >>> a.random() != b.random()
+    True
+    """
+    root = fixed_seed(random_state)
+    # A fresh copy: spawning from the user's object would advance it from call to call.
+    root = np.random.SeedSequence(root.entropy, spawn_key=root.spawn_key)
+    return [np.random.default_rng(child) for child in root.spawn(n)]
+
+
+def fixed_seed(random_state):
+    """Return a seed that gives the same streams every time it is used.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.SeedSequence, Generator or RandomState
+        Source; a Generator or RandomState is advanced by one draw.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+        The seed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``random_state`` is none of these.
+
+    Examples
+    --------
+    >>> fixed_seed(3).entropy
+    3
+    """
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(int(random_state.integers(2**63)))
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(int(random_state.randint(2**31)))
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative; got {random_state}")
+        return np.random.SeedSequence(int(random_state))
+    raise TypeError(
+        "random_state must be None, an int, a SeedSequence, a Generator or a RandomState; "
+        f"got {random_state!r}"
+    )
+
+
+class _Slicer:
+    """Keeps the slices of one thread near SLICE_SECONDS."""
+
+    def __init__(self):
+        self.budget = FIRST_BUDGET
+
+    def run(self, search):
+        began = time.perf_counter()
+        ended = search.step(self.budget)
+        elapsed = time.perf_counter() - began
+        # The first slice may contain a compilation, so the budget never shrinks below its start.
+        growth = min(4.0, SLICE_SECONDS / max(elapsed, 1e-4))
+        self.budget = max(FIRST_BUDGET, int(self.budget * growth))
+        return ended
+
+
+class _Board:
+    """What the worker threads and the calling thread tell each other."""
+
+    def __init__(self, n_init):
+        self.stop = threading.Event()
+        self.fractions = np.zeros(n_init)
+
+
+def _work(index, make_search, board):
+    """Run one restart, slice by slice; returns the search and whether it ended by itself."""
+    search = make_search(index)
+    slicer = _Slicer()
+    ended = False
+    first = True
+    # The first start always makes one slice, so that there is something to return.
+    while not ended and (not board.stop.is_set() or (first and index == 0)):
+        ended = slicer.run(search)
+        board.fractions[index] = search.fraction()
+        first = False
+    if ended:
+        search.finish()
+        board.fractions[index] = 1.0
+    return search, ended
+
+
+def run_restarts(make_search, n_init, control):
+    """Run independent restarts in threads until all have ended or something stops them.
+
+    Parameters
+    ----------
+    make_search : callable
+        ``make_search(index)`` returns a search: ``step(budget)`` → ended, ``fraction()``,
+        ``finish()``, and an attribute ``objective``.
+    n_init : int
+        Restarts.
+    control : RunControl
+        Threads, time limit, callback, bar.
+
+    Returns
+    -------
+    searches : list
+        The searches that ended, with None for those that did not; if none ended, what the
+        started ones hold.
+    status : Status
+        CONVERGED if all ended.
+    """
+    board = _Board(n_init)
+    n_jobs = max(1, min(effective_n_jobs(control.n_jobs), n_init))
+    done = {}
+    started = {}
+    status = Status.CONVERGED
+    bar = _open_bar(control.verbose)
+    # The calling thread only waits, so that an interrupt reaches it at once.
+    with threadpool_limits(limits=1), ThreadPoolExecutor(n_jobs) as pool, bar:
+        waiting = iter(range(n_init))
+        running = {}
+        try:
+            while True:
+                while len(running) < n_jobs and not board.stop.is_set():
+                    index = next(waiting, None)
+                    if index is None:
+                        break
+                    running[pool.submit(_work, index, make_search, board)] = index
+                if not running:
+                    break
+                finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in sorted(finished, key=running.get):
+                    index = running.pop(future)
+                    search, ended = future.result()
+                    (done if ended else started)[index] = search
+                    if ended and control.on_start_done and control.on_start_done(index, n_init):
+                        status = Status.CALLBACK
+                        board.stop.set()
+                if not board.stop.is_set():
+                    status = _look(control, board, done, bar)
+                    if status != Status.CONVERGED:
+                        board.stop.set()
+        except KeyboardInterrupt:
+            board.stop.set()
+            status = Status.INTERRUPTED
+            for future, index in running.items():
+                search, ended = future.result()
+                (done if ended else started)[index] = search
+        except BaseException:
+            board.stop.set()
+            raise
+    if len(done) == n_init:
+        # A stop that came after the last start had ended changed nothing.
+        status = Status.CONVERGED
+    for search in started.values():
+        if not done:
+            search.finish()
+    chosen = done or started
+    return [chosen.get(index) for index in range(n_init)], status
+
+
+def _look(control, board, done, bar):
+    """Tell the callback and the bar how far the run is; return why it should stop, if it should."""
+    elapsed = time.perf_counter() - control.started
+    progress = Progress(
+        fraction=float(board.fractions.mean()),
+        n_done=len(done),
+        n_init=board.fractions.size,
+        objective=min((search.objective for search in done.values()), default=np.inf),
+        elapsed=elapsed,
+    )
+    bar.show(progress)
+    if control.callback is not None and control.callback(progress):
+        return Status.CALLBACK
+    if control.max_time is not None and elapsed >= control.max_time:
+        return Status.TIME_LIMIT
+    return Status.CONVERGED
+
+
+def warn_if_stopped(status, n_done, n_init):
+    """Say aloud that a run ended before its time.
+
+    Parameters
+    ----------
+    status : Status
+        Why it ended.
+    n_done, n_init : int
+        Starts that ended, and starts asked for.
+    """
+    if status != Status.CONVERGED:
+        warnings.warn(
+            f"stopped before the end: {STATUS_TEXT[status]}; {n_done} of {n_init} starts had "
+            "ended, and the best labels found so far are returned",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+class _NoBar:
+    """Stands where a progress bar is not wanted."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        return None
+
+    def show(self, progress):
+        """Do nothing."""
+
+
+class _RichBar:
+    """A progress bar on standard error."""
+
+    def __init__(self):
+        try:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        except ImportError as error:
+            raise ImportError(
+                "verbose=1 shows a progress bar, which needs rich: pip install 'fastmmc[progress]'"
+            ) from error
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f}%"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+
+    def __enter__(self):
+        self._progress.start()
+        self._task = self._progress.add_task("fastmmc", total=1.0)
+        return self
+
+    def __exit__(self, *exc_info):
+        self._progress.stop()
+
+    def show(self, progress):
+        """Draw the state of the run."""
+        text = f"start {progress.n_done}/{progress.n_init}"
+        if np.isfinite(progress.objective):
+            text += f", objective {progress.objective:.6g}"
+        self._progress.update(self._task, completed=progress.fraction, description=text)
+
+
+def _open_bar(verbose):
+    return _RichBar() if verbose else _NoBar()

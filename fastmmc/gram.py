@@ -1,0 +1,280 @@
+"""Gram matrices: kernels, their widths, and the triangle that the hat matrix is made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist
+from sklearn.utils.extmath import row_norms
+
+KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
+
+# Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
+BLOCK = 512
+
+# Width heuristics look at all pairs up to this many points and at a sample above it.
+WIDTH_SAMPLE = 2000
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with all its parameters set.
+
+    ======================  ==========================================================
+    ``name``                k(x, z)
+    ======================  ==========================================================
+    ``"rbf"``               exp(-||x - z||^2 / sigma^2)
+    ``"laplacian"``         exp(-||x - z||_1 / sigma)
+    ``"linear"``            x . z + coef0
+    ``"poly"``              (gamma x . z + coef0)^degree
+    ``"precomputed"``       the entries given
+    ``"callable"``          ``function(X, Z, **kernel_params)``, a (n_X, n_Z) array
+    ======================  ==========================================================
+
+    Attributes
+    ----------
+    name : str
+        One of the names above.
+    sigma : float or None
+        Width, in the units of X.
+    gamma : float or None
+        Factor of the polynomial kernel.
+    degree : int
+        Degree of the polynomial kernel.
+    coef0 : float
+        Constant of the linear and polynomial kernels; with the linear kernel it acts as a
+        penalised bias.
+    function : callable or None
+        The kernel given as a function.
+    kernel_params : dict
+        Its keyword arguments.
+    """
+
+    name: str
+    sigma: float | None = None
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    function: Callable | None = None
+    kernel_params: Mapping | None = None
+
+    def block(self, X, Z):
+        """Return the Gram matrix between the rows of X and of Z.
+
+        Parameters
+        ----------
+        X : (m, d) array
+            First points; for ``"precomputed"`` the entries themselves.
+        Z : (n, d) array
+            Second points; unused for ``"precomputed"``.
+
+        Returns
+        -------
+        (m, n) array
+            Kernel values, a fresh array of X's dtype (X itself for ``"precomputed"``).
+
+        Raises
+        ------
+        ValueError
+            If a kernel given as a function returns a wrong shape, NaN or infinity.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2))
+        array([[2., 1.],
+               [1., 2.]])
+        """
+        if self.name == "precomputed":
+            return X
+        if self.name == "callable":
+            return self._call(X, Z)
+        if self.name == "laplacian":
+            values = cdist(X, Z, "cityblock")
+            values *= -1.0 / self.sigma
+            return np.exp(values, out=values).astype(X.dtype, copy=False)
+        if self.name == "rbf":
+            return self._gaussian(squared_distances(X, Z)).astype(X.dtype, copy=False)
+        values = X @ Z.T
+        if self.name == "poly":
+            values *= self.gamma
+        values += self.coef0
+        if self.name == "poly":
+            np.power(values, self.degree, out=values)
+        return values
+
+    def _gaussian(self, distances):
+        """Turn squared distances into Gaussian kernel values, in place."""
+        distances *= -1.0 / self.sigma**2
+        return np.exp(distances, out=distances)
+
+    def _call(self, X, Z):
+        values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ValueError(
+                f"kernel: the function given returned an array of shape {values.shape} for "
+                f"{X.shape[0]} and {Z.shape[0]} points; it must return "
+                f"({X.shape[0]}, {Z.shape[0]})"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("kernel: the function given returned NaN or infinity")
+        return values.astype(X.dtype, copy=True)
+
+
+def squared_distances(X, Z):
+    """Return ||x - z||^2 for all rows of X and Z, in float64.
+
+    The difference is taken through the dot product. Both sides are moved by the same vector
+    first, so that points far from the origin do not lose their digits, and float32 points are
+    multiplied as float64.
+
+    Parameters
+    ----------
+    X : (m, d) array
+        First points.
+    Z : (n, d) array
+        Second points.
+
+    Returns
+    -------
+    (m, n) float64 array
+        Squared distances, never negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
+    array([[25.]])
+    """
+    centre = Z.mean(axis=0, dtype=np.float64)
+    X = X - centre
+    Z = Z - centre
+    return _centred_distances(X, Z, row_norms(X, squared=True), row_norms(Z, squared=True))
+
+
+def _centred_distances(X, Z, X_norms, Z_norms):
+    """Return the squared distances of points that need no centring, given their squared norms."""
+    distances = X @ Z.T
+    distances *= -2.0
+    distances += X_norms[:, None]
+    distances += Z_norms
+    return np.maximum(distances, 0.0, out=distances)
+
+
+def median_width(X, metric="sqeuclidean"):
+    """Return the median distance between two points: the default width of ``umc_rls``.
+
+    For ``metric="sqeuclidean"`` it is the square root of the median squared distance. Above
+    2,000 points it is taken over an evenly spaced sample of 2,000, so that it depends on X only.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Points.
+    metric : {"sqeuclidean", "cityblock"}
+        The distance that the kernel uses.
+
+    Returns
+    -------
+    float
+        The width; where more than half of the distances are zero the mean distance, and 1.0
+        if all points are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median_width(np.array([[0.0], [3.0]]))
+    3.0
+    """
+    n = X.shape[0]
+    if n > WIDTH_SAMPLE:
+        X = X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp)]
+        n = WIDTH_SAMPLE
+    if n < 2:
+        return 1.0
+    if metric == "sqeuclidean":
+        distances = squared_distances(X, X)[np.tri(n, k=-1, dtype=np.bool_)]
+    else:
+        distances = pdist(X, metric)
+    width = float(np.median(distances)) or float(np.mean(distances))
+    if metric == "sqeuclidean":
+        width = math.sqrt(width)
+    return width or 1.0
+
+
+def resolve_kernel(kernel, X):
+    """Return ``kernel`` with the widths that were left open taken from X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        As the user gave it.
+    X : (n, d) array
+        Training points.
+
+    Returns
+    -------
+    Kernel
+        With ``sigma`` set for "rbf" and "laplacian" and ``gamma`` for "poly" (1 / d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resolve_kernel(Kernel("rbf"), np.array([[0.0], [2.0]])).sigma
+    2.0
+    """
+    if kernel.name == "poly":
+        return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
+    if kernel.name not in ("rbf", "laplacian"):
+        return kernel
+    sigma = kernel.sigma
+    if kernel.gamma is not None:
+        sigma = 1.0 / (math.sqrt(kernel.gamma) if kernel.name == "rbf" else kernel.gamma)
+    elif sigma is None:
+        sigma = median_width(X, "sqeuclidean" if kernel.name == "rbf" else "cityblock")
+    return replace(kernel, sigma=float(sigma), gamma=None)
+
+
+def fill_lower_gram(kernel, X, out):
+    """Fill the lower triangle of the Gram matrix of X, in row blocks.
+
+    The triangle is all that a Cholesky factorisation reads. What is above the diagonal of
+    ``out`` is left undefined.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array
+        Points; for "precomputed" the Gram matrix.
+    out : (n, n) array
+        Modified in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> out = np.empty((2, 2))
+    >>> fill_lower_gram(Kernel("linear", coef0=0.0), np.array([[1.0], [2.0]]), out)
+    >>> np.tril(out)
+    array([[1., 0.],
+           [2., 4.]])
+    """
+    n = X.shape[0]
+    if kernel.name == "rbf":
+        X = X - X.mean(axis=0, dtype=np.float64)
+        norms = row_norms(X, squared=True)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        rows = X[start:stop]
+        if kernel.name == "precomputed":
+            values = rows[:, :stop]
+        elif kernel.name == "rbf":
+            values = kernel._gaussian(
+                _centred_distances(rows, X[:stop], norms[start:stop], norms[:stop])
+            )
+        else:
+            values = kernel.block(rows, X[:stop])
+        out[start:stop, :stop] = values

@@ -1,0 +1,415 @@
+"""Dense hat matrix R = K (K + lam I)^-1 and the factor object that carries it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, lapack
+
+from fastmmc import validation
+from fastmmc.gram import BLOCK, Kernel, fill_lower_gram, resolve_kernel
+
+# R = I - lam G loses its digits where lam is below this share of K's largest eigenvalue.
+CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFactor:
+    """The reusable expensive part of every RLS method: kernel, lam and hat matrix.
+
+    Made by :func:`factor`; accepted wherever these methods take X.
+
+    Attributes
+    ----------
+    R : (n, n) array
+        Hat matrix K (K + lam I)^-1, symmetric, read-only.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array
+        Training points, needed for prediction.
+    """
+
+    R: np.ndarray
+    lam: float
+    kernel: Kernel
+    X: np.ndarray
+
+    @property
+    def n(self):
+        """Number of points."""
+        return self.R.shape[0]
+
+    def coefficients(self, P):
+        """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.
+
+        Parameters
+        ----------
+        P : (n, k) array
+            Targets.
+
+        Returns
+        -------
+        (n, k) array
+            One column a target: predictions are k(x, X) times these.
+        """
+        return (P - self.R @ P) / self.lam
+
+
+def factor(
+    X,
+    *,
+    lam=0.25,
+    kernel="rbf",
+    sigma=None,
+    gamma=None,
+    degree=3,
+    coef0=1.0,
+    kernel_params=None,
+):
+    """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
+
+    Costs O(n^3) time and one n x n array; each clustering from it costs O(n^2).
+
+    Parameters
+    ----------
+    X : (n, d) array_like
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+    lam : float, default=0.25
+        Regularisation, > 0. The 2009 paper's lambda is lam / n.
+    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
+        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
+    sigma : float, optional
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance.
+    gamma : float, optional
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the linear and polynomial kernels.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+
+    Returns
+    -------
+    DenseFactor
+        Accepted in place of X by every RLS method.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range or X is not a finite matrix.
+    MemoryError
+        If the n x n array does not fit into free memory.
+
+    References
+    ----------
+    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
+    least-squares classification, ICDM 2012, section II.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.make_moons(200, noise=0.05, random_state=0)
+    >>> F = fastmmc.factor(X, lam=0.25)
+    >>> fastmmc.umc_rls(F, 2).sizes
+    array([100, 100])
+    """
+    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
+    lam = validation.check_positive("lam", lam)
+    X = validation.check_points(X, spec)
+    return make_factor(X, lam, resolve_kernel(spec, X))
+
+
+def make_factor(X, lam, kernel):
+    """Return the factor of points and parameters that were already checked.
+
+    Parameters
+    ----------
+    X : (n, d) float array
+        Points or Gram matrix.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+
+    Returns
+    -------
+    DenseFactor
+        With a read-only R.
+
+    Raises
+    ------
+    MemoryError
+        If the n x n array does not fit into free memory.
+    """
+    return next(factor_path(X, [lam], kernel))
+
+
+def factor_path(X, lams, kernel):
+    """Yield the factor for each lam; the kernel is evaluated once.
+
+    Parameters
+    ----------
+    X : (n, d) float array
+        Points or Gram matrix.
+    lams : sequence of float
+        Regularisations.
+    kernel : Kernel
+        With its widths set.
+
+    Yields
+    ------
+    DenseFactor
+        With a read-only R.
+
+    Raises
+    ------
+    MemoryError
+        If the n x n arrays do not fit into free memory.
+    """
+    validation.check_memory(X.shape[0], X.dtype, arrays=min(2, len(lams)))
+    for lam, R in zip(lams, hat_path(kernel, X, lams), strict=True):
+        R.flags.writeable = False
+        yield DenseFactor(R, lam, kernel, X)
+
+
+def hat_matrix(kernel, X, lam):
+    """Return R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 by Cholesky, in one n x n array.
+
+    Falls back to the eigendecomposition where lam is too small for the subtraction or K is
+    not positive semidefinite (its negative eigenvalues then count as zero).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array
+        Points or Gram matrix.
+    lam : float
+        Regularisation.
+
+    Returns
+    -------
+    (n, n) array
+        R, exactly symmetric, C-order, of X's dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hat_matrix(Kernel("precomputed"), np.array([[1.0]]), 1.0)
+    array([[0.5]])
+    """
+    return next(hat_path(kernel, X, [lam]))
+
+
+def hat_path(kernel, X, lams):
+    """Yield the hat matrix for each lam; the kernel is evaluated once.
+
+    One Cholesky inverse a lam. An eigendecomposition would serve all of them, but the product
+    V diag V^T that each lam then needs costs as much as the inverse.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array
+        Points or Gram matrix.
+    lams : sequence of float
+        Regularisations.
+
+    Yields
+    ------
+    (n, n) array
+        R, exactly symmetric, C-order, of X's dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [float(R[0, 0]) for R in hat_path(Kernel("precomputed"), np.eye(1), [1.0, 3.0])]
+    [0.5, 0.25]
+    """
+    dtype = X.dtype
+    if dtype == np.float32 and not _cholesky_is_safe(kernel, X, min(lams)):
+        X = X.astype(np.float64)
+    gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
+    fill_lower_gram(kernel, X, gram)
+    eigen = None
+    for at, lam in enumerate(lams):
+        R = None
+        if eigen is None and lam >= CHOLESKY_LIMIT[X.dtype] * np.trace(gram, dtype=np.float64):
+            # The last one may take the Gram matrix itself.
+            A = gram if at == len(lams) - 1 else gram.copy()
+            R = _hat_in_place(A, lam)
+        if R is None:
+            if eigen is None:
+                fill_lower_gram(kernel, X, gram)
+                eigen = eigh_lower(gram)
+            R = hat_from_eigh(*eigen, lam)
+        yield R.astype(dtype, copy=False)
+
+
+def _hat_in_place(A, lam):
+    """Turn a Gram matrix, lower triangle only, into the hat matrix; None if it is indefinite."""
+    _add_to_diagonal(A, lam)
+    if not _invert_lower(A):
+        warnings.warn(
+            "the kernel matrix is not positive semidefinite; its negative eigenvalues are "
+            "taken as zero",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
+    mirror_lower(A, -lam)
+    _add_to_diagonal(A, 1.0)
+    return A
+
+
+def _cholesky_is_safe(kernel, X, lam):
+    """Tell whether the trace of K, a bound on its largest eigenvalue, allows single precision."""
+    if kernel.name == "rbf" or kernel.name == "laplacian":
+        trace = float(X.shape[0])
+    else:
+        trace = sum(
+            np.trace(kernel.block(X[i : i + BLOCK], X[i : i + BLOCK]), dtype=np.float64)
+            if kernel.name != "precomputed"
+            else np.trace(X[i : i + BLOCK, i : i + BLOCK], dtype=np.float64)
+            for i in range(0, X.shape[0], BLOCK)
+        )
+    return lam >= CHOLESKY_LIMIT[X.dtype] * trace
+
+
+def _add_to_diagonal(A, value):
+    A.flat[:: A.shape[0] + 1] += value
+
+
+def _invert_lower(A):
+    """Invert a symmetric positive definite matrix in place, lower triangle only.
+
+    LAPACK works on columns, so the lower triangle of the C-order array is its upper one.
+    Returns False if the matrix is not positive definite (A is then spoilt).
+    """
+    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
+    columns = A.T
+    _, info = potrf(columns, lower=0, overwrite_a=1, clean=0)
+    if info != 0:
+        return False
+    _, info = potri(columns, lower=0, overwrite_c=1)
+    return info == 0
+
+
+def mirror_lower(A, scale=1.0):
+    """Scale the lower triangle of A and copy it onto the upper one, in place, block by block.
+
+    Parameters
+    ----------
+    A : (n, n) array
+        Modified in place; exactly symmetric afterwards. What was above the diagonal is not read.
+    scale : float, default=1.0
+        Factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[1.0, 9.0], [2.0, 3.0]])
+    >>> mirror_lower(A, 2.0)
+    >>> A
+    array([[2., 4.],
+           [4., 6.]])
+    """
+    n = A.shape[0]
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        square = A[start:stop, start:stop]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        A[start:stop, :stop] *= scale
+        for column in range(0, start, BLOCK):
+            A[column : column + BLOCK, start:stop] = A[start:stop, column : column + BLOCK].T
+
+
+def eigh_lower(A):
+    """Return eigenvalues (negative ones clipped to 0) and eigenvectors from a lower triangle.
+
+    Parameters
+    ----------
+    A : (n, n) array
+        Symmetric, lower triangle used; overwritten.
+
+    Returns
+    -------
+    w : (n,) array
+        Eigenvalues >= 0.
+    V : (n, n) array
+        Eigenvectors in columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> eigh_lower(np.diag([-1.0, 2.0]))[0]
+    array([0., 2.])
+    """
+    w, V = eigh(A, lower=True, overwrite_a=True, check_finite=False)
+    return np.maximum(w, 0.0), V
+
+
+def hat_from_eigh(w, V, lam):
+    """Return R = V diag(w / (w + lam)) V^T: many lam from one eigendecomposition.
+
+    Parameters
+    ----------
+    w : (n,) array
+        Eigenvalues of K, >= 0.
+    V : (n, n) array
+        Its eigenvectors in columns.
+    lam : float
+        Regularisation.
+
+    Returns
+    -------
+    (n, n) array
+        R, exactly symmetric, C-order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hat_from_eigh(np.array([1.0]), np.eye(1), 1.0)
+    array([[0.5]])
+    """
+    half = V * np.sqrt(w / (w + lam)).astype(V.dtype)
+    # Of a product with its own transpose NumPy computes one triangle only and copies it.
+    return half @ half.T
+
+
+def leave_one_out_residuals(targets, predictions, diagonal):
+    """Return target minus leave-one-out prediction, in closed form.
+
+    y_j - f_{-j}(x_j) = (y_j - t_j) / (1 - R_jj) with t = R y.
+
+    Parameters
+    ----------
+    targets : (n, k) or (n,) array
+        y.
+    predictions : array of the same shape
+        R y.
+    diagonal : (n,) array
+        R_jj.
+
+    Returns
+    -------
+    array of the same shape
+        Residuals of the n models that each leave one point out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leave_one_out_residuals(np.array([1.0]), np.array([0.5]), np.array([0.5]))
+    array([1.])
+    """
+    rest = 1.0 - diagonal
+    if targets.ndim == 2:
+        rest = rest[:, None]
+    return (targets - predictions) / rest

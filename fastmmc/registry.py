@@ -1,0 +1,54 @@
+"""Every method in one table; the command line, tests, benchmarks and docs loop over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastmmc.rls._estimator import UMCRLS
+from fastmmc.rls._solver import umc_rls
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry of the registry.
+
+    Attributes
+    ----------
+    name : str
+        As the command line spells it.
+    function : callable
+        The solver.
+    estimator : type
+        The scikit-learn estimator.
+    paper : str
+        Where it comes from.
+    summary : str
+        One line on what it is.
+    binary : bool
+        Whether it makes two clusters only.
+    extra : str or None
+        The optional dependency it needs.
+    """
+
+    name: str
+    function: Callable
+    estimator: type
+    paper: str
+    summary: str
+    binary: bool = False
+    extra: str | None = None
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "umc-rls",
+            umc_rls,
+            UMCRLS,
+            "Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
+            "multi-class regularised least squares, steepest descent with shaking",
+        ),
+    )
+}

@@ -1,0 +1,214 @@
+"""scikit-learn estimators of the RLS family."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc.constraints import looks_partial
+from fastmmc.rls._solver import DEFAULT_LAM, solve_umc_rls
+
+
+class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
+    """Unsupervised multi-class RLS as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.umc_rls`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    lam, method, init, n_rounds, start_round, polish, keep_best, max_iter
+        The search, see :func:`fastmmc.umc_rls`.
+    kernel, sigma, gamma, degree, coef0, kernel_params
+        The kernel, see :func:`fastmmc.umc_rls`.
+    balance, target_sizes, min_size
+        The sizes, see :func:`fastmmc.umc_rls`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.umc_rls`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points.
+    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.RLSResult`.
+    result_ : RLSResult
+        Everything else.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    References
+    ----------
+    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
+    least-squares classification, ICDM 2012.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> model = fastmmc.UMCRLS(n_clusters=2, random_state=0).fit(X)
+    >>> model.sizes_
+    array([100, 100])
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        lam=DEFAULT_LAM,
+        method="shaking",
+        init="random",
+        n_rounds=21,
+        start_round=0,
+        polish=False,
+        keep_best=False,
+        max_iter=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        balance=None,
+        target_sizes=None,
+        min_size=1,
+        n_init=30,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.method = method
+        self.init = init
+        self.n_rounds = n_rounds
+        self.start_round = start_round
+        self.polish = polish
+        self.keep_best = keep_best
+        self.max_iter = max_iter
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.balance = balance
+        self.target_sizes = target_sizes
+        self.min_size = min_size
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+        y : (n,) array_like, optional
+            Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
+
+        Returns
+        -------
+        UMCRLS
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As :func:`fastmmc.umc_rls`.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        params = self.get_params(deep=False)
+        k = params.pop("n_clusters")
+        with fit_tasks(self, params["n_init"]) as on_start_done:
+            self.result_ = solve_umc_rls(
+                X, k, y=y if looks_partial(y) else None, on_start_done=on_start_done, **params
+            )
+        for name in (
+            "labels",
+            "objective",
+            "loo_mse",
+            "status",
+            "n_iter",
+            "n_moves",
+            "sizes",
+            "history",
+            "objectives",
+        ):
+            setattr(self, f"{name}_", getattr(self.result_, name))
+        return self
+
+    def predict(self, X):
+        """Return the clusters of new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m,) int64 array
+            Clusters 0..k-1.
+        """
+        return np.argmax(self.decision_function(X), axis=1)
+
+    def decision_function(self, X):
+        """Return the score of every cluster for new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) array
+            Scores, near +1 for the own cluster and -1 for the others.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        return self.result_.decision_function(X)
+
+    def score(self, X, y=None):
+        """Return minus the mean squared distance of the scores from the codes of their clusters.
+
+        A point of cluster h has the code +1 in column h and -1 elsewhere. Points near a boundary,
+        or far from the training points, are far from every code. Comparable between values of
+        lam and sigma, so that it serves a grid search; on the training points themselves
+        ``loo_mse_`` is the better figure.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            Points.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; higher is better.
+        """
+        scores = self.decision_function(X)
+        codes = np.where(np.argmax(scores, axis=1)[:, None] == np.arange(scores.shape[1]), 1, -1)
+        return -float(np.mean((scores - codes) ** 2))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,793 @@
+"""Unsupervised multi-class RLS: restarts of a search over labellings that share one hat matrix."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from fastmmc import validation
+from fastmmc.constraints import integer_labels, partial_labels
+from fastmmc.execution import (
+    RunControl,
+    fixed_seed,
+    run_restarts,
+    spawn_streams,
+    warn_if_stopped,
+)
+from fastmmc.gram import BLOCK, Kernel, resolve_kernel
+from fastmmc.hat import DenseFactor, factor_path, leave_one_out_residuals, make_factor
+from fastmmc.results import RLSResult, Status
+from fastmmc.rls import _kernels_claims as claims
+from fastmmc.sizes import (
+    SizeRule,
+    balanced_random_labels,
+    reorder_to_targets,
+    shaking_quota,
+    size_rule,
+)
+
+METHODS = ("shaking", "steepest", "stochastic")
+DEFAULT_LAM = 0.25
+
+# History entries that a slice can write before it must return.
+HISTORY_CAPACITY = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RLSModel:
+    """Regularised least squares fitted to the final labels.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array
+        Training points.
+    coef : (n, k) float64 array
+        Dual coefficients (K + lam I)^-1 P with P = +1 in the own cluster's column, else -1.
+    """
+
+    kernel: Kernel
+    X: np.ndarray
+    coef: np.ndarray
+
+    def decision_function(self, X):
+        """Return k(x, X_train) coef for new points, in row blocks.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Scores, near +1 for the own cluster and -1 for the others.
+        """
+        X = validation.check_new_points(X, self.kernel, self.X.shape[1], self.X.dtype)
+        scores = np.empty((X.shape[0], self.coef.shape[1]))
+        for start in range(0, X.shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            scores[rows] = self.kernel.block(X[rows], self.X) @ self.coef
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Everything that the restarts of one call have in common."""
+
+    n: int
+    k: int
+    method: str
+    init: str | np.ndarray
+    points: np.ndarray
+    rule: SizeRule
+    known: np.ndarray | None
+    quota: np.ndarray
+    floors: np.ndarray
+    polish: bool
+    keep_best: bool
+    max_iter: int
+
+    def start_labels(self, rng):
+        """Return the labels that one restart begins with."""
+        if not isinstance(self.init, str):
+            labels = self.init
+        elif self.init == "random":
+            return balanced_random_labels(self.n, self.k, rng, self.rule, self.known)
+        else:
+            seed = int(rng.integers(2**31))
+            labels = KMeans(self.k, n_init=1, random_state=seed).fit_predict(self.points)
+            if self.rule.targets is not None:
+                labels = reorder_to_targets(labels, self.rule.targets)
+        return labels if self.known is None else np.where(self.known >= 0, self.known, labels)
+
+    def is_deterministic(self):
+        """Tell whether every restart would give the same labels."""
+        if self.method == "stochastic":
+            return self.k == 1
+        forgets = self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.n
+        return self.k == 1 or forgets or not isinstance(self.init, str)
+
+
+class _ClaimSearch:
+    """One restart: the state of the compiled loops and the phases that it goes through."""
+
+    def __init__(self, R, diag, plan, rng):
+        n = R.shape[0]
+        self._R = R
+        self._plan = plan
+        self._moves = []
+        self._values = []
+        self._tol = 1e-12 * n / 8
+        self._stride = max(1, n // 50)
+        self._polishing = False
+        labels = plan.start_labels(rng)
+        self._state = _new_state(R, diag, labels, plan)
+        self._order = rng.permutation(n) if plan.method == "stochastic" else None
+        self._price = np.empty(plan.k)
+        self._free = np.zeros(plan.k, dtype=np.int64)
+        self.status = Status.CONVERGED
+        if plan.method != "shaking":
+            self._repair()
+        self._record()
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        if self._polishing:
+            ended = self._polish(budget)
+        else:
+            ended = self._search(budget)
+        self._drain()
+        if not ended or self._polishing:
+            return ended
+        self._end_search()
+        return not self._polishing
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        pos = self._state.pos
+        if self._polishing:
+            return 0.95
+        if self._plan.method == "shaking":
+            return 0.95 * pos[claims.ROUND] / max(1, self._plan.quota.shape[0])
+        # Descents make about as many moves as there are points.
+        return min(0.95, pos[claims.MOVES] / self._R.shape[0])
+
+    def finish(self):
+        """Bring the sizes within bounds, take the final figures and let the work space go."""
+        self._repair()
+        state = self._state
+        self._record()
+        self.objective = float(state.value[claims.OBJECTIVE])
+        self.labels = state.labels.astype(np.int64)
+        self.n_moves = int(state.pos[claims.MOVES])
+        self.history = np.array(self._values)
+        self.moves = np.array(self._moves)
+        self._state = self._order = None
+
+    def _search(self, budget):
+        plan, state, rule = self._plan, self._state, self._plan.rule
+        pos = state.pos
+        if plan.method == "shaking":
+            ended = claims.shake(self._R, state, plan.quota, plan.floors, self._stride, budget)
+            self.n_iter = int(pos[claims.ROUND])
+        elif plan.method == "steepest":
+            ended = claims.descend_steepest(
+                self._R,
+                state,
+                rule.lower,
+                rule.upper,
+                self._tol,
+                plan.max_iter,
+                self._stride,
+                budget,
+            )
+            self.n_iter = int(pos[claims.MOVES])
+        else:
+            ended = claims.descend_stochastic(
+                self._R,
+                state,
+                self._order,
+                rule.lower,
+                rule.upper,
+                self._tol,
+                plan.max_iter,
+                self._stride,
+                budget,
+            )
+            self.n_iter = int(pos[claims.ROUND]) + int(pos[claims.CLUSTER] > 0)
+        if ended and plan.method != "shaking" and self.n_iter >= plan.max_iter:
+            self.status = Status.MAX_ITER
+        return ended
+
+    def _end_search(self):
+        """Go from the search to the polish, if one is wanted."""
+        state, plan = self._state, self._plan
+        if plan.keep_best and state.value[claims.BEST] < state.value[claims.OBJECTIVE]:
+            state.labels[:] = state.best_labels
+            _fill_sums(self._R, state)
+        if not plan.polish:
+            return
+        self._repair()
+        self._polishing = True
+        state.pos[claims.CLUSTER] = 0
+        state.pos[claims.CLEAN] = 0
+
+    def _polish(self, budget):
+        state, rule = self._state, self._plan.rule
+        lower, upper = rule.lower, rule.upper
+        if self._plan.method == "shaking" and not rule.bounded:
+            # The paper's rule fixes the sizes, so only swaps are left.
+            lower = upper = state.counts.copy()
+        return claims.polish(
+            self._R, state, self._free, self._price, lower, upper, self._tol, self._stride, budget
+        )
+
+    def _repair(self):
+        """Bring the sizes within bounds; a turn that a stop left open is closed first."""
+        state, rule = self._state, self._plan.rule
+        if state.pos[claims.REMAINING] >= 0:
+            if state.pos[claims.LAZY]:
+                claims.rebuild_row(state.U, state.total, state.pos[claims.CLUSTER])
+            state.pos[claims.REMAINING] = -1
+        if (state.counts < rule.lower).any() or (state.counts > rule.upper).any():
+            claims.repair(self._R, state, rule.lower, rule.upper)
+
+    def _record(self):
+        claims.record(self._state.history, self._state.pos, self._state.value[claims.OBJECTIVE])
+        self._drain()
+
+    def _drain(self):
+        """Take the history entries that the compiled loop has written."""
+        state = self._state
+        written = state.pos[claims.RECORDS]
+        self._moves.extend(state.history[:written, 0].astype(np.int64).tolist())
+        self._values.extend(state.history[:written, 1].tolist())
+        state.pos[claims.RECORDS] = 0
+
+
+def _new_state(R, diag, labels, plan):
+    n = R.shape[0]
+    labels = labels.astype(np.uint8 if plan.k <= 256 else np.int32)
+    known = plan.known
+    state = claims.State(
+        labels=labels,
+        counts=np.zeros(plan.k, dtype=np.int64),
+        U=np.empty((plan.k, n)),
+        total=np.empty(n),
+        diag=diag,
+        movable=np.ones(n, dtype=np.bool_) if known is None else known < 0,
+        score=np.empty(n),
+        own=np.empty(n),
+        lanes=np.empty(claims.LANES),
+        pos=np.zeros(claims.N_POS, dtype=np.int64),
+        value=np.full(claims.N_VALUES, np.inf),
+        history=np.empty((HISTORY_CAPACITY, 2)),
+        best_labels=np.empty(n if plan.keep_best else 0, dtype=labels.dtype),
+    )
+    state.pos[claims.REMAINING] = -1
+    _fill_sums(R, state)
+    return state
+
+
+def _fill_sums(R, state):
+    """Compute everything that the state caches of its labels."""
+    state.counts[:] = np.bincount(state.labels, minlength=state.counts.size)
+    claims.build_sums(R, state.labels, state.U)
+    np.sum(state.U, axis=0, out=state.total)
+    state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.U, state.total)
+
+
+def _donor_floors(n, k, quota, min_size):
+    """Return the sizes below which donors do not fall, for every round and cluster.
+
+    It is min_size, or less where the claiming cluster's quota leaves less: with two clusters
+    the first round takes everything, which is what makes it forget the start.
+    """
+    left = (n - quota.max(axis=1, keepdims=True)) // max(1, k - 1)
+    return np.broadcast_to(np.minimum(min_size, left), quota.shape).copy()
+
+
+def _make_plan(
+    points,
+    k,
+    kernel,
+    *,
+    method,
+    init,
+    y,
+    n_rounds,
+    start_round,
+    polish,
+    keep_best,
+    max_iter,
+    balance,
+    target_sizes,
+    min_size,
+):
+    """Check the parameters of the search and fix what all restarts have in common."""
+    n = points.shape[0]
+    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    validation.check_choice("method", method, METHODS)
+    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1)
+    start_round = validation.check_integer(
+        "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
+    )
+    if max_iter is not None:
+        max_iter = validation.check_integer("max_iter", max_iter, least=0)
+    min_size = validation.check_integer(
+        "min_size",
+        min_size,
+        least=0,
+        most=n // k,
+        why=", the number of points in an average cluster",
+    )
+    if balance is not None and not 0 <= validation.check_number("balance", balance):
+        raise ValueError(f"balance must be at least 0, or None; got {balance}")
+    known = partial_labels(y, n, k)
+    rule = size_rule(
+        n, k, balance=balance, target_sizes=target_sizes, min_size=min_size, known=known
+    )
+    quota = shaking_quota(n, k, n_rounds, start_round, rule.targets)
+    return _Plan(
+        n=n,
+        k=k,
+        method=method,
+        init=_check_init(init, n, k, kernel),
+        points=points,
+        rule=rule,
+        known=known,
+        quota=quota,
+        floors=_donor_floors(n, k, quota, min_size),
+        polish=validation.check_flag("polish", polish),
+        keep_best=validation.check_flag("keep_best", keep_best),
+        max_iter=np.iinfo(np.int64).max if max_iter is None else max_iter,
+    )
+
+
+def _check_init(init, n, k, kernel):
+    """Return "random", "kmeans" or an array of labels."""
+    if isinstance(init, str):
+        validation.check_choice("init", init, ("random", "kmeans"))
+        if init == "kmeans" and kernel.name == "precomputed":
+            raise ValueError(
+                "init='kmeans' needs points; with kernel='precomputed' give 'random' or labels"
+            )
+        return init
+    labels = integer_labels("init", init, n)
+    if labels.min() < 0 or labels.max() >= k:
+        raise ValueError(
+            f"init: labels must be 0..{k - 1}; got values from {labels.min()} to {labels.max()}"
+        )
+    return labels
+
+
+def _check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
+    """Check the parameters that say how a run is carried out."""
+    if n_jobs is not None:
+        validation.check_integer("n_jobs", n_jobs, least=-(2**31))
+        if n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; give a number of threads, -1 for all, or None")
+    if max_time is not None:
+        max_time = validation.check_positive("max_time", max_time)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable or None; got {callback!r}")
+    if not isinstance(verbose, bool):
+        validation.check_integer("verbose", verbose, least=0)
+    return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
+
+
+def _check_source(X, lam, kernel, sigma, gamma, degree, coef0, kernel_params):
+    """Return (points, kernel, lam, factor); factor is None unless X is one already."""
+    if isinstance(X, DenseFactor):
+        given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params}
+        extra = [name for name, value in given.items() if value is not None]
+        if lam not in (DEFAULT_LAM, X.lam):
+            extra.append("lam")
+        if extra:
+            raise ValueError(
+                f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "
+                f"kernel={X.kernel.name!r}; give these to fastmmc.factor instead"
+            )
+        return X.X, X.kernel, X.lam, X
+    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
+    lam = validation.check_positive("lam", lam)
+    return validation.check_points(X, spec), spec, lam, None
+
+
+def _solve(factor, plan, n_init, random_state, control):
+    """Run the restarts on one hat matrix and return the best as a result."""
+    if plan.is_deterministic():
+        n_init = 1
+    streams = spawn_streams(random_state, n_init)
+    diag = np.ascontiguousarray(np.diagonal(factor.R), dtype=np.float64)
+
+    def make_search(index):
+        return _ClaimSearch(factor.R, diag, plan, streams[index])
+
+    searches, status = run_restarts(make_search, n_init, control)
+    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
+    best_init = min(ended)[1]
+    best = searches[best_init]
+    if status == Status.CONVERGED:
+        status = best.status
+    warn_if_stopped(status, sum(s.status is not None for s in searches if s), n_init)
+    return _make_result(
+        factor,
+        plan,
+        diag,
+        best,
+        best_init,
+        status,
+        np.array([objective for objective, _ in ended]),
+        n_init,
+    )
+
+
+def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init):
+    """Fit the final labels and gather what the user gets."""
+    U = np.empty((plan.k, plan.n))
+    claims.build_sums(factor.R, best.labels, U)
+    P = np.where(best.labels[:, None] == np.arange(plan.k), 1.0, -1.0)
+    predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
+    residuals = leave_one_out_residuals(P, predictions, diag)
+    kernel = factor.kernel
+    return RLSResult(
+        labels=best.labels,
+        objective=best.objective,
+        status=status,
+        n_iter=best.n_iter,
+        n_moves=best.n_moves,
+        sizes=np.bincount(best.labels, minlength=plan.k),
+        history=best.history,
+        trace={"moves": best.moves},
+        objectives=objectives,
+        best_init=best_init,
+        params={
+            "k": plan.k,
+            "lam": factor.lam,
+            "kernel": kernel.name,
+            "sigma": kernel.sigma,
+            "gamma": kernel.gamma,
+            "method": plan.method,
+            "n_init": n_init,
+        },
+        model=RLSModel(kernel, factor.X, (P - predictions) / factor.lam),
+        loo_mse=float(np.mean(residuals**2)),
+    )
+
+
+def umc_rls(
+    X,
+    k,
+    *,
+    lam=DEFAULT_LAM,
+    method="shaking",
+    init="random",
+    y=None,
+    n_rounds=21,
+    start_round=0,
+    polish=False,
+    keep_best=False,
+    max_iter=None,
+    kernel="rbf",
+    sigma=None,
+    gamma=None,
+    degree=3,
+    coef0=1.0,
+    kernel_params=None,
+    balance=None,
+    target_sizes=None,
+    min_size=1,
+    n_init=30,
+    random_state=None,
+    n_jobs=None,
+    max_time=None,
+    callback=None,
+    verbose=0,
+):
+    """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
+
+    Looks for the labels under which kernel ridge classification fits best: with R the hat
+    matrix K (K + lam I)^-1, E the n x k label indicator and P = 2E - 1, it minimises
+
+        Q = sum_h (n - p_h^T R p_h) = k n + (4 - k) e^T R e - 4 tr(E^T R E)
+
+    over labellings of about equal (or given) sizes. Moving one point changes Q by
+    8 (U[o, j] - U[d, j] - R_jj) with the cached sums U = (R E)^T, so a move costs O(n).
+
+    Parameters
+    ----------
+    X : (n, d) array_like or DenseFactor
+        Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
+        their (n, n) Gram matrix; or a factor made by :func:`factor`, which then brings lam and
+        the kernel with it.
+    k : int
+        Number of clusters, 1 <= k <= n.
+    lam : float, default=0.25
+        Regularisation, > 0. The 2009 paper's lambda is lam / n.
+    method : {"shaking", "steepest", "stochastic"}, default="shaking"
+        Search. Shaking lets the clusters take turns in claiming points, more than their share
+        at first and less and less so (the paper's UMC-RLS). The other two are plain descents
+        (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
+    init : {"random", "kmeans"} or (n,) array_like of int, default="random"
+        Labels to start from: balanced random, k-means, or given.
+    y : (n,) array_like of int, optional
+        Partial labels: 0..k-1 where known, -1 elsewhere. Known labels never change.
+    n_rounds : int, default=21
+        Rounds of the shaking schedule.
+    start_round : int, default=0
+        First round to run. Later rounds shake more gently and keep more of the start.
+    polish : bool, default=False
+        Descend from the end of the search by swaps, and by moves where the sizes allow them,
+        until neither lowers Q.
+    keep_best : bool, default=False
+        Return the best round end of the shaking instead of the last.
+    max_iter : int, optional
+        At most this many moves (steepest) or sweeps (stochastic) a start.
+    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
+        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
+    sigma : float, optional
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance.
+    gamma : float, optional
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the linear and polynomial kernels.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+    balance : float, optional
+        Every size stays within balance * n / k of its target. None: the paper's rule, by which
+        shaking ends near the targets and the descents are free.
+    target_sizes : (k,) array_like of int, optional
+        Sizes asked for, summing to n. None: n / k each.
+    min_size : int, default=1
+        No cluster ends smaller than this.
+    n_init : int, default=30
+        Starts; the one with the lowest Q wins. Where all would be equal (two clusters and
+        shaking from round 0, which forgets its start) one is run.
+    random_state : int, SeedSequence, Generator, RandomState or None, default=None
+        Same value, same labels, whatever ``n_jobs`` is.
+    n_jobs : int, optional
+        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
+    max_time : float, optional
+        Seconds for the whole call; the best labels found by then are returned.
+    callback : callable, optional
+        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
+    verbose : int, default=0
+        1 shows a progress bar (needs the extra ``progress``).
+
+    Returns
+    -------
+    RLSResult
+        ``labels``, ``objective`` (Q), ``loo_mse``, ``history``, ``predict`` and more.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, or X is not a finite matrix.
+    MemoryError
+        If the n x n hat matrix does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end.
+
+    Notes
+    -----
+    O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory.
+
+    References
+    ----------
+    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
+    least-squares classification, ICDM 2012, Algorithms 1-3.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> res = fastmmc.umc_rls(X, 2, random_state=0)
+    >>> res.sizes, res.status.name
+    (array([100, 100]), 'CONVERGED')
+    >>> bool((res.predict(X) == res.labels).all())
+    True
+    """
+    return solve_umc_rls(
+        X,
+        k,
+        lam=lam,
+        method=method,
+        init=init,
+        y=y,
+        n_rounds=n_rounds,
+        start_round=start_round,
+        polish=polish,
+        keep_best=keep_best,
+        max_iter=max_iter,
+        kernel=kernel,
+        sigma=sigma,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        balance=balance,
+        target_sizes=target_sizes,
+        min_size=min_size,
+        n_init=n_init,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        max_time=max_time,
+        callback=callback,
+        verbose=verbose,
+    )
+
+
+def solve_umc_rls(
+    X,
+    k,
+    *,
+    lam,
+    kernel,
+    sigma,
+    gamma,
+    degree,
+    coef0,
+    kernel_params,
+    n_init,
+    random_state,
+    n_jobs,
+    max_time,
+    callback,
+    verbose,
+    on_start_done=None,
+    **search,
+):
+    """Do what :func:`umc_rls` does, and report each start that ended.
+
+    Parameters
+    ----------
+    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params
+        See :func:`umc_rls`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        See :func:`umc_rls`.
+    on_start_done : callable, optional
+        Called with (index, n_init) in the calling thread; a true return value stops the run.
+    **search
+        The other parameters of :func:`umc_rls`.
+
+    Returns
+    -------
+    RLSResult
+        The best of the starts.
+    """
+    control = _check_control(
+        time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done
+    )
+    n_init = validation.check_integer("n_init", n_init, least=1)
+    points, spec, lam, factor = _check_source(
+        X, lam, kernel, sigma, gamma, degree, coef0, kernel_params
+    )
+    plan = _make_plan(points, k, spec, **search)
+    if factor is None:
+        factor = make_factor(points, lam, resolve_kernel(spec, points))
+    return _solve(factor, plan, n_init, random_state, control)
+
+
+def umc_rls_path(
+    X,
+    k,
+    lams,
+    *,
+    method="shaking",
+    init="random",
+    y=None,
+    n_rounds=21,
+    start_round=0,
+    polish=False,
+    keep_best=False,
+    max_iter=None,
+    kernel="rbf",
+    sigma=None,
+    gamma=None,
+    degree=3,
+    coef0=1.0,
+    kernel_params=None,
+    balance=None,
+    target_sizes=None,
+    min_size=1,
+    n_init=30,
+    random_state=None,
+    n_jobs=None,
+    max_time=None,
+    callback=None,
+    verbose=0,
+):
+    """Run :func:`umc_rls` for several lam; the kernel is evaluated once.
+
+    Q grows with lam, so it cannot choose among the results. The leave-one-out error can:
+    ``min(path, key=lambda res: res.loo_mse)``.
+
+    Parameters
+    ----------
+    X : (n, d) array_like
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Not a factor, which has
+        its lam already.
+    k : int
+        Number of clusters.
+    lams : sequence of float
+        Values of lam, all > 0.
+    method, init, y, n_rounds, start_round, polish, keep_best, max_iter
+        See :func:`umc_rls`.
+    kernel, sigma, gamma, degree, coef0, kernel_params
+        See :func:`umc_rls`.
+    balance, target_sizes, min_size
+        See :func:`umc_rls`.
+    n_init, random_state, n_jobs, callback, verbose
+        See :func:`umc_rls`; every lam starts from the same labels.
+    max_time : float, optional
+        Seconds for the whole path.
+
+    Returns
+    -------
+    list of RLSResult
+        One a lam, in the order given, each with its ``loo_mse``. A run that is stopped returns
+        those that it reached.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As :func:`umc_rls`.
+
+    Notes
+    -----
+    Two n x n arrays of memory: the Gram matrix and the hat matrix in turn.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> path = fastmmc.umc_rls_path(X, 3, [0.01, 0.1, 1.0], n_init=5, random_state=0)
+    >>> best = min(path, key=lambda res: res.loo_mse)
+    >>> len(path), best.params["lam"] in (0.01, 0.1, 1.0)
+    (3, True)
+    """
+    control = _check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
+    n_init = validation.check_integer("n_init", n_init, least=1)
+    if isinstance(X, DenseFactor):
+        raise TypeError("X is a factor, which has its lam already; give the points")
+    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
+        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
+    lams = [validation.check_positive("lams", lam) for lam in lams]
+    points, spec, _, _ = _check_source(
+        X, DEFAULT_LAM, kernel, sigma, gamma, degree, coef0, kernel_params
+    )
+    plan = _make_plan(
+        points,
+        k,
+        spec,
+        method=method,
+        init=init,
+        y=y,
+        n_rounds=n_rounds,
+        start_round=start_round,
+        polish=polish,
+        keep_best=keep_best,
+        max_iter=max_iter,
+        balance=balance,
+        target_sizes=target_sizes,
+        min_size=min_size,
+    )
+    root = fixed_seed(random_state)
+    results = []
+    for factor in factor_path(points, lams, resolve_kernel(spec, points)):
+        results.append(_solve(factor, plan, n_init, root, control))
+        if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
+            break
+    return results

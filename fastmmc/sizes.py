@@ -1,0 +1,234 @@
+"""Cluster sizes: targets, bounds, feasible random labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """How large the clusters are meant to be and may be.
+
+    Attributes
+    ----------
+    targets : (k,) int64 array or None
+        Sizes asked for, summing to n. None: n / k each.
+    lower, upper : (k,) int64 arrays
+        Sizes that every result keeps to.
+    bounded : bool
+        Whether the user set a balance, so that searches must keep to the bounds all along.
+    """
+
+    targets: np.ndarray | None
+    lower: np.ndarray
+    upper: np.ndarray
+    bounded: bool
+
+
+def size_rule(n, k, *, balance=None, target_sizes=None, min_size=1, known=None):
+    """Turn the user's size parameters into bounds, or say why they cannot be met.
+
+    Parameters
+    ----------
+    n, k : int
+        Points and clusters.
+    balance : float, optional
+        Every size stays within balance * n / k of its target.
+    target_sizes : (k,) array_like of int, optional
+        Sizes asked for; they must sum to n. None: n / k each.
+    min_size : int, default=1
+        No cluster ends smaller than this.
+    known : (n,) int array, optional
+        Partial labels, -1 where unknown.
+
+    Returns
+    -------
+    SizeRule
+        Feasible bounds.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, contradict each other or cannot be met.
+
+    Examples
+    --------
+    >>> rule = size_rule(100, 4, balance=0.2)
+    >>> rule.lower, rule.upper
+    (array([20, 20, 20, 20]), array([30, 30, 30, 30]))
+    """
+    targets = None
+    centre = np.full(k, n / k)
+    if target_sizes is not None:
+        targets = _check_targets(n, k, target_sizes)
+        centre = targets.astype(np.float64)
+    lower = np.full(k, min_size, dtype=np.int64)
+    upper = np.full(k, n, dtype=np.int64)
+    if balance is not None:
+        # A size that sits on the bound up to rounding is inside it.
+        slack = balance * n / k
+        lower = np.maximum(lower, np.ceil(centre - slack - 1e-9).astype(np.int64))
+        upper = np.minimum(upper, np.floor(centre + slack + 1e-9).astype(np.int64))
+    _check_feasible(n, k, lower, upper, balance, known)
+    return SizeRule(targets, lower, upper, balance is not None)
+
+
+def _check_targets(n, k, target_sizes):
+    targets = np.asarray(target_sizes)
+    if targets.shape != (k,) or targets.dtype.kind not in "iu":
+        raise ValueError(
+            f"target_sizes must be {k} integers, one for each cluster; got {target_sizes!r}"
+        )
+    if targets.min() < 0 or targets.sum() != n:
+        raise ValueError(
+            f"target_sizes must be non-negative and sum to the number of points, {n}; "
+            f"they sum to {int(targets.sum())} with a least of {int(targets.min())}"
+        )
+    return targets.astype(np.int64)
+
+
+def _check_feasible(n, k, lower, upper, balance, known):
+    if (lower > upper).any() or lower.sum() > n or upper.sum() < n:
+        raise ValueError(
+            f"no sizes of {k} clusters satisfy balance={balance} and min_size together with "
+            f"n={n} points: at least {lower.tolist()} and at most {upper.tolist()} would be "
+            "allowed; raise balance or lower min_size"
+        )
+    if known is None:
+        return
+    held = np.bincount(known[known >= 0], minlength=k)
+    if (held > upper).any() or np.maximum(lower, held).sum() > n:
+        raise ValueError(
+            f"the known labels in y fix {held.tolist()} points, which the allowed sizes "
+            f"(at least {lower.tolist()}, at most {upper.tolist()}) cannot take in; "
+            "raise balance or lower min_size"
+        )
+
+
+def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
+    """Return the size that each claiming cluster grows to, round by round.
+
+    floor(m_d + m_d / 2^i) with m_d = n / k exactly, or the target size
+    (Pahikkala et al. 2012, equation 11).
+
+    Parameters
+    ----------
+    n, k : int
+        Points and clusters.
+    n_rounds : int
+        Rounds in a full schedule.
+    start_round : int, default=0
+        First round to run.
+    targets : (k,) int array, optional
+        Target sizes m_d.
+
+    Returns
+    -------
+    (n_rounds - start_round, k) int64 array
+        Never above n.
+
+    Examples
+    --------
+    >>> shaking_quota(150, 3, 3)[:, 0]
+    array([100,  75,  62])
+    """
+    rows = []
+    for i in range(start_round, n_rounds):
+        # Python integers: 2^i outgrows every fixed width.
+        if targets is None:
+            row = [min(n, n * (1 + 2**i) // (2**i * k))] * k
+        else:
+            row = [min(n, int(m) * (1 + 2**i) // 2**i) for m in targets]
+        rows.append(row)
+    return np.array(rows, dtype=np.int64).reshape(n_rounds - start_round, k)
+
+
+def balanced_random_labels(n, k, rng, rule=None, known=None):
+    """Draw labels of the target sizes, known labels in their places.
+
+    Parameters
+    ----------
+    n, k : int
+        Points and clusters.
+    rng : numpy.random.Generator
+        Source of randomness.
+    rule : SizeRule, optional
+        Target sizes; None: as equal as possible.
+    known : (n,) int array, optional
+        Partial labels, -1 where unknown.
+
+    Returns
+    -------
+    (n,) int64 array
+        Labels 0..k-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = balanced_random_labels(7, 3, np.random.default_rng(0))
+    >>> np.bincount(labels)
+    array([3, 2, 2])
+    """
+    targets = None if rule is None else rule.targets
+    sizes = equal_sizes(n, k) if targets is None else targets
+    if known is None:
+        labels = np.repeat(np.arange(k), sizes)
+        rng.shuffle(labels)
+        return labels
+    labels = np.array(known, dtype=np.int64)
+    free = labels < 0
+    room = np.maximum(sizes - np.bincount(labels[~free], minlength=k), 0)
+    places = np.repeat(np.arange(k), room)
+    rng.shuffle(places)
+    labels[free] = places[: free.sum()]
+    return labels
+
+
+def equal_sizes(n, k):
+    """Return k sizes that differ by one at most and sum to n, larger ones first.
+
+    Parameters
+    ----------
+    n, k : int
+        Points and clusters.
+
+    Returns
+    -------
+    (k,) int64 array
+        Sizes.
+
+    Examples
+    --------
+    >>> equal_sizes(7, 3)
+    array([3, 2, 2])
+    """
+    return n // k + (np.arange(k) < n % k).astype(np.int64)
+
+
+def reorder_to_targets(labels, targets):
+    """Rename clusters so that the larger ones take the larger targets.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        Labels 0..k-1.
+    targets : (k,) int array
+        Target sizes.
+
+    Returns
+    -------
+    (n,) int64 array
+        The same partition under new names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reorder_to_targets(np.array([0, 1, 1, 1]), np.array([3, 1]))
+    array([1, 0, 0, 0])
+    """
+    sizes = np.bincount(labels, minlength=len(targets))
+    names = np.empty(len(targets), dtype=np.int64)
+    names[np.argsort(-sizes, kind="stable")] = np.argsort(-np.asarray(targets), kind="stable")
+    return names[labels]
