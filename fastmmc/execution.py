@@ -76,36 +76,29 @@ class RunControl:
     on_start_done: Callable | None = None
 
 
-def spawn_streams(random_state, n):
-    """Return one independent random stream a restart.
+def restart_stream(seed, index):
+    """Return the random stream of one restart.
 
     Parameters
     ----------
-    random_state : None, int, numpy.random.SeedSequence, Generator or RandomState
-        Source; a Generator or RandomState is advanced by one draw.
-    n : int
-        Streams.
+    seed : numpy.random.SeedSequence
+        From :func:`fixed_seed`; not advanced.
+    index : int
+        Which restart.
 
     Returns
     -------
-    list of numpy.random.Generator
-        The i-th does not depend on n.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``random_state`` is none of these.
+    numpy.random.Generator
+        Independent of those of the other restarts and of how many there are.
 
     Examples
     --------
-    >>> a, b = spawn_streams(0, 2)
-    >>> a.random() != b.random()
+    >>> seed = fixed_seed(0)
+    >>> restart_stream(seed, 0).random() != restart_stream(seed, 1).random()
     True
     """
-    root = fixed_seed(random_state)
-    # A fresh copy: spawning from the user's object would advance it from call to call.
-    root = np.random.SeedSequence(root.entropy, spawn_key=root.spawn_key)
-    return [np.random.default_rng(child) for child in root.spawn(n)]
+    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
+    return np.random.default_rng(child)
 
 
 def fixed_seed(random_state):
@@ -210,6 +203,8 @@ def run_restarts(make_search, n_init, control):
         started ones hold.
     status : Status
         CONVERGED if all ended.
+    n_done : int
+        How many ended.
     """
     board = _Board(n_init)
     n_jobs = max(1, min(effective_n_jobs(control.n_jobs), n_init))
@@ -258,7 +253,7 @@ def run_restarts(make_search, n_init, control):
         if not done:
             search.finish()
     chosen = done or started
-    return [chosen.get(index) for index in range(n_init)], status
+    return [chosen.get(index) for index in range(n_init)], status, len(done)
 
 
 def _look(control, board, done, bar):

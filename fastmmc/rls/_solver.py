@@ -13,8 +13,8 @@ from fastmmc.constraints import integer_labels, partial_labels
 from fastmmc.execution import (
     RunControl,
     fixed_seed,
+    restart_stream,
     run_restarts,
-    spawn_streams,
     warn_if_stopped,
 )
 from fastmmc.gram import BLOCK, Kernel, resolve_kernel
@@ -105,18 +105,31 @@ class _Plan:
                 labels = reorder_to_targets(labels, self.rule.targets)
         return labels if self.known is None else np.where(self.known >= 0, self.known, labels)
 
-    def is_deterministic(self):
+    def forgets_start(self):
+        """Tell whether the first cluster of the first round claims every point there is."""
+        return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.n
+
+    def starts_are_equal(self):
         """Tell whether every restart would give the same labels."""
+        if self.k == 1:
+            return True
         if self.method == "stochastic":
-            return self.k == 1
-        forgets = self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.n
-        return self.k == 1 or forgets or not isinstance(self.init, str)
+            return False
+        return not isinstance(self.init, str) or (self.forgets_start() and len(self.quota) == 1)
+
+    def first_round(self, index):
+        """Return the row of the quota that one restart begins at.
+
+        Where the first round forgets the start, only the first restart runs it: the others would
+        repeat it to the letter.
+        """
+        return 1 if index > 0 and self.forgets_start() else 0
 
 
 class _ClaimSearch:
     """One restart: the state of the compiled loops and the phases that it goes through."""
 
-    def __init__(self, R, diag, plan, rng):
+    def __init__(self, R, diag, plan, index, rng):
         n = R.shape[0]
         self._R = R
         self._plan = plan
@@ -128,6 +141,8 @@ class _ClaimSearch:
         labels = plan.start_labels(rng)
         self._state = _new_state(R, diag, labels, plan)
         self._order = rng.permutation(n) if plan.method == "stochastic" else None
+        self._quota = plan.quota[plan.first_round(index) :]
+        self._floors = plan.floors[plan.first_round(index) :]
         self._price = np.empty(plan.k)
         self._free = np.zeros(plan.k, dtype=np.int64)
         self.status = Status.CONVERGED
@@ -153,7 +168,7 @@ class _ClaimSearch:
         if self._polishing:
             return 0.95
         if self._plan.method == "shaking":
-            return 0.95 * pos[claims.ROUND] / max(1, self._plan.quota.shape[0])
+            return 0.95 * pos[claims.ROUND] / self._quota.shape[0]
         # Descents make about as many moves as there are points.
         return min(0.95, pos[claims.MOVES] / self._R.shape[0])
 
@@ -173,7 +188,7 @@ class _ClaimSearch:
         plan, state, rule = self._plan, self._state, self._plan.rule
         pos = state.pos
         if plan.method == "shaking":
-            ended = claims.shake(self._R, state, plan.quota, plan.floors, self._stride, budget)
+            ended = claims.shake(self._R, state, self._quota, self._floors, self._stride, budget)
             self.n_iter = int(pos[claims.ROUND])
         elif plan.method == "steepest":
             ended = claims.descend_steepest(
@@ -386,6 +401,8 @@ def _check_source(X, lam, kernel, sigma, gamma, degree, coef0, kernel_params):
     if isinstance(X, DenseFactor):
         given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params}
         extra = [name for name, value in given.items() if value is not None]
+        if kernel not in ("rbf", X.kernel.name):
+            extra.append("kernel")
         if lam not in (DEFAULT_LAM, X.lam):
             extra.append("lam")
         if extra:
@@ -399,23 +416,22 @@ def _check_source(X, lam, kernel, sigma, gamma, degree, coef0, kernel_params):
     return validation.check_points(X, spec), spec, lam, None
 
 
-def _solve(factor, plan, n_init, random_state, control):
+def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
-    if plan.is_deterministic():
+    if plan.starts_are_equal():
         n_init = 1
-    streams = spawn_streams(random_state, n_init)
     diag = np.ascontiguousarray(np.diagonal(factor.R), dtype=np.float64)
 
     def make_search(index):
-        return _ClaimSearch(factor.R, diag, plan, streams[index])
+        return _ClaimSearch(factor.R, diag, plan, index, restart_stream(seed, index))
 
-    searches, status = run_restarts(make_search, n_init, control)
+    searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
     best_init = min(ended)[1]
     best = searches[best_init]
     if status == Status.CONVERGED:
         status = best.status
-    warn_if_stopped(status, sum(s.status is not None for s in searches if s), n_init)
+    warn_if_stopped(status, n_done, n_init)
     return _make_result(
         factor,
         plan,
@@ -550,8 +566,9 @@ def umc_rls(
     min_size : int, default=1
         No cluster ends smaller than this.
     n_init : int, default=30
-        Starts; the one with the lowest Q wins. Where all would be equal (two clusters and
-        shaking from round 0, which forgets its start) one is run.
+        Starts; the one with the lowest Q wins. With two clusters round 0 of the shaking forgets
+        the start, so the first start is the paper's method and the others begin with round 1.
+        Where all starts would be equal (given labels, unless stochastic) one is run.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Same value, same labels, whatever ``n_jobs`` is.
     n_jobs : int, optional
@@ -675,9 +692,10 @@ def solve_umc_rls(
         X, lam, kernel, sigma, gamma, degree, coef0, kernel_params
     )
     plan = _make_plan(points, k, spec, **search)
+    seed = fixed_seed(random_state)
     if factor is None:
         factor = make_factor(points, lam, resolve_kernel(spec, points))
-    return _solve(factor, plan, n_init, random_state, control)
+    return _solve(factor, plan, n_init, seed, control)
 
 
 def umc_rls_path(
@@ -784,10 +802,10 @@ def umc_rls_path(
         target_sizes=target_sizes,
         min_size=min_size,
     )
-    root = fixed_seed(random_state)
+    seed = fixed_seed(random_state)
     results = []
     for factor in factor_path(points, lams, resolve_kernel(spec, points)):
-        results.append(_solve(factor, plan, n_init, root, control))
+        results.append(_solve(factor, plan, n_init, seed, control))
         if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
             break
     return results

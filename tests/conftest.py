@@ -1,0 +1,40 @@
+import matplotlib
+import numpy as np
+import pytest
+
+import fastmmc
+from fastmmc.gram import Kernel
+from fastmmc.hat import hat_matrix
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def blobs():
+    """Three clear clusters of unequal size in four dimensions."""
+    rng = np.random.default_rng(1)
+    centres = 6.0 * rng.standard_normal((3, 4))
+    y = np.repeat([0, 1, 2], [20, 30, 25])
+    return centres[y] + rng.standard_normal((75, 4)), y
+
+
+@pytest.fixture
+def overlapping():
+    """Points with no clear clusters, on which searches have much to do."""
+    return np.random.default_rng(2).standard_normal((60, 3))
+
+
+@pytest.fixture
+def hat(overlapping):
+    """A hat matrix of the overlapping points."""
+    return hat_matrix(Kernel("rbf", sigma=1.5), overlapping, 0.1)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return fastmmc.datasets.load("digits")

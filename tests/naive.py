@@ -1,0 +1,105 @@
+"""Slow twins, written from the papers' formulas: no caches, every quantity from scratch."""
+
+import numpy as np
+
+
+def hat_matrix(K, lam):
+    return K @ np.linalg.inv(K + lam * np.eye(len(K)))
+
+
+def codes(labels, k):
+    """P: +1 in the own cluster's column, -1 elsewhere."""
+    return np.where(labels[:, None] == np.arange(k), 1.0, -1.0)
+
+
+def risk(R, labels, k):
+    """Q = sum_h (n - p_h^T R p_h)."""
+    P = codes(labels, k)
+    return sum(len(R) - P[:, h] @ R @ P[:, h] for h in range(k))
+
+
+def risk_by_fitting(K, lam, labels, k):
+    """Q as the minimum of sum_h ||p_h - K a||^2 + lam a^T K a, term by term."""
+    total = 0.0
+    for p in codes(labels, k).T:
+        a = np.linalg.solve(K + lam * np.eye(len(K)), p)
+        total += np.sum((p - K @ a) ** 2) + lam * a @ K @ a
+    return total
+
+
+def shifts(R, labels, k):
+    """(n, k) changes of Q if point j moved to cluster d, over 8."""
+    E = (labels[:, None] == np.arange(k)).astype(float)
+    U = R @ E
+    own = U[np.arange(len(R)), labels]
+    change = own[:, None] - U - np.diag(R)[:, None]
+    change[np.arange(len(R)), labels] = 0.0
+    return change
+
+
+def shake(R, labels, k, n_rounds=21, start_round=0, targets=None, min_size=1):
+    """Algorithm 3 with the size rule of equation (11)."""
+    labels = labels.copy()
+    n = len(R)
+    targets = [n / k] * k if targets is None else targets
+    for i in range(start_round, n_rounds):
+        quota = [min(n, int(np.floor(m + m / 2**i + 1e-9))) for m in targets]
+        floor = min(min_size, (n - max(quota)) // max(1, k - 1))
+        for d in range(k):
+            for _ in range(quota[d] - np.sum(labels == d)):
+                cost = shifts(R, labels, k)[:, d]
+                counts = np.bincount(labels, minlength=k)
+                cost[(labels == d) | (counts[labels] <= floor)] = np.inf
+                if np.isinf(cost).all():
+                    break
+                labels[np.argmin(cost)] = d
+    return labels
+
+
+def steepest(R, labels, k, min_size=1):
+    """Algorithm 2: the best single move until none helps."""
+    labels = labels.copy()
+    while True:
+        change = shifts(R, labels, k)
+        counts = np.bincount(labels, minlength=k)
+        change[counts[labels] <= min_size] = 0.0
+        j, d = np.unravel_index(np.argmin(change), change.shape)
+        if change[j, d] > -1e-12:
+            return labels
+        labels[j] = d
+
+
+def stochastic(R, labels, k, order, min_size=1):
+    """Algorithm 1: each point in turn to its best cluster until none changes."""
+    labels = labels.copy()
+    changed = True
+    while changed:
+        changed = False
+        for j in order:
+            if np.sum(labels == labels[j]) <= min_size:
+                continue
+            change = shifts(R, labels, k)[j]
+            d = np.argmin(change)
+            if change[d] < -1e-12:
+                labels[j] = d
+                changed = True
+    return labels
+
+
+def swap_change(R, labels, k, i, j):
+    """Change of Q if points i and j exchanged their clusters."""
+    swapped = labels.copy()
+    swapped[i], swapped[j] = labels[j], labels[i]
+    return risk(R, swapped, k) - risk(R, labels, k)
+
+
+def leave_one_out_mse(K, lam, labels, k):
+    """Refit without each point in turn."""
+    P = codes(labels, k)
+    n = len(K)
+    errors = []
+    for j in range(n):
+        rest = np.arange(n) != j
+        coef = np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.eye(n - 1), P[rest])
+        errors.append((P[j] - K[j, rest] @ coef) ** 2)
+    return float(np.mean(errors))

@@ -1,0 +1,148 @@
+import os
+import pickle
+import signal
+import threading
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import fastmmc
+from fastmmc import Status, execution
+
+
+def run(X, **kwargs):
+    return fastmmc.umc_rls(X, 4, **({"n_init": 6, "random_state": 3, "sigma": 1.5} | kwargs))
+
+
+def first_draw(source, index=0):
+    return execution.restart_stream(execution.fixed_seed(source), index).random()
+
+
+def test_every_restart_has_a_stream_of_its_own():
+    assert len({first_draw(7, index) for index in range(5)}) == 5
+    assert first_draw(7, 3) == first_draw(7, 3) != first_draw(8, 3)
+    spawned = np.random.SeedSequence(7).spawn(4)[3]
+    assert np.random.default_rng(spawned).random() == first_draw(7, 3)
+
+
+def test_a_seed_sequence_is_not_used_up():
+    root = np.random.SeedSequence(1)
+    assert first_draw(root) == first_draw(root)
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_generator_moves_on(source):
+    assert first_draw(source) != first_draw(source)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(-1, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)]
+)
+def test_bad_random_state(overlapping, value, error):
+    with pytest.raises(error, match="random_state"):
+        run(overlapping, random_state=value)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4, -1])
+@pytest.mark.parametrize("method", ["shaking", "stochastic"])
+def test_labels_do_not_depend_on_the_number_of_threads(overlapping, n_jobs, method):
+    alone = run(overlapping, n_jobs=1, method=method)
+    together = run(overlapping, n_jobs=n_jobs, method=method)
+    np.testing.assert_array_equal(alone.labels, together.labels)
+    np.testing.assert_array_equal(alone.objectives, together.objectives)
+    assert alone.best_init == together.best_init
+
+
+def test_the_best_start_wins(overlapping):
+    result = run(overlapping)
+    assert result.objectives.shape == (6,)
+    assert result.best_init == np.argmin(result.objectives)
+    assert result.objective == result.objectives.min()
+    assert run(overlapping, n_init=1).objective == result.objectives[0]
+
+
+def test_no_global_seed_is_touched(overlapping):
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    run(overlapping, random_state=None)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
+
+
+def test_time_limit_gives_back_labels_and_says_so(overlapping):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = run(overlapping, n_init=10_000, max_time=0.2)
+    assert result.status == Status.TIME_LIMIT and not result.converged
+    assert result.sizes.min() >= 1 and result.sizes.sum() == 60
+    assert 0 < len(result.objectives) < 10_000
+    assert result.objective == result.objectives.min()
+
+
+@pytest.mark.parametrize("method", ["shaking", "stochastic"])
+def test_a_run_without_a_finished_start_still_gives_labels(rng, monkeypatch, method):
+    monkeypatch.setattr(execution, "FIRST_BUDGET", 1)
+    monkeypatch.setattr(execution, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.0)
+    with pytest.warns(ConvergenceWarning, match="0 of 6 starts"):
+        result = run(rng.standard_normal((600, 3)), method=method, max_time=1e-9, balance=0.5)
+    assert result.status == Status.TIME_LIMIT
+    assert (result.sizes >= 75).all() and (result.sizes <= 225).all()
+
+
+def test_callback_hears_of_progress_and_can_stop(overlapping):
+    heard = []
+
+    def stop_late(progress):
+        heard.append(progress)
+        return progress.n_done >= 20
+
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        result = run(overlapping, n_init=100_000, callback=stop_late)
+    assert result.status == Status.CALLBACK
+    assert len(result.objectives) >= 20
+    elapsed = [p.elapsed for p in heard]
+    assert elapsed == sorted(elapsed)
+    assert all(0 <= p.fraction <= 1 and p.n_init == 100_000 for p in heard)
+    assert heard[-1].objective == pytest.approx(result.objectives[: heard[-1].n_done].min())
+
+
+def test_interrupt_gives_back_the_best_so_far(overlapping):
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        result = run(overlapping, n_init=1_000_000)
+    assert result.status == Status.INTERRUPTED
+    assert len(result.objectives) >= 1
+
+
+def test_an_error_in_a_callback_is_raised(overlapping):
+    def broken(progress):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        run(overlapping, n_init=1000, callback=broken)
+
+
+def test_iteration_limit(overlapping):
+    for method in ("steepest", "stochastic"):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            result = run(overlapping, method=method, max_iter=1)
+        assert result.status == Status.MAX_ITER and result.n_iter == 1
+
+
+def test_progress_bar(overlapping, capsys):
+    run(overlapping, verbose=1)
+    assert "start" in capsys.readouterr().err
+
+
+def test_a_missing_bar_says_how_to_get_it(overlapping, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+    with pytest.raises(ImportError, match=r"pip install 'fastmmc\[progress\]'"):
+        run(overlapping, verbose=1)
+
+
+def test_results_can_be_pickled(overlapping):
+    result = run(overlapping)
+    copy = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(copy.labels, result.labels)
+    np.testing.assert_array_equal(copy.predict(overlapping), result.predict(overlapping))

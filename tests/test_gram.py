@@ -1,0 +1,98 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist, pdist
+from sklearn.metrics import pairwise
+
+from fastmmc import gram
+from fastmmc.gram import Kernel
+
+
+@pytest.fixture
+def points(rng):
+    return rng.standard_normal((30, 4)), rng.standard_normal((20, 4))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (Kernel("rbf", sigma=1.7), lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=1 / 1.7**2)),
+        (
+            Kernel("laplacian", sigma=1.7),
+            lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=1 / 1.7),
+        ),
+        (Kernel("linear", coef0=2.0), lambda X, Z: X @ Z.T + 2.0),
+        (
+            Kernel("poly", gamma=0.5, degree=3, coef0=1.0),
+            lambda X, Z: pairwise.polynomial_kernel(X, Z, degree=3, gamma=0.5, coef0=1.0),
+        ),
+        (
+            Kernel("callable", function=lambda X, Z, c: c * X @ Z.T, kernel_params={"c": 2.0}),
+            lambda X, Z: 2.0 * X @ Z.T,
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_kernels_agree_with_scikit_learn(points, kernel, expected):
+    X, Z = points
+    np.testing.assert_allclose(kernel.block(X, Z), expected(X, Z), rtol=1e-12)
+    lower = np.full((30, 30), np.nan)
+    gram.fill_lower_gram(kernel, X, lower)
+    np.testing.assert_allclose(np.tril(lower), np.tril(expected(X, X)), rtol=1e-12)
+
+
+def test_lower_gram_in_several_blocks(rng, monkeypatch):
+    monkeypatch.setattr(gram, "BLOCK", 7)
+    X = rng.standard_normal((30, 3))
+    lower = np.full((30, 30), np.nan)
+    gram.fill_lower_gram(Kernel("rbf", sigma=2.0), X, lower)
+    np.testing.assert_allclose(np.tril(lower), np.tril(np.exp(-(cdist(X, X) ** 2) / 4)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_distances_far_from_the_origin_keep_their_digits(rng, dtype):
+    X = (1e4 + rng.standard_normal((20, 3))).astype(dtype)
+    expected = cdist(X.astype(np.float64), X.astype(np.float64), "sqeuclidean")
+    np.testing.assert_allclose(gram.squared_distances(X, X), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_median_width_is_the_median_over_pairs(rng):
+    X = rng.standard_normal((41, 3))
+    assert gram.median_width(X) == pytest.approx(math.sqrt(np.median(pdist(X, "sqeuclidean"))))
+    assert gram.median_width(X, "cityblock") == pytest.approx(np.median(pdist(X, "cityblock")))
+
+
+def test_median_width_of_a_sample_is_close(rng):
+    X = rng.standard_normal((2600, 2))
+    full = math.sqrt(np.median(pdist(X, "sqeuclidean")))
+    assert gram.median_width(X) == pytest.approx(full, rel=0.05)
+
+
+def test_width_of_equal_and_of_mostly_equal_points():
+    assert gram.median_width(np.ones((5, 2))) == 1.0
+    assert gram.median_width(np.ones((1, 2))) == 1.0
+    X = np.zeros((10, 1))
+    X[0] = 3.0
+    assert gram.median_width(X) > 0
+
+
+def test_resolved_widths(points):
+    X, _ = points
+    assert gram.resolve_kernel(Kernel("rbf", gamma=0.25), X).sigma == 2.0
+    assert gram.resolve_kernel(Kernel("laplacian", gamma=0.25), X).sigma == 4.0
+    assert gram.resolve_kernel(Kernel("poly"), X).gamma == 0.25
+    assert gram.resolve_kernel(Kernel("linear"), X) == Kernel("linear")
+    assert gram.resolve_kernel(Kernel("rbf"), X).sigma == gram.median_width(X)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda X, Z: np.ones(3), "returned an array of shape"),
+        (lambda X, Z: np.full((len(X), len(Z)), np.nan), "NaN or infinity"),
+    ],
+)
+def test_a_broken_callable_kernel_is_named(points, function, message):
+    with pytest.raises(ValueError, match=message):
+        Kernel("callable", function=function).block(*points)

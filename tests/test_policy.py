@@ -1,0 +1,197 @@
+"""The house rules, checked on the source."""
+
+import ast
+import dataclasses
+import hashlib
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import fastmmc
+
+PACKAGE = Path(fastmmc.__file__).parent
+ROOT = PACKAGE.parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Imports go one way: a layer may use those before it.
+LAYERS = ["shared", "_kernels", "_solver", "_estimator", "registry", "top"]
+TOP = {"recursive", "segmentation", "model_selection", "distributed", "plotting", "cli", "__main__"}
+
+
+FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
+
+
+def layer(module):
+    family, _, inner = module.partition(".")
+    if family in FAMILIES:
+        # A family's own __init__ gathers what its modules offer.
+        return next((name for name in LAYERS[1:4] if inner.startswith(name)), "_estimator")
+    if module == "fastmmc" or module in TOP:
+        return "top"
+    return "registry" if module == "registry" else "shared"
+
+
+def module_name(file):
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts) or "fastmmc"
+
+
+def imported_modules(file):
+    modules = {module_name(other) for other in FILES}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fastmmc"):
+            base = node.module.removeprefix("fastmmc").removeprefix(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".lstrip(".")
+                yield inner if inner in modules else base or "fastmmc"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "fastmmc":
+                    yield alias.name.removeprefix("fastmmc").lstrip(".") or "fastmmc"
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_imports_go_one_way(file):
+    name = module_name(file)
+    mine = LAYERS.index(layer(name))
+    family = name.split(".")[0]
+    for other in imported_modules(file):
+        if other == "fastmmc" and layer(name) == "top":
+            continue
+        theirs = LAYERS.index(layer(other))
+        assert theirs <= mine, f"{name} imports {other}, which stands above it"
+        if "." in name and "." in other:
+            assert other.split(".")[0] == family, f"{name} reaches into another family: {other}"
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if f.name.startswith("_kernels")], ids=module_name
+)
+def test_kernel_files_hold_compiled_loops_only(file):
+    tree = ast.parse(file.read_text())
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            decorators = [ast.unparse(d) for d in node.decorator_list]
+            assert decorators == ["njit"], f"{node.name} in {file.name} is not compiled"
+    allowed = {"typing", "numpy", "fastmmc._jit", "numba"}
+    imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert imported <= allowed | {m for m in imported if re.search(r"\._kernels", m or "")}
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_compiled_functions_of_other_files_are_pinned(file):
+    """Numba's cache does not see a change in another file, so a digest in the caller must."""
+    text = file.read_text()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and re.search(r"_kernels", node.module or ""):
+            if not file.name.startswith("_kernels"):
+                continue
+            other = ROOT / (node.module.replace(".", "/") + ".py")
+            digest = hashlib.sha256(other.read_bytes()).hexdigest()[:12]
+            assert f"# compiled-with: {other.name} {digest}" in text
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_compiler_options_are_set_in_one_place(file):
+    if file.name == "_jit.py":
+        return
+    text = file.read_text()
+    assert "numba" not in re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+    assert "fastmath" not in text
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_no_print_outside_the_command_line(file):
+    calls = [
+        node
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+    ]
+    assert not calls or file.name == "cli.py"
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_no_global_random_state(file):
+    assert not re.search(
+        r"np\.random\.(seed|rand|randn|randint|random|shuffle|permutation|choice)"
+        r"\(",
+        file.read_text(),
+    )
+
+
+def test_all_is_sorted_and_true():
+    assert set(fastmmc.__all__) <= set(dir(fastmmc))
+    assert len(fastmmc.__all__) == len(set(fastmmc.__all__))
+
+
+def test_import_brings_nothing_heavy():
+    heavy = ["matplotlib", "rich", "pandas", "dask", "cvxpy", "IPython"]
+    code = (
+        "import sys, numba, sklearn.cluster\n"
+        "try: import sklearn.callback\n"  # scikit-learn itself looks for rich
+        "except ImportError: pass\n"
+        "before = set(sys.modules)\n"
+        "import fastmmc\n"
+        f"print([m for m in {heavy} if m in set(sys.modules) - before])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_import_changes_nothing_global():
+    code = (
+        "import warnings, numpy as np, numba, threadpoolctl, sklearn.cluster\n"
+        "def look(): return (np.get_printoptions(), np.geterr(), warnings.filters[:],"
+        " numba.get_num_threads(), threadpoolctl.threadpool_info())\n"
+        "before = look()\n"
+        "import fastmmc\n"
+        "assert look() == before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def public_objects():
+    for name in fastmmc.__all__:
+        value = getattr(fastmmc, name)
+        if inspect.isfunction(value) or inspect.isclass(value):
+            yield f"fastmmc.{name}"
+    for file in FILES:
+        name = module_name(file)
+        if file.name.startswith("_") or name in ("cli", "__main__"):
+            continue
+        module = importlib.import_module(f"fastmmc.{name}")
+        for key, value in vars(module).items():
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                if not key.startswith("_"):
+                    yield f"fastmmc.{name}.{key}"
+
+
+# Of numpydoc's checks: summary, parameters all documented and none invented, returns, sections.
+DOC_ERRORS = {"GL01", "GL03", "GL07", "GL08", "SS03", "PR01", "PR02", "RT01"}
+
+
+@pytest.mark.parametrize("name", sorted(set(public_objects())))
+def test_docstrings(name):
+    value = getattr(fastmmc, name.removeprefix("fastmmc."), None)
+    wanted = DOC_ERRORS
+    if dataclasses.is_dataclass(value) or (inspect.isclass(value) and issubclass(value, IntEnum)):
+        wanted = DOC_ERRORS - {"PR01"}  # their fields stand under Attributes
+    assert not [error for error in validate(name)["errors"] if error[0] in wanted]
+
+
+@pytest.mark.parametrize("method", fastmmc.METHODS.values(), ids=lambda m: m.name)
+def test_registry_entries_are_whole(method):
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", method.name)
+    assert "Examples" in method.function.__doc__ and "References" in method.function.__doc__
+    assert "Examples" in method.estimator.__doc__
+    assert getattr(fastmmc, method.function.__name__) is method.function
+    assert getattr(fastmmc, method.estimator.__name__) is method.estimator
+    assert method.paper and method.summary

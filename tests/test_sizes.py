@@ -1,0 +1,83 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fastmmc import sizes
+
+
+@pytest.mark.parametrize(("n", "k"), [(150, 3), (200, 20), (7, 2), (11, 4), (5, 5)])
+def test_quota_is_the_floor_of_the_exact_fraction(n, k):
+    quota = sizes.shaking_quota(n, k, 21)
+    for i in range(21):
+        exact = Fraction(n, k) + Fraction(n, k * 2**i)
+        assert (quota[i] == min(n, exact.numerator // exact.denominator)).all()
+    np.testing.assert_array_equal(sizes.shaking_quota(n, k, 21, 4), quota[4:])
+
+
+def test_quota_of_target_sizes():
+    quota = sizes.shaking_quota(60, 3, 3, targets=np.array([10, 35, 15]))
+    np.testing.assert_array_equal(quota, [[20, 60, 30], [15, 52, 22], [12, 43, 18]])
+
+
+def test_quota_survives_many_rounds():
+    assert (sizes.shaking_quota(10, 2, 200)[-1] == 5).all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(10, 3), (9, 3), (5, 5), (4, 1)])
+def test_random_labels_are_balanced(n, k, rng):
+    counts = np.bincount(sizes.balanced_random_labels(n, k, rng), minlength=k)
+    assert counts.sum() == n and counts.max() - counts.min() <= 1
+
+
+def test_random_labels_keep_targets_and_known_labels(rng):
+    rule = sizes.size_rule(20, 3, target_sizes=[4, 10, 6])
+    labels = sizes.balanced_random_labels(20, 3, rng, rule)
+    np.testing.assert_array_equal(np.bincount(labels), [4, 10, 6])
+    known = np.full(20, -1)
+    known[:3] = [2, 0, 2]
+    labels = sizes.balanced_random_labels(20, 3, rng, rule, known)
+    np.testing.assert_array_equal(labels[:3], [2, 0, 2])
+    np.testing.assert_array_equal(np.bincount(labels), [4, 10, 6])
+
+
+def test_known_labels_may_exceed_a_target(rng):
+    known = np.full(12, -1)
+    known[:7] = 0
+    labels = sizes.balanced_random_labels(12, 3, rng, known=known)
+    np.testing.assert_array_equal(labels[:7], 0)
+    counts = np.bincount(labels, minlength=3)
+    assert counts[0] == 7 and counts.sum() == 12
+
+
+def test_bounds():
+    rule = sizes.size_rule(100, 4, balance=0.2, min_size=3)
+    assert rule.lower.tolist() == [20] * 4 and rule.upper.tolist() == [30] * 4
+    free = sizes.size_rule(100, 4)
+    assert free.lower.tolist() == [1] * 4 and free.upper.tolist() == [100] * 4
+    assert not free.bounded and rule.bounded
+    # 0.3 * 10 is not exactly 3 in floating point; a size on the bound still counts as inside.
+    assert sizes.size_rule(20, 2, balance=0.3).lower.tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"balance": 0.0}, "no sizes of 3 clusters"),
+        ({"min_size": 4}, "no sizes of 3 clusters"),
+        ({"target_sizes": [5, 5]}, "target_sizes must be 3 integers"),
+        ({"target_sizes": [5.0, 3.0, 2.0]}, "target_sizes must be 3 integers"),
+        ({"target_sizes": [5, 5, 5]}, "sum to 15"),
+        ({"target_sizes": [12, -1, -1]}, "non-negative"),
+        ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels in y fix"),
+    ],
+)
+def test_infeasible_sizes_are_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        sizes.size_rule(10, 3, **kwargs)
+
+
+def test_larger_clusters_take_larger_targets():
+    labels = np.array([0, 0, 0, 1, 2, 2])
+    renamed = sizes.reorder_to_targets(labels, [1, 3, 2])
+    np.testing.assert_array_equal(renamed, [1, 1, 1, 0, 2, 2])

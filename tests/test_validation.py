@@ -1,0 +1,222 @@
+"""Bad input: a clear error that names the parameter, and the input untouched."""
+
+import numpy as np
+import pytest
+
+import fastmmc
+
+X = np.random.default_rng(0).standard_normal((12, 3))
+GRAM = X @ X.T
+
+
+def changed(i, value, dtype=float):
+    Z = X.astype(dtype)
+    Z[i] = value
+    return Z
+
+
+BAD_POINTS = [
+    (changed(3, np.nan), ValueError, "NaN"),
+    (changed(3, np.inf), ValueError, "infinity"),
+    (np.empty((0, 3)), ValueError, "0 sample"),
+    (np.empty((3, 0)), ValueError, "0 feature"),
+    (X[:, 0], ValueError, "2D array"),
+    (X[None], ValueError, "dim 3|3D|dimension"),
+    (X + 1j, ValueError, "[Cc]omplex"),
+    (np.full((12, 3), "a"), ValueError, "could not convert|numeric"),
+    ([["a", "b"]] * 12, ValueError, "could not convert|numeric"),
+    ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous|sequence"),
+    (None, ValueError, "2D array|None"),
+]
+
+
+@pytest.mark.parametrize(("points", "error", "message"), BAD_POINTS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda Z: fastmmc.umc_rls(Z, 2),
+        lambda Z: fastmmc.factor(Z),
+        lambda Z: fastmmc.umc_rls_path(Z, 2, [0.1]),
+        lambda Z: fastmmc.UMCRLS(2).fit(Z),
+    ],
+    ids=["function", "factor", "path", "estimator"],
+)
+def test_bad_points(points, error, message, call):
+    with pytest.raises(error, match=message):
+        call(points)
+
+
+BAD_PARAMETERS = [
+    ({"k": 0}, ValueError, "k must be at least 1"),
+    ({"k": -2}, ValueError, "k must be at least 1"),
+    ({"k": 13}, ValueError, "k must be at most 12, the number of points; got 13"),
+    ({"k": 2.0}, TypeError, "k must be an integer"),
+    ({"k": "2"}, TypeError, "k must be an integer"),
+    ({"k": True}, TypeError, "k must be an integer"),
+    ({"k": None}, TypeError, "k must be an integer"),
+    ({"lam": 0}, ValueError, "lam must be greater than 0"),
+    ({"lam": -1.0}, ValueError, "lam must be greater than 0"),
+    ({"lam": np.nan}, ValueError, "lam must be finite"),
+    ({"lam": np.inf}, ValueError, "lam must be finite"),
+    ({"lam": "1"}, TypeError, "lam must be a real number"),
+    ({"lam": None}, TypeError, "lam must be a real number"),
+    ({"sigma": 0.0}, ValueError, "sigma must be greater than 0"),
+    ({"sigma": -1.0}, ValueError, "sigma must be greater than 0"),
+    ({"sigma": np.nan}, ValueError, "sigma must be finite"),
+    ({"sigma": "auto"}, TypeError, "sigma must be a real number"),
+    ({"gamma": 0.0}, ValueError, "gamma must be greater than 0"),
+    ({"sigma": 1.0, "gamma": 1.0}, ValueError, "sigma or gamma, not both"),
+    ({"kernel": "gauss"}, ValueError, "kernel must be one of 'rbf'.*got 'gauss'"),
+    ({"kernel": 3}, ValueError, "kernel must be one of"),
+    ({"kernel": "poly", "degree": 0}, ValueError, "degree must be at least 1"),
+    ({"kernel": "poly", "degree": 1.5}, TypeError, "degree must be an integer"),
+    ({"kernel": "linear", "coef0": np.nan}, ValueError, "coef0 must be finite"),
+    ({"kernel": "linear", "coef0": -1.0}, ValueError, "coef0 must be at least 0"),
+    ({"kernel_params": 3}, TypeError, "kernel_params must be a dict"),
+    ({"kernel": "precomputed"}, ValueError, "square matrix.*shape \\(12, 3\\)"),
+    ({"method": "greedy"}, ValueError, "method must be one of 'shaking'"),
+    ({"method": None}, ValueError, "method must be one of"),
+    ({"init": "kmeans++"}, ValueError, "init must be one of 'random', 'kmeans'"),
+    ({"init": [0, 1]}, ValueError, "init must have one label for each of the 12 points"),
+    ({"init": np.full(12, 2)}, ValueError, "init: labels must be 0..1"),
+    ({"init": np.full(12, -1)}, ValueError, "init: labels must be 0..1"),
+    ({"init": np.full(12, 0.5)}, ValueError, "init must hold integers"),
+    ({"init": np.full(12, "a")}, ValueError, "init must hold integers"),
+    ({"y": np.full(12, 2)}, ValueError, "y: known labels must be 0..1"),
+    ({"y": np.full(12, -2)}, ValueError, "y: known labels must be 0..1"),
+    ({"y": np.full(11, -1)}, ValueError, "y must have one label for each of the 12"),
+    ({"y": np.full(12, np.nan)}, ValueError, "y must hold integers"),
+    ({"n_rounds": 0}, ValueError, "n_rounds must be at least 1"),
+    ({"start_round": 21}, ValueError, "start_round must be at most 20, the last round"),
+    ({"start_round": -1}, ValueError, "start_round must be at least 0"),
+    ({"polish": "yes"}, TypeError, "polish must be True or False"),
+    ({"keep_best": 1}, TypeError, "keep_best must be True or False"),
+    ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),
+    ({"balance": -0.1}, ValueError, "balance must be at least 0"),
+    ({"balance": np.nan}, ValueError, "balance must be finite"),
+    ({"balance": 0.0, "k": 5}, ValueError, "no sizes of 5 clusters"),
+    ({"min_size": 7}, ValueError, "min_size must be at most 6"),
+    ({"min_size": -1}, ValueError, "min_size must be at least 0"),
+    ({"target_sizes": [6, 7]}, ValueError, "target_sizes.*sum to 13"),
+    ({"target_sizes": [12]}, ValueError, "target_sizes must be 2 integers"),
+    ({"n_init": 0}, ValueError, "n_init must be at least 1"),
+    ({"n_init": 1.5}, TypeError, "n_init must be an integer"),
+    ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+    ({"n_jobs": "all"}, TypeError, "n_jobs must be an integer"),
+    ({"max_time": 0}, ValueError, "max_time must be greater than 0"),
+    ({"callback": 3}, TypeError, "callback must be callable"),
+    ({"verbose": -1}, ValueError, "verbose must be at least 0"),
+    ({"random_state": -1}, ValueError, "random_state"),
+]
+
+
+@pytest.mark.parametrize(("params", "error", "message"), BAD_PARAMETERS)
+def test_bad_parameters(params, error, message):
+    before = X.copy()
+    params = {"k": 2} | params
+    k = params.pop("k")
+    with pytest.raises(error, match=message):
+        fastmmc.umc_rls(X, k, **params)
+    if "y" not in params:
+        with pytest.raises(error, match=message):
+            fastmmc.UMCRLS(k, **params).fit(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_parameters_are_checked_before_the_costly_part(monkeypatch):
+    monkeypatch.setattr("fastmmc.rls._solver.make_factor", None)
+    for params, error, message in BAD_PARAMETERS:
+        params = {"k": 2} | params
+        if "random_state" in params:
+            continue
+        with pytest.raises(error, match=message):
+            fastmmc.umc_rls(X, params.pop("k"), **params)
+
+
+@pytest.mark.parametrize("params", [{"random_state": -1}, {"random_state": "a"}])
+def test_a_bad_seed_is_found_before_the_costly_part(monkeypatch, params):
+    monkeypatch.setattr("fastmmc.rls._solver.make_factor", None)
+    with pytest.raises((ValueError, TypeError), match="random_state"):
+        fastmmc.umc_rls(X, 2, **params)
+
+
+@pytest.mark.parametrize("lams", [[], [0.0], [0.1, np.nan], "0.1", 0.1, [[0.1]]])
+def test_bad_lams(lams):
+    with pytest.raises((ValueError, TypeError), match="lams"):
+        fastmmc.umc_rls_path(X, 2, lams)
+
+
+def test_asymmetric_gram():
+    K = GRAM.copy()
+    K[2, 5] += 1e-3
+    with pytest.raises(ValueError, match=r"symmetric.*up to 0\.001"):
+        fastmmc.umc_rls(K, 2, kernel="precomputed")
+
+
+def test_precomputed_refuses_kmeans():
+    with pytest.raises(ValueError, match="init='kmeans' needs points"):
+        fastmmc.umc_rls(GRAM, 2, kernel="precomputed", init="kmeans")
+
+
+@pytest.mark.parametrize(
+    "params", [{"lam": 0.5}, {"sigma": 1.0}, {"gamma": 1.0}, {"kernel": "linear"}]
+)
+def test_a_factor_brings_its_own_kernel(params):
+    F = fastmmc.factor(X, lam=0.1)
+    with pytest.raises(ValueError, match="X is a factor"):
+        fastmmc.umc_rls(F, 2, **params)
+
+
+def test_a_path_needs_points():
+    with pytest.raises(TypeError, match="give the points"):
+        fastmmc.umc_rls_path(fastmmc.factor(X), 2, [0.1])
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [(X[:, :2], "2 features.*3"), (changed(0, np.nan), "NaN"), (X[0], "2D array")],
+)
+def test_bad_new_points(points, message):
+    result = fastmmc.umc_rls(X, 2, n_init=1)
+    with pytest.raises(ValueError, match=message):
+        result.predict(points)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.asfortranarray(X),
+        X.tolist(),
+        np.repeat(X, 2, axis=0)[::2],
+        np.ascontiguousarray(X.T).T,
+    ],
+    ids=["fortran", "list", "strided", "transposed"],
+)
+def test_layouts_do_not_matter(points):
+    expected = fastmmc.umc_rls(X, 2, n_init=1, random_state=0)
+    np.testing.assert_array_equal(
+        fastmmc.umc_rls(points, 2, n_init=1, random_state=0).labels, expected.labels
+    )
+
+
+def test_integer_and_read_only_points():
+    Z = np.round(10 * X).astype(np.int32)
+    Z.flags.writeable = False
+    result = fastmmc.umc_rls(Z, 2, n_init=1, random_state=0)
+    assert result.model.X.dtype == np.float64
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    fastmmc.umc_rls(read_only, 3, n_init=1)
+
+
+@pytest.mark.parametrize("method", ["shaking", "steepest", "stochastic"])
+def test_input_is_never_modified(method):
+    points, y = X.copy(), np.array([0, 1] + [-1] * 10)
+    init, targets = np.arange(12) % 3, np.array([3, 4, 5])
+    kept = [a.copy() for a in (points, y, init, targets)]
+    fastmmc.umc_rls(points, 3, y=y, init=init, target_sizes=targets, method=method, n_init=2)
+    K = GRAM.copy()
+    fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1)
+    for a, b in zip((points, y, init, targets), kept, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(K, GRAM)
