@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +98,20 @@ def read_npz(path):
     Raises
     ------
     ValueError
-        If there is no array X.
+        If the file is not an .npz file, has no array X, or a y of another length.
     """
-    with np.load(path, allow_pickle=False) as file:
-        if "X" not in file:
-            raise ValueError(f"{path}: expected an array named X; found {', '.join(file.files)}")
-        X = file["X"]
-        y = file["y"] if "y" in file else None
+    try:
+        # Opened here, as NumPy leaves a broken file open.
+        with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files if name in ("X", "y")}
+            found = ", ".join(file.files)
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read as an .npz file: {error}") from error
+    if "X" not in arrays:
+        raise ValueError(f"{path}: expected an array named X; found {found}")
+    X, y = arrays["X"], arrays.get("y")
+    if y is not None and y.shape != X.shape[:1]:
+        raise ValueError(f"{path}: y must have shape {X.shape[:1]}; got {y.shape}")
     if X.dtype.kind in "iub":
         X = X.astype(np.float64)
     return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)

@@ -49,6 +49,21 @@ def test_a_file_without_points(tmp_path):
         datasets.load("mine", data_home=tmp_path)
 
 
+def test_broken_files(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    np.savez(tmp_path / "cut.npz", X=np.zeros((50, 2)))
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.npz").write_text("1,2\n")
+    for name in ("array", "cut", "text"):
+        with pytest.raises(ValueError, match=f"{name}.npz cannot be read as an .npz file"):
+            datasets.load(name, data_home=tmp_path)
+    np.savez(tmp_path / "short.npz", X=np.zeros((3, 2)), y=np.zeros((3, 1)))
+    with pytest.raises(ValueError, match=r"y must have shape \(3,\)"):
+        datasets.load("short", data_home=tmp_path)
+
+
 def test_an_unknown_name(monkeypatch):
     def refuse(*args, **kwargs):
         raise OSError("no network")

@@ -28,7 +28,7 @@ print(json.dumps(out))
 
 def python(code, **env):
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONWARNINGS": "error"} | env,
@@ -114,3 +114,10 @@ def test_the_cache_is_used(tmp_path):
     env = {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert python(OBJECTIVE + count, **env).split()[-2:] == ["0", "1"]
     assert python(OBJECTIVE + count, **env).split()[-2:] == ["1", "0"]
+
+
+def test_the_garbage_collector_stays_as_it_was(tmp_path):
+    env = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for before in ("enable", "disable"):
+        code = f"import gc\ngc.{before}()\n{OBJECTIVE}\nprint(gc.isenabled())"
+        assert python(code, **env).split()[-1] == str(before == "enable")

@@ -91,6 +91,7 @@ class _Plan:
     polish: bool
     keep_best: bool
     max_iter: int
+    params: dict
 
     def start_labels(self, rng):
         """Return the labels that one restart begins with."""
@@ -361,6 +362,19 @@ def _make_plan(
         polish=validation.check_flag("polish", polish),
         keep_best=validation.check_flag("keep_best", keep_best),
         max_iter=np.iinfo(np.int64).max if max_iter is None else max_iter,
+        params={
+            "k": k,
+            "method": method,
+            "init": init,
+            "n_rounds": n_rounds,
+            "start_round": start_round,
+            "polish": polish,
+            "keep_best": keep_best,
+            "max_iter": max_iter,
+            "balance": balance,
+            "target_sizes": target_sizes,
+            "min_size": min_size,
+        },
     )
 
 
@@ -463,13 +477,15 @@ def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init
         trace={"moves": best.moves},
         objectives=objectives,
         best_init=best_init,
-        params={
-            "k": plan.k,
+        params=plan.params
+        | {
             "lam": factor.lam,
-            "kernel": kernel.name,
+            "kernel": kernel.name if kernel.function is None else kernel.function,
             "sigma": kernel.sigma,
             "gamma": kernel.gamma,
-            "method": plan.method,
+            "degree": kernel.degree,
+            "coef0": kernel.coef0,
+            "kernel_params": kernel.kernel_params,
             "n_init": n_init,
         },
         model=RLSModel(kernel, factor.X, (P - predictions) / factor.lam),

@@ -27,6 +27,7 @@ def test_result_fields(overlapping):
     assert result.n_iter == 21 and result.n_moves == result.trace["moves"][-1]
     assert result.history.shape == result.trace["moves"].shape
     assert result.params["lam"] == 0.5 and result.params["sigma"] == 2.0
+    assert result.params["balance"] is None and result.params["n_init"] == 3
     assert quick(overlapping, 3).params["sigma"] == fastmmc.gram.median_width(overlapping)
 
 

@@ -1,0 +1,408 @@
+"""The command line: cluster a file, list the methods."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import inspect
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from importlib.util import find_spec
+from itertools import chain
+from operator import methodcaller
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from fastmmc import __version__, datasets, plotting
+from fastmmc.registry import METHODS
+from fastmmc.results import STATUS_TEXT
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ARRAYS = (".npy", ".npz")
+
+# Option, parameter of the solvers, type, what the help says.
+OPTIONS = (
+    ("--k", "k", int, "number of clusters; binary methods always make two"),
+    ("--lam", "lam", float, "regularisation, greater than 0"),
+    ("--sigma", "sigma", float, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"),
+    ("--n-init", "n_init", int, "starts, of which the best one wins"),
+    ("--seed", "random_state", int, "the same seed gives the same labels"),
+    ("--n-jobs", "n_jobs", int, "threads; -1: all"),
+    ("--max-time", "max_time", float, "seconds after which the best labels so far are taken"),
+)
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; None: those of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 1 if standard output was closed, 2 after an error (one line on
+        standard error says which), 130 if the run was interrupted before it had a result.
+
+    Examples
+    --------
+    >>> main(["cluster", "moons", "--k", "2", "--seed", "0"])  # doctest: +ELLIPSIS
+    umc-rls on moons: 200 points, 2 features, 2 clusters
+    sizes      100 100
+    ...
+    0
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = _show_warning
+        try:
+            args = _make_parser().parse_args(argv)
+            args.run(args)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes standard output once more at exit, which must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            _complain("error", _describe(error))
+            return 2
+        except KeyboardInterrupt:
+            _complain("error", "interrupted before there was a result")
+            return 130
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are reported like all others."""
+
+    def error(self, message):
+        raise ValueError(f"{message}; see {self.prog} --help")
+
+
+def _make_parser():
+    parser = _Parser(prog="fastmmc", description="Maximum-margin clustering.")
+    parser.add_argument("--version", action="version", version=f"fastmmc {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    cluster = commands.add_parser("cluster", help="cluster a file or a data set")
+    cluster.set_defaults(run=_cluster)
+    cluster.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), or a data set's name",
+    )
+    cluster.add_argument("--method", choices=METHODS, default="umc-rls", help="default: umc-rls")
+    for option, parameter, kind, text in OPTIONS:
+        cluster.add_argument(
+            option, dest=parameter, type=kind, metavar=option[2:].upper(), help=text
+        )
+    cluster.add_argument(
+        "--label-column",
+        metavar="COL",
+        help="column of a .csv or .tsv file with the true labels, by its name in the header or "
+        "its index from 0; it is compared with the clusters and not used to find them",
+    )
+    cluster.add_argument("--out", type=Path, metavar="CSV", help="write the labels to this file")
+    cluster.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
+    cluster.add_argument("--json", action="store_true", help="print one JSON object")
+
+    methods = commands.add_parser("methods", help="list the methods")
+    methods.set_defaults(run=_list_methods)
+    return parser
+
+
+def _list_methods(args):
+    for method in METHODS.values():
+        print(f"{method.name}{' (two clusters)' if method.binary else ''}")
+        print(f"    {method.summary}")
+        print(f"    {method.paper}")
+
+
+def _cluster(args):
+    method = METHODS[args.method]
+    params = _solver_params(args, method)
+    # All that can be refused is refused before the computation.
+    for path in (args.out, args.plot):
+        if path is not None:
+            _check_writable(path, args.source)
+    if args.plot is not None:
+        _check_picture_format(args.plot)
+    X, y = _read_source(args.source, args.label_column)
+    began = time.perf_counter()
+    result = _solve(method.function, X, params)
+    report = _report(args, X, y, result, time.perf_counter() - began)
+    if args.out is not None:
+        np.savetxt(args.out, result.labels, fmt="%d", header="label", comments="")
+    if args.plot is not None:
+        _save_picture(args.plot, result, X)
+    if args.json:
+        print(json.dumps(report, default=methodcaller("tolist")))
+    else:
+        _print_report(report, STATUS_TEXT[result.status])
+
+
+def _solver_params(args, method):
+    """Return the options that were given, as parameters of the solver."""
+    given = {name: getattr(args, name) for _, name, _, _ in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if method.binary:
+        k = given.pop("k", 2)
+        if k != 2:
+            raise ValueError(f"{method.name} always makes two clusters; got --k {k}")
+    elif "k" not in given:
+        raise ValueError(f"--k is missing: {method.name} must be told the number of clusters")
+    accepted = inspect.signature(method.function).parameters
+    for option, name, _, _ in OPTIONS:
+        if name in given and name not in accepted:
+            known = ", ".join(o for o, parameter, _, _ in OPTIONS if parameter in accepted)
+            raise ValueError(f"{method.name} has no {option}; of these options it has {known}")
+    return given
+
+
+def _check_writable(path, source):
+    """Raise an error now if a file could not be written later."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written: permission denied")
+    if path.exists() and os.path.exists(source) and path.samefile(source):
+        raise ValueError(f"{path} is the file to be clustered; give another name")
+
+
+def _check_picture_format(path):
+    plotting.import_pyplot()
+    from matplotlib.figure import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(f"{path}: a picture's name must end in one of .{', .'.join(known)}")
+
+
+def _save_picture(path, result, X):
+    # A Figure of its own draws without a window, whatever backend is set.
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    plotting.ClusterDisplay.from_result(result, X, ax=figure.subplots())
+    figure.savefig(path, dpi=150)
+
+
+def _solve(function, X, params):
+    """Run the solver; on a terminal show how far it is."""
+    accepted = inspect.signature(function).parameters
+    if not sys.stderr.isatty():
+        return function(X, **params)
+    if "verbose" in accepted and find_spec("rich"):
+        return function(X, verbose=1, **params)
+    if "callback" not in accepted:
+        return function(X, **params)
+    try:
+        return function(X, callback=_show_percentage, **params)
+    finally:
+        print(end="    \r", file=sys.stderr, flush=True)
+
+
+def _show_percentage(progress):
+    # The cursor goes back at once, so that whatever is printed next takes the line.
+    print(f"{progress.fraction:4.0%}", end="\r", file=sys.stderr, flush=True)
+
+
+def _report(args, X, y, result, seconds):
+    """Gather what is printed."""
+    report = {
+        "method": args.method,
+        "source": args.source,
+        "n": X.shape[0],
+        "d": X.shape[1],
+        "k": len(result.sizes),
+        "sizes": result.sizes.tolist(),
+        "objective": result.objective,
+        "status": result.status.name,
+        "seconds": seconds,
+        "ari": None,
+        "nmi": None,
+        "params": result.params,
+    }
+    if y is not None:
+        report["ari"] = adjusted_rand_score(y, result.labels)
+        report["nmi"] = normalized_mutual_info_score(y, result.labels, average_method="geometric")
+    if hasattr(result, "loo_mse"):
+        report["loo_mse"] = result.loo_mse
+    return report
+
+
+def _print_report(report, status):
+    print(
+        f"{report['method']} on {report['source']}: {report['n']} points, "
+        f"{report['d']} features, {report['k']} clusters"
+    )
+    print("sizes     ", *report["sizes"])
+    print(f"objective  {report['objective']:.6g}")
+    if report.get("loo_mse") is not None:
+        print(f"loo_mse    {report['loo_mse']:.6g}")
+    print(f"status     {status}")
+    print(f"time       {report['seconds']:.3g} s")
+    if report["ari"] is not None:
+        print(f"ARI        {report['ari']:.4f}")
+        print(f"NMI        {report['nmi']:.4f}")
+
+
+def _read_source(source, label_column):
+    """Return the points and, where they are known, the true labels."""
+    path = Path(source)
+    is_name = not (path.suffix or path.name != source or path.exists())
+    built_in = source in datasets.BUNDLED + datasets.GENERATED
+    suffix = path.suffix.lower()
+    if label_column is not None and (built_in or is_name or suffix in ARRAYS):
+        raise ValueError(f"--label-column is for .csv and .tsv files; got SOURCE {source}")
+    if built_in or is_name:
+        X, y = datasets.load(source)
+    elif path.is_dir():
+        raise ValueError(f"{source} is a folder; give a file")
+    elif suffix in DELIMITERS:
+        X, y = _read_table(path, DELIMITERS[suffix], label_column)
+    elif suffix in ARRAYS:
+        X, y = _read_arrays(path, suffix)
+    else:
+        raise ValueError(
+            f"{source}: the name must end in {', '.join((*DELIMITERS, *ARRAYS))}, or be one of "
+            f"the data sets {', '.join(datasets.BUNDLED + datasets.GENERATED)}"
+        )
+    _check_points(source, X)
+    return X, y
+
+
+def _check_points(source, X):
+    """Name what is wrong with the points before a solver does so without the file's name."""
+    if X.ndim != 2 or X.dtype.kind not in "iufb":
+        raise ValueError(
+            f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
+        )
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        i, j = bad[0]
+        raise ValueError(
+            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in or remove missing values"
+        )
+
+
+def _read_arrays(path, suffix):
+    """Read an .npy or .npz file."""
+    if suffix == ".npz":
+        return datasets.read_npz(path)
+    try:
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False), None
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read as an .npy file: {error}") from error
+
+
+def _read_table(path, delimiter, label_column):
+    """Read a .csv or .tsv file row by row."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+            rows = ((reader.line_num, row) for row in reader if row)
+            return _parse_rows(rows, label_column)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text file in UTF-8: {error}") from error
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _parse_rows(rows, label_column):
+    first_line, first = next(rows, (0, None))
+    if first is None:
+        raise ValueError("the file is empty")
+    label = _label_index(first, label_column)
+    columns = [i for i in range(len(first)) if i != label]
+    if not columns:
+        raise ValueError("there is no column beside the label column")
+    # A first row with some numbers is data with a fault rather than a header, unless the label
+    # column was named after it.
+    named = label_column is not None and not label_column.isdecimal()
+    has_header = named or all(_number(first[i]) is None for i in columns)
+    names = [repr(cell.strip()) if has_header else f"{i} (from 0)" for i, cell in enumerate(first)]
+    X, labels = [], []
+    for line, row in rows if has_header else chain([(first_line, first)], rows):
+        if len(row) != len(first):
+            raise ValueError(
+                f"line {line} has {len(row)} cells; line {first_line} has {len(first)}"
+            )
+        X.append(_numbers(line, row, columns, names))
+        if label is not None:
+            labels.append(_label(line, row[label]))
+    if not X:
+        raise ValueError("there is a header and nothing below it")
+    y = None if label is None else np.unique(labels, return_inverse=True)[1]
+    return np.array(X), y
+
+
+def _label_index(first, label_column):
+    """Return the index of the label column, or None if there is none."""
+    if label_column is None:
+        return None
+    if not label_column.isdecimal():
+        names = [cell.strip() for cell in first]
+        if label_column not in names:
+            raise ValueError(
+                f"--label-column: no column {label_column!r} in the header; "
+                f"it has {', '.join(names)}"
+            )
+        return names.index(label_column)
+    label = int(label_column)
+    if label >= len(first):
+        raise ValueError(f"--label-column: got {label}, but the columns are 0 to {len(first) - 1}")
+    return label
+
+
+def _number(cell):
+    """Return a cell as a finite number, or None if it is not one."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _numbers(line, row, columns, names):
+    values = [_number(row[i]) for i in columns]
+    if None in values:
+        i = columns[values.index(None)]
+        raise ValueError(
+            f"line {line}, column {names[i]}: expected a finite number, got {row[i]!r}; "
+            "fill in missing values, and name a column of labels by --label-column"
+        )
+    return np.array(values)
+
+
+def _label(line, cell):
+    if not cell.strip():
+        raise ValueError(f"line {line}: the label is empty")
+    return cell.strip()
+
+
+def _describe(error):
+    """Return an error's message in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    _complain("warning", _describe(message))
+
+
+def _complain(kind, text):
+    print(f"fastmmc: {kind}: {text}", file=sys.stderr)

@@ -1,0 +1,450 @@
+"""Pictures of clusterings, in the manner of scikit-learn's Display objects."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.utils import check_array
+
+from fastmmc import validation
+from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.hat import factor
+from fastmmc.rls import umc_rls
+from fastmmc.sizes import balanced_random_labels
+
+# The colours of Okabe and Ito, which colour-blind readers tell apart, without the yellow that is
+# lost on white. Further clusters take the colours again with the next marker.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "^", "s", "v", "D", "P", "X", "<", ">")
+
+# Clusters that still get a legend; area of a point in square points, where there are few.
+LEGEND_MOST = 12
+LARGEST_POINT = 36
+
+
+def import_pyplot():
+    """Import matplotlib.pyplot, or say how to install it.
+
+    Returns
+    -------
+    module
+        ``matplotlib.pyplot``.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import_pyplot().__name__
+    'matplotlib.pyplot'
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plotting needs matplotlib: pip install 'fastmmc[plot]'") from error
+    return plt
+
+
+class ClusterDisplay:
+    """Scatter plot of clusters.
+
+    Usually made by :meth:`from_result`.
+
+    Parameters
+    ----------
+    points : (n, 1) or (n, 2) array
+        Positions; with one column the clusters are drawn one above the other.
+    labels : (n,) int array
+        Clusters 0..k-1.
+    axis_names : sequence of str
+        What the columns of ``points`` are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure that holds it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ClusterDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> ClusterDisplay.from_result(result).ax_.get_xlabel()
+    'principal component 1 (92% of variance)'
+    """
+
+    def __init__(self, points, labels, axis_names):
+        self.points = points
+        self.labels = labels
+        self.axis_names = axis_names
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.scatter`, as ``s`` and ``alpha``.
+
+        Returns
+        -------
+        ClusterDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            _, ax = import_pyplot().subplots(layout="constrained")
+        k = int(self.labels.max()) + 1
+        _draw_clusters(ax, self.points, self.labels, k, **kwargs)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_xlabel(self.axis_names[0])
+        if len(self.axis_names) == 1:
+            ax.set_ylabel("cluster")
+            ax.yaxis.get_major_locator().set_params(integer=True)
+        else:
+            ax.set_ylabel(self.axis_names[1])
+        if k <= LEGEND_MOST:
+            legend = ax.legend(
+                title="cluster: size",
+                loc="upper left",
+                bbox_to_anchor=(1.0, 1.0),
+                frameon=False,
+            )
+            for handle in legend.legend_handles:
+                handle.set_sizes([LARGEST_POINT])
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    @classmethod
+    def from_result(cls, result, X=None, *, ax=None, **kwargs):
+        """Draw a result in the first two principal components of its points.
+
+        Points of one or two features are drawn as they are.
+
+        Parameters
+        ----------
+        result : ClusteringResult
+            What a solver returned.
+        X : (n, d) array_like, optional
+            The points; None: those that ``result.model`` remembers.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.scatter`.
+
+        Returns
+        -------
+        ClusterDisplay
+            Drawn already.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the result, or is needed and not given.
+        ImportError
+            If matplotlib is not installed.
+        """
+        if X is None:
+            X = _points_of(result)
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        n = result.labels.shape[0]
+        if X.shape[0] != n:
+            raise ValueError(f"X must have the {n} points of the result; got shape {X.shape}")
+        points, axis_names = _project(X)
+        return cls(points, result.labels, axis_names).plot(ax, **kwargs)
+
+
+class ObjectiveDisplay:
+    """Line plot of the objective of the winning start against the moves it made.
+
+    Usually made by :meth:`from_result`.
+
+    Parameters
+    ----------
+    moves : (T,) int array
+        Moves made so far.
+    objective : (T,) float array
+        Objective after them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure that holds it.
+    line_ : matplotlib.lines.Line2D
+        The line.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ObjectiveDisplay
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> result = fastmmc.umc_rls(X, 2, random_state=0)
+    >>> display = ObjectiveDisplay.from_result(result)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('moves', 'objective')
+    """
+
+    def __init__(self, moves, objective):
+        self.moves = moves
+        self.objective = objective
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the objective.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure. Several results can share one.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.plot`, as ``label`` and ``color``.
+
+        Returns
+        -------
+        ObjectiveDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            _, ax = import_pyplot().subplots(layout="constrained")
+        (self.line_,) = ax.plot(self.moves, self.objective, **kwargs)
+        ax.set_xlabel("moves")
+        ax.set_ylabel("objective")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    @classmethod
+    def from_result(cls, result, *, ax=None, **kwargs):
+        """Draw the history of a result.
+
+        Parameters
+        ----------
+        result : ClusteringResult
+            What a solver returned.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        ObjectiveDisplay
+            Drawn already.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return cls(result.trace["moves"], result.history).plot(ax, **kwargs)
+
+
+class ShakingDisplay:
+    """Panels of what the rounds of shaking do to the labels of one start of UMC-RLS.
+
+    Usually made by :meth:`from_points`.
+
+    Parameters
+    ----------
+    points : (n, 1) or (n, 2) array
+        Positions.
+    labels : list of (n,) int arrays
+        Labels of each panel.
+    titles : list of str
+        Its title.
+
+    Attributes
+    ----------
+    axes_ : (panels,) array of matplotlib.axes.Axes
+        Where they were drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure that holds them.
+
+    References
+    ----------
+    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
+    least-squares classification, ICDM 2012, figure 4.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ShakingDisplay
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> display = ShakingDisplay.from_points(X, 4, rounds=(0, 20))
+    >>> [ax.get_title() for ax in display.axes_]
+    ['start', 'after round 0', 'after round 20']
+    """
+
+    def __init__(self, points, labels, titles):
+        self.points = points
+        self.labels = labels
+        self.titles = titles
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : array_like of matplotlib.axes.Axes, optional
+            One for each panel; None: a new figure, three panels a row.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.scatter`.
+
+        Returns
+        -------
+        ShakingDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the number of axes is not the number of panels.
+        ImportError
+            If matplotlib is not installed.
+        """
+        panels = len(self.labels)
+        if ax is None:
+            ax = _new_panels(panels)
+        axes = np.ravel(ax)
+        if axes.size != panels:
+            raise ValueError(f"ax must hold one Axes for each of {panels} panels; got {axes.size}")
+        k = int(max(labels.max() for labels in self.labels)) + 1
+        for panel, labels, title in zip(axes, self.labels, self.titles, strict=True):
+            _draw_clusters(panel, self.points, labels, k, **kwargs)
+            panel.set_title(title)
+            panel.set(xticks=[], yticks=[])
+            panel.spines[:].set_color("0.8")
+        self.axes_ = axes
+        self.figure_ = axes[0].figure
+        return self
+
+    @classmethod
+    def from_points(
+        cls,
+        X,
+        k,
+        *,
+        rounds=(0, 1, 2, 4, 20),
+        sigma=None,
+        lam=0.25,
+        random_state=0,
+        ax=None,
+        **kwargs,
+    ):
+        """Shake one start and draw its labels at the beginning and after some rounds.
+
+        The sizes are left to the paper's schedule alone (``min_size=0``).
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points; drawn in two principal components if d > 2.
+        k : int
+            Number of clusters.
+        rounds : sequence of int, default=(0, 1, 2, 4, 20)
+            Rounds after which to draw, counted from 0.
+        sigma : float, optional
+            Width of the Gaussian kernel; None: the median distance.
+        lam : float, default=0.25
+            Regularisation, > 0.
+        random_state : int, SeedSequence, Generator, RandomState or None, default=0
+            Draws the start.
+        ax : array_like of matplotlib.axes.Axes, optional
+            One for each panel; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.scatter`.
+
+        Returns
+        -------
+        ShakingDisplay
+            Drawn already.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range or X is not a finite matrix.
+        ImportError
+            If matplotlib is not installed.
+        """
+        rounds = [validation.check_integer("rounds", i, least=0) for i in rounds]
+        F = factor(X, lam=lam, sigma=sigma)
+        k = validation.check_integer("k", k, least=1, most=F.n, why=", the number of points")
+        seed = fixed_seed(random_state)
+        labels = [balanced_random_labels(F.n, k, restart_stream(seed, 0))]
+        for i in rounds:
+            # A round is the same whatever follows it. With min_size=0 no point is moved after
+            # the last one, so these are the labels that the shaking itself left.
+            result = umc_rls(F, k, n_rounds=i + 1, min_size=0, n_init=1, random_state=seed)
+            labels.append(result.labels)
+        titles = ["start"] + [f"after round {i}" for i in rounds]
+        return cls(_project(F.X)[0], labels, titles).plot(ax, **kwargs)
+
+
+def _points_of(result):
+    """Return the points that a result remembers."""
+    if result.params.get("kernel") == "precomputed":
+        raise ValueError("X is missing: with a precomputed kernel the result has no points")
+    X = getattr(result.model, "X", None)
+    if X is None:
+        raise ValueError("X is missing: this result does not remember its points")
+    return X
+
+
+def _project(X):
+    """Return positions in at most two dimensions, and what the axes are."""
+    n, d = X.shape
+    if d <= 2 or n < 2:
+        points = X[:, :2]
+        return points, [f"feature {i}" for i in range(points.shape[1])]
+    pca = PCA(2, random_state=0)
+    points = pca.fit_transform(X)
+    shares = pca.explained_variance_ratio_
+    return points, [
+        f"principal component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(shares)
+    ]
+
+
+def _draw_clusters(ax, points, labels, k, **kwargs):
+    """Scatter the points of each cluster in a colour and marker of its own."""
+    style = {"s": np.clip(12000 / labels.size, 6, LARGEST_POINT), "linewidths": 0, "alpha": 0.8}
+    y = points[:, 1] if points.shape[1] == 2 else labels
+    for cluster in range(k):
+        members = labels == cluster
+        ax.scatter(
+            points[members, 0],
+            y[members],
+            color=COLORS[cluster % len(COLORS)],
+            marker=MARKERS[cluster // len(COLORS) % len(MARKERS)],
+            label=f"{cluster}: {members.sum()}",
+            **(style | kwargs),
+        )
+
+
+def _new_panels(panels):
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    _, axes = import_pyplot().subplots(
+        rows, columns, figsize=(2.6 * columns, 2.5 * rows), squeeze=False, layout="constrained"
+    )
+    for spare in axes.ravel()[panels:]:
+        spare.remove()
+    return axes.ravel()[:panels]

@@ -1,0 +1,436 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+import fastmmc
+from fastmmc import cli
+from fastmmc.registry import METHODS, Method
+
+FEW = ["--n-init", "2", "--seed", "0"]
+
+
+@pytest.fixture
+def table(tmp_path, blobs):
+    """A CSV file with a header and text labels in its third column."""
+    X, y = blobs
+    lines = ["a,b,kind,c,d"]
+    for (a, b, c, d), label in zip(X.tolist(), np.array(["x", "y", "z"])[y], strict=True):
+        lines.append(f"{a},{b},{label},{c},{d}")
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """A file of ten points in two clear clusters."""
+    path = tmp_path / "pairs.npy"
+    np.save(path, np.repeat([[0.0], [9.0]], 5, axis=0) + np.linspace(0, 1, 10)[:, None])
+    return path
+
+
+@pytest.fixture
+def expected(blobs):
+    return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0)
+
+
+def report_of(capsys, *argv):
+    assert cli.main(["cluster", *map(str, argv), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+def error_of(capsys, *argv):
+    assert cli.main([str(arg) for arg in argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("fastmmc: error: ") and err.count("\n") == 1
+    return err
+
+
+def register(monkeypatch, function, **kwargs):
+    """Put a method called "fake" into the registry."""
+    method = Method("fake", function, fastmmc.UMCRLS, "no paper", "for tests", **kwargs)
+    monkeypatch.setitem(METHODS, "fake", method)
+
+
+def never(X, k):
+    raise AssertionError("the computation was begun")
+
+
+def test_json_agrees_with_the_library(capsys, table, blobs, expected):
+    report = report_of(capsys, table, "--k", 3, "--label-column", "kind", *FEW)
+    y = blobs[1]
+    assert (report["method"], report["n"], report["d"], report["k"]) == ("umc-rls", 75, 4, 3)
+    assert report["sizes"] == expected.sizes.tolist()
+    assert report["objective"] == pytest.approx(expected.objective, rel=1e-9)
+    assert report["loo_mse"] == pytest.approx(expected.loo_mse, rel=1e-9)
+    assert report["status"] == "CONVERGED" and report["seconds"] > 0
+    assert report["params"] == pytest.approx(expected.params)
+    assert report["ari"] == pytest.approx(adjusted_rand_score(y, expected.labels))
+    nmi = normalized_mutual_info_score(y, expected.labels, average_method="geometric")
+    assert report["nmi"] == pytest.approx(nmi)
+
+
+def test_text_output_shows_the_same(capsys, table, expected):
+    assert cli.main(["cluster", str(table), "--k", "3", "--label-column", "kind", *FEW]) == 0
+    out, err = capsys.readouterr()
+    lines = dict(line.split(None, 1) for line in out.splitlines())
+    assert out.startswith(f"umc-rls on {table}: 75 points, 4 features, 3 clusters\n")
+    assert lines["sizes"].split() == [str(size) for size in expected.sizes]
+    assert float(lines["objective"]) == pytest.approx(expected.objective, rel=1e-5)
+    assert lines["status"] == "converged"
+    assert {"time", "ARI", "NMI"} <= lines.keys()
+    assert err == ""
+
+
+def test_without_true_labels_there_is_no_score(capsys, tmp_path, blobs):
+    np.save(tmp_path / "X.npy", blobs[0])
+    report = report_of(capsys, tmp_path / "X.npy", "--k", 3, *FEW)
+    assert report["ari"] is None and report["nmi"] is None
+    assert cli.main(["cluster", str(tmp_path / "X.npy"), "--k", "3", *FEW]) == 0
+    assert "ARI" not in capsys.readouterr().out
+
+
+def test_labels_file_holds_the_result(capsys, table, tmp_path, expected):
+    out = tmp_path / "labels.csv"
+    report_of(capsys, table, "--k", 3, "--label-column", 2, "--out", out, *FEW)
+    header, *labels = out.read_text().splitlines()
+    assert header == "label"
+    assert [int(label) for label in labels] == expected.labels.tolist()
+
+
+def test_every_kind_of_file_gives_the_same_result(capsys, table, tmp_path, blobs):
+    X, y = blobs
+    np.savetxt(tmp_path / "bare.csv", X, delimiter=",", fmt="%.17g")
+    (tmp_path / "table.tsv").write_text(table.read_text().replace(",", "\t"))
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "Xy.npz", X=X, y=y)
+    wanted = report_of(capsys, table, "--k", 3, "--label-column", "kind", *FEW)
+    for name, options in [
+        ("bare.csv", []),
+        ("table.tsv", ["--label-column", "kind"]),
+        ("X.npy", []),
+        ("Xy.npz", []),
+    ]:
+        report = report_of(capsys, tmp_path / name, "--k", 3, *options, *FEW)
+        assert report["objective"] == wanted["objective"], name
+        assert report["ari"] in (None, wanted["ari"]), name
+
+
+@pytest.mark.jit
+def test_data_set_by_name(capsys):
+    report = report_of(capsys, "moons", "--k", 2, "--sigma", 0.7, "--lam", 0.5, *FEW)
+    X, y = fastmmc.datasets.load("moons")
+    result = fastmmc.umc_rls(X, 2, sigma=0.7, lam=0.5)
+    assert report["ari"] == pytest.approx(adjusted_rand_score(y, result.labels))
+    assert (report["params"]["sigma"], report["params"]["lam"]) == (0.7, 0.5)
+
+
+def test_data_set_by_name_from_a_folder(capsys, tmp_path, monkeypatch, blobs):
+    np.savez(tmp_path / "mine.npz", X=blobs[0], y=blobs[1])
+    monkeypatch.setenv("FASTMMC_DATA", str(tmp_path))
+    assert report_of(capsys, "mine", "--k", 3, *FEW)["n"] == 75
+
+
+def test_header_is_told_from_data(tmp_path):
+    def read(text, label_column=None):
+        path = tmp_path / "t.csv"
+        path.write_text(text)
+        return cli._read_source(str(path), label_column)
+
+    X, y = read("1,2\n3,4\n")
+    np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
+    assert y is None
+    np.testing.assert_array_equal(read("\ufeffa, b\n\n 1, 2\n")[0], [[1, 2]])
+    # Text in the label column of the first row does not make it a header.
+    X, y = read("1,2,dog\n3,4,cat\n", "2")
+    np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
+    assert y.tolist() == [1, 0]
+    # A label column given by name does, even where other names are numbers.
+    X, y = read("kind,0,1\ndog,1,2\n", "kind")
+    np.testing.assert_array_equal(X, [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
+        ("a,b\n", "there is a header and nothing below it"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("1,2\n3,x\n", "line 2, column 1 (from 0): expected a finite number, got 'x'"),
+        ("1,x\n3,4\n", "line 1, column 1 (from 0): expected a finite number, got 'x'"),
+        ("a,b\n1,\n", "line 2, column 'b': expected a finite number, got ''"),
+        ("a,b\n1,nan\n", "line 2, column 'b': expected a finite number, got 'nan'"),
+        ("a,b\n1,1e999\n", "line 2, column 'b': expected a finite number, got '1e999'"),
+        ("1,2\n3,4\n", "k must be at most 2, the number of points; got 3"),
+    ],
+)
+def test_faults_of_a_table(capsys, tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    assert message in error_of(capsys, "cluster", path, "--k", 3)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("sort", "no column 'sort' in the header; it has a, b, kind, c, d"),
+        ("5", "got 5, but the columns are 0 to 4"),
+        ("0", "line 2, column 'kind': expected a finite number, got 'x'"),
+    ],
+)
+def test_faults_of_a_label_column(capsys, table, column, message):
+    assert message in error_of(capsys, "cluster", table, "--k", 3, "--label-column", column)
+
+
+def test_more_faults_of_a_label_column(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,kind\n1,x\n2, \n")
+    wrong = ["cluster", path, "--k", 1, "--label-column"]
+    assert "line 3: the label is empty" in error_of(capsys, *wrong, "kind")
+    path.write_text("kind\nx\n")
+    assert "no column beside the label column" in error_of(capsys, *wrong, "kind")
+    message = error_of(capsys, "cluster", "iris", "--k", 3, "--label-column", "4")
+    assert "--label-column is for .csv and .tsv files; got SOURCE iris" in message
+
+
+def test_faults_of_text_files(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"1,2\n\xff\xfe\n")
+    assert "is not a text file in UTF-8" in error_of(capsys, "cluster", path, "--k", 1)
+    path.write_text("1" * 200_000)
+    assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+
+
+def test_faults_of_array_files(capsys, tmp_path):
+    def message(name):
+        return error_of(capsys, "cluster", tmp_path / name, "--k", 1)
+
+    for name in ("empty.npz", "empty.npy", "text.npz", "text.npy"):
+        (tmp_path / name).write_text("1,2" if name.startswith("text") else "")
+        assert f"{name} cannot be read as an {name[-4:]} file" in message(name)
+    np.save(tmp_path / "line.npy", np.ones(3))
+    assert "expected a matrix of numbers; got shape (3,) and type float64" in message("line.npy")
+    np.save(tmp_path / "text.npy", np.array([["a"]]))
+    assert "expected a matrix of numbers; got shape (1, 1) and type <U1" in message("text.npy")
+    np.save(tmp_path / "hole.npy", np.array([[1.0, 2.0], [3.0, np.nan]]))
+    assert "row 1, column 1 (from 0) is nan" in message("hole.npy")
+    np.savez(tmp_path / "other.npz", Z=np.ones((2, 2)))
+    assert "expected an array named X; found Z" in message("other.npz")
+    np.savez(tmp_path / "objects.npz", X=np.array([[1, None]], dtype=object))
+    assert "Object arrays cannot be loaded" in message("objects.npz")
+    np.savez(tmp_path / "short.npz", X=np.ones((3, 2)), y=np.ones(2))
+    assert "y must have shape (3,); got (2,)" in message("short.npz")
+    np.savez(tmp_path / "cut.npz", X=np.ones((3, 2)))
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:100])
+    assert "cut.npz cannot be read as an .npz file" in message("cut.npz")
+    (tmp_path / "bad.npz").write_bytes(whole.replace(np.float64(1).tobytes(), b"12345678"))
+    assert "bad.npz cannot be read as an .npz file: Bad CRC-32" in message("bad.npz")
+    np.save(tmp_path / "cut.npy", np.ones((3, 2)))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "cut.npy").read_bytes()[:-8])
+    assert "cut.npy cannot be read as an .npy file" in message("cut.npy")
+
+
+def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
+    missing = tmp_path / "none.csv"
+    assert f"{missing}: No such file" in error_of(capsys, "cluster", missing, "--k", 2)
+    assert "is a folder; give a file" in error_of(capsys, "cluster", tmp_path, "--k", 2)
+    (tmp_path / "notes.txt").touch()
+    message = error_of(capsys, "cluster", tmp_path / "notes.txt", "--k", 2)
+    assert "must end in .csv, .tsv, .npy, .npz" in message
+
+    def offline(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setattr(fastmmc.datasets.bundled, "fetch_openml", offline)
+    assert "no data set 'iriss'" in error_of(capsys, "cluster", "iriss", "--k", 2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "COMMAND"),
+        (["paint"], "invalid choice: 'paint'"),
+        (["cluster"], "SOURCE"),
+        (["cluster", "moons"], "--k is missing"),
+        (["cluster", "moons", "--k", "two"], "invalid int value: 'two'"),
+        (["cluster", "moons", "--k", "0"], "k must be at least 1; got 0"),
+        (["cluster", "moons", "--k", "2", "--method", "magic"], "invalid choice: 'magic'"),
+        (["cluster", "moons", "--k", "2", "--lam", "-1"], "lam must be greater than 0"),
+        (["cluster", "moons", "--k", "2", "--sigma", "nan"], "sigma must be finite"),
+        (["cluster", "moons", "--k", "2", "--seed", "-1"], "must not be negative"),
+        (["cluster", "moons", "--k", "2", "--n-init", "0"], "n_init must be at least 1"),
+        (["cluster", "moons", "--k", "2", "--n-jobs", "0"], "n_jobs must not be 0"),
+        (["cluster", "moons", "--k", "2", "--max-time", "0"], "max_time must be greater than 0"),
+    ],
+)
+def test_wrong_arguments(capsys, argv, message):
+    assert message in error_of(capsys, *argv)
+
+
+def test_memory_error_is_one_line(capsys, monkeypatch):
+    def huge(X, k):
+        raise MemoryError("needs 7 TiB\nof memory")
+
+    register(monkeypatch, huge)
+    message = error_of(capsys, "cluster", "moons", "--k", 2, "--method", "fake")
+    assert "needs 7 TiB of memory" in message
+
+
+def test_options_that_a_method_lacks_are_refused(capsys, monkeypatch):
+    register(monkeypatch, never)
+    wrong = ["cluster", "moons", "--method", "fake", "--k", 2, "--lam", 1]
+    assert "fake has no --lam; of these options it has --k" in error_of(capsys, *wrong)
+
+
+def test_binary_methods_make_two_clusters(capsys, monkeypatch, pairs):
+    def solve(X, *, lam=0.25):
+        return fastmmc.umc_rls(X, 2, lam=lam)
+
+    register(monkeypatch, solve, binary=True)
+    wrong = ["cluster", "moons", "--method", "fake", "--k", 3]
+    assert "fake always makes two clusters; got --k 3" in error_of(capsys, *wrong)
+    assert report_of(capsys, pairs, "--method", "fake")["k"] == 2
+    assert report_of(capsys, pairs, "--method", "fake", "--k", 2)["k"] == 2
+
+
+def test_outputs_are_checked_before_the_computation(capsys, monkeypatch, tmp_path, table):
+    register(monkeypatch, never)
+
+    def message(option, path):
+        return error_of(capsys, "cluster", table, "--k", 3, "--method", "fake", option, path)
+
+    for option in ("--out", "--plot"):
+        assert "there is no folder" in message(option, tmp_path / "none" / "a.png")
+        assert "is a folder" in message(option, tmp_path)
+    assert "is the file to be clustered" in message("--out", table)
+    assert "must end in one of" in message("--plot", tmp_path / "a.xyz")
+    assert "must end in one of" in message("--plot", tmp_path / "a")
+    monkeypatch.setattr(cli.os, "access", lambda path, mode: False)
+    assert "cannot be written" in message("--out", tmp_path / "a.csv")
+
+
+def test_missing_matplotlib_is_told_before_the_computation(capsys, monkeypatch, tmp_path):
+    register(monkeypatch, never)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    wrong = ["cluster", "moons", "--k", 2, "--method", "fake", "--plot", tmp_path / "a.png"]
+    assert "pip install 'fastmmc[plot]'" in error_of(capsys, *wrong)
+
+
+def test_plot_writes_a_picture(capsys, table, tmp_path):
+    picture = tmp_path / "a.PNG"
+    report_of(capsys, table, "--k", 3, "--label-column", "kind", "--plot", picture, *FEW)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_time_limit_is_a_warning(capsys):
+    argv = ["cluster", "iris", "--k", "3", "--max-time", "1e-9", "--json"]
+    assert cli.main(argv) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["status"] == "TIME_LIMIT"
+    assert err.startswith("fastmmc: warning: stopped before the end") and err.count("\n") == 1
+
+
+def test_interrupt_before_any_result(capsys, monkeypatch):
+    def interrupted(X, k):
+        raise KeyboardInterrupt
+
+    register(monkeypatch, interrupted)
+    assert cli.main(["cluster", "moons", "--k", "2", "--method", "fake"]) == 130
+    out, err = capsys.readouterr()
+    assert out == "" and err == "fastmmc: error: interrupted before there was a result\n"
+
+
+class Terminal:
+    """Standard error as a terminal."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return True
+
+
+def test_terminal_without_rich_shows_a_percentage(capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert cli.main(["cluster", "iris", "--k", "3", "--json", *FEW]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "CONVERGED"
+    assert "%" in terminal.text and "\n" not in terminal.text
+    assert terminal.text.endswith("\r    \r")
+    monkeypatch.setattr(terminal, "text", "")
+    assert cli.main(["cluster", "iris", "--k", "3", "--max-time", "1e-9", "--json"]) == 0
+    assert "\rfastmmc: warning: stopped before the end" in terminal.text
+
+
+def test_terminal_with_rich_shows_its_bar(monkeypatch, pairs):
+    asked = []
+
+    def solve(X, k, *, verbose=0, callback=None):
+        asked.append((verbose, callback))
+        return fastmmc.umc_rls(X, k)
+
+    register(monkeypatch, solve)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert cli.main(["cluster", str(pairs), "--k", "2", "--method", "fake"]) == 0
+    assert asked == [(1, None)]
+
+
+def test_terminal_and_a_method_without_progress(monkeypatch, pairs):
+    terminal = Terminal()
+    register(monkeypatch, lambda X, k: fastmmc.umc_rls(X, k))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert cli.main(["cluster", str(pairs), "--k", "2", "--method", "fake"]) == 0
+    assert terminal.text == ""
+
+
+def test_methods_lists_the_registry(capsys, monkeypatch):
+    register(monkeypatch, never, binary=True)
+    assert cli.main(["methods"]) == 0
+    out = capsys.readouterr().out
+    for method in METHODS.values():
+        assert method.name in out and method.summary in out and method.paper in out
+    assert "fake (two clusters)" in out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"fastmmc {fastmmc.__version__}\n"
+
+
+def test_module_runs_without_optional_packages(pairs):
+    # A name set to None in sys.modules cannot be imported.
+    code = (
+        "import runpy, sys\n"
+        "sys.modules['matplotlib'] = sys.modules['rich'] = None\n"
+        f"sys.argv[1:] = ['cluster', {str(pairs)!r}, '--k', '2', '--json']\n"
+        "runpy.run_module('fastmmc', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["sizes"] == [5, 5]
+
+
+def test_closed_pipe_is_quiet():
+    command = [sys.executable, "-m", "fastmmc", "methods"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -1,0 +1,184 @@
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+import fastmmc
+from fastmmc.plotting import (
+    COLORS,
+    LEGEND_MOST,
+    ClusterDisplay,
+    ObjectiveDisplay,
+    ShakingDisplay,
+)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def result(blobs):
+    return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0)
+
+
+def drawn_labels(ax, points):
+    """Read the labels back from the scatter plots of an axes."""
+    labels = np.full(len(points), -1)
+    for cluster, collection in enumerate(ax.collections):
+        for position in collection.get_offsets():
+            labels[(points == position).all(axis=1)] = cluster
+    return labels
+
+
+def test_clusters_are_drawn_as_the_result_has_them(result):
+    display = ClusterDisplay.from_result(result)
+    ax = display.ax_
+    assert display.figure_ is ax.figure
+    np.testing.assert_array_equal(drawn_labels(ax, display.points), result.labels)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [f"{i}: {size}" for i, size in enumerate(result.sizes)]
+    colors = [to_hex(collection.get_facecolor()[0]).upper() for collection in ax.collections]
+    assert colors == list(COLORS[:3])
+
+
+def test_principal_components_are_those_of_the_centred_points(result, blobs):
+    display = ClusterDisplay.from_result(result)
+    X = blobs[0] - blobs[0].mean(axis=0)
+    _, s, _ = np.linalg.svd(X, full_matrices=False)
+    np.testing.assert_allclose((display.points**2).sum(axis=0), s[:2] ** 2)
+    share = s[0] ** 2 / (s**2).sum()
+    assert display.ax_.get_xlabel() == f"principal component 1 ({share:.0%} of variance)"
+
+
+def test_two_features_are_drawn_as_they_are(overlapping):
+    X = overlapping[:, :2]
+    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+    display = ClusterDisplay.from_result(result)
+    np.testing.assert_array_equal(display.points, X)
+    np.testing.assert_array_equal(drawn_labels(display.ax_, X), result.labels)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "feature 1")
+
+
+def test_one_feature_is_drawn_cluster_above_cluster(overlapping):
+    X = overlapping[:, :1]
+    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+    ax = ClusterDisplay.from_result(result).ax_
+    positions = np.column_stack([X[:, 0], result.labels])
+    np.testing.assert_array_equal(drawn_labels(ax, positions), result.labels)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 0", "cluster")
+
+
+def test_a_single_point_can_be_drawn():
+    display = ClusterDisplay.from_result(fastmmc.umc_rls(np.ones((1, 3)), 1))
+    np.testing.assert_array_equal(display.points, [[1, 1]])
+
+
+def test_many_clusters_look_different_and_have_no_legend(overlapping):
+    result = fastmmc.umc_rls(overlapping, 40, n_init=1, random_state=0)
+    ax = ClusterDisplay.from_result(result).ax_
+    assert ax.get_legend() is None
+    looks = {
+        (to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes()) for c in ax.collections
+    }
+    assert len(looks) == 40
+
+
+@pytest.mark.parametrize(("k", "has_legend"), [(LEGEND_MOST, True), (LEGEND_MOST + 1, False)])
+def test_legend_goes_where_it_would_be_too_long(overlapping, k, has_legend):
+    result = fastmmc.umc_rls(overlapping, k, n_init=1, random_state=0)
+    assert (ClusterDisplay.from_result(result).ax_.get_legend() is not None) == has_legend
+
+
+def test_points_of_a_precomputed_kernel_must_be_given(blobs):
+    X, _ = blobs
+    result = fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", n_init=1, random_state=0)
+    with pytest.raises(ValueError, match="X is missing: with a precomputed kernel"):
+        ClusterDisplay.from_result(result)
+    display = ClusterDisplay.from_result(result, X)
+    np.testing.assert_array_equal(drawn_labels(display.ax_, display.points), result.labels)
+
+
+def test_points_must_fit_the_result(result, blobs):
+    with pytest.raises(ValueError, match=r"the 75 points of the result; got shape \(74, 4\)"):
+        ClusterDisplay.from_result(result, blobs[0][1:])
+
+
+def test_keywords_reach_matplotlib(result):
+    _, ax = plt.subplots()
+    display = ClusterDisplay.from_result(result, ax=ax, s=7.0, alpha=0.5)
+    assert display.ax_ is ax
+    assert [c.get_sizes()[0] for c in ax.collections] == [7.0] * 3
+    assert [c.get_alpha() for c in ax.collections] == [0.5] * 3
+
+
+def test_objective_is_drawn_against_moves(result):
+    display = ObjectiveDisplay.from_result(result, label="one")
+    np.testing.assert_array_equal(display.line_.get_xdata(), result.trace["moves"])
+    np.testing.assert_array_equal(display.line_.get_ydata(), result.history)
+    assert display.line_.get_label() == "one"
+    again = ObjectiveDisplay.from_result(result, ax=display.ax_)
+    assert again.figure_ is display.figure_ and len(display.ax_.lines) == 2
+
+
+def test_shaking_panels_show_one_run(overlapping):
+    X = overlapping[:, :2]
+    display = ShakingDisplay.from_points(X, 3, rounds=(0, 3, 20), sigma=1.5, random_state=4)
+    titles = [ax.get_title() for ax in display.axes_]
+    assert titles == ["start", "after round 0", "after round 3", "after round 20"]
+    start = drawn_labels(display.axes_[0], X)
+    assert np.bincount(start).tolist() == [20, 20, 20]
+    # The first round from the labels drawn as the start gives those drawn after it.
+    first = fastmmc.umc_rls(X, 3, init=start, n_rounds=1, min_size=0, sigma=1.5)
+    np.testing.assert_array_equal(drawn_labels(display.axes_[1], X), first.labels)
+    # The last panel is where a whole run with this seed ends.
+    whole = fastmmc.umc_rls(X, 3, n_init=1, min_size=0, sigma=1.5, random_state=4)
+    np.testing.assert_array_equal(drawn_labels(display.axes_[3], X), whole.labels)
+
+
+def test_shaking_panels_of_a_generator_share_one_start(overlapping):
+    # A generator gives another stream each time it is asked; all panels must have the same.
+    display = ShakingDisplay.from_points(
+        overlapping, 3, rounds=(0, 1), random_state=np.random.default_rng(5)
+    )
+    first = fastmmc.umc_rls(overlapping, 3, init=display.labels[0], n_rounds=2, min_size=0)
+    np.testing.assert_array_equal(display.labels[2], first.labels)
+
+
+def test_shaking_with_two_clusters_shows_what_the_rounds_left(overlapping):
+    # Round 0 gives everything to the last cluster; nothing is moved back for the picture.
+    display = ShakingDisplay.from_points(overlapping, 2, rounds=(0,))
+    assert np.bincount(display.labels[1], minlength=2).tolist() == [0, 60]
+
+
+def test_shaking_draws_into_given_axes(overlapping):
+    _, axes = plt.subplots(1, 2)
+    display = ShakingDisplay.from_points(overlapping, 3, rounds=(0,), ax=axes)
+    assert display.axes_.tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="one Axes for each of 2 panels; got 1"):
+        display.plot(axes[0])
+
+
+def test_shaking_refuses_wrong_rounds_and_k(overlapping):
+    with pytest.raises(ValueError, match="rounds must be at least 0; got -1"):
+        ShakingDisplay.from_points(overlapping, 3, rounds=(0, -1))
+    with pytest.raises(ValueError, match="k must be at most 60"):
+        ShakingDisplay.from_points(overlapping, 61)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        ClusterDisplay.from_result,
+        ObjectiveDisplay.from_result,
+        lambda result: ShakingDisplay.from_points(result.model.X, 3, rounds=(0,)),
+    ],
+)
+def test_missing_matplotlib_is_named(monkeypatch, result, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'fastmmc\[plot\]'"):
+        draw(result)
