@@ -1,0 +1,47 @@
+"""Time, memory and quality of fastmmc, from commit to commit."""
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+from time import perf_counter
+
+
+def compile_cache():
+    """Return a folder for machine code that belongs to exactly these sources.
+
+    Numba looks for changes in the cached function's own file only, so a folder that two commits
+    share could time the older one's machine code.
+    """
+    package = Path(importlib.util.find_spec("fastmmc").origin).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return Path(__file__).parents[1] / ".asv" / "numba_cache" / digest.hexdigest()[:12]
+
+
+# Before anything imports NumPy or Numba, which read these once. The searches run in one thread, so
+# BLAS gets one as well: ratios then do not depend on how many cores there are and how busy.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(compile_cache()))
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+
+def best_of(repeats, *functions):
+    """Return the least seconds that each function took.
+
+    They take turns, so that what else the machine does hits all alike.
+    """
+    best = [float("inf")] * len(functions)
+    for _ in range(repeats):
+        for i, function in enumerate(functions):
+            began = perf_counter()
+            function()
+            best[i] = min(best[i], perf_counter() - began)
+    return best
+
+
+def ratio(repeats, ours, theirs):
+    """Return our seconds over theirs."""
+    own, other = best_of(repeats, ours, theirs)
+    return own / other

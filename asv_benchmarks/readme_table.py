@@ -1,0 +1,253 @@
+"""Measure the figures that the README quotes and write them between its markers.
+
+    python asv_benchmarks/readme_table.py            # prints the tables
+    python asv_benchmarks/readme_table.py --write    # and puts them and the picture into README.md
+
+Every speed figure is a ratio of two things timed in turn in one process. Takes some minutes.
+"""
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import numba
+import numpy as np
+import scipy
+import sklearn
+from benchmarks import best_of, ratio
+from benchmarks import umc_rls as bench
+from scipy.linalg import eigh
+from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
+
+import fastmmc
+from fastmmc import gram, hat
+
+ROOT = Path(__file__).parent.parent
+PICTURE = "notebooks/digits.png"
+SEEDS = range(10)
+
+
+def clusterers(k, seed):
+    return {
+        "`umc_rls(X, k)`": lambda X: fastmmc.umc_rls(X, k, random_state=seed).labels,
+        "k-means (10 starts)": lambda X: KMeans(k, n_init=10, random_state=seed).fit_predict(X),
+        "Gaussian mixture (full)": lambda X: GaussianMixture(
+            k, reg_covar=1e-3, random_state=seed
+        ).fit_predict(X),
+        "spectral (10 neighbours)": lambda X: SpectralClustering(
+            k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
+        ).fit_predict(X),
+        "Ward": AgglomerativeClustering(k).fit_predict,
+    }
+
+
+def quality_sets():
+    digits, digits_y = fastmmc.datasets.load("digits")
+    yield "digits", digits / 16, digits_y
+    yield "iris", *fastmmc.datasets.load("iris")
+    for name in ("wine", "breast_cancer"):
+        X, y = fastmmc.datasets.load(name)
+        yield f"{name.replace('_', ' ')}, standardised", StandardScaler().fit_transform(X), y
+    yield "moons", *fastmmc.datasets.load("moons")
+
+
+def quality_rows():
+    """Yield set, method, median, least and greatest ARI over the seeds, and median seconds."""
+    for name, X, y in quality_sets():
+        k = len(np.unique(y))
+        for method in clusterers(k, 0):
+            scores, seconds = [], []
+            for seed in SEEDS:
+                began = time.perf_counter()
+                labels = clusterers(k, seed)[method](X)
+                seconds.append(time.perf_counter() - began)
+                scores.append(adjusted_rand_score(y, labels))
+            yield name, method, np.median(scores), min(scores), max(scores), np.median(seconds)
+
+
+def restart_rows():
+    """Yield the price of one more start on digits against other ways to the same."""
+    X, _ = fastmmc.datasets.load("digits")
+    factor = fastmmc.factor(X / 16)
+    labels = np.arange(len(X)) % 10
+    run = fastmmc.umc_rls(factor, 10, init=labels, n_rounds=1, min_size=0)
+    start = bench.seconds_per_start(factor, 10)
+    moves = fastmmc.umc_rls(factor, 10, n_init=1, random_state=0).n_moves
+    (one_eigh,) = best_of(3, lambda: eigh(factor.R))
+    (twin,) = best_of(3, lambda: bench.numpy_round(factor.R, labels, 10))
+    (risk,) = best_of(5, lambda: bench.full_risk(factor.R, labels, 10))
+    (ours,) = best_of(5, lambda: fastmmc.umc_rls(factor, 10, init=labels, n_rounds=1, min_size=0))
+    yield "one more start on digits", "one `scipy.linalg.eigh` of its matrix", one_eigh / start
+    yield (
+        f"one round of shaking on digits ({run.n_moves} claims), call included",
+        "the same claims in vectorised NumPy",
+        twin / ours,
+    )
+    yield (
+        f"one more start on digits ({moves} claims)",
+        "the risk in full, once a claim",
+        risk * moves / start,
+    )
+
+
+def whole_call_rows():
+    """Yield a whole call at n = 4000 against its linear algebra and against the eigenvalues."""
+    X, _ = bench.blobs(4000, 10)
+    kernel = gram.resolve_kernel(gram.Kernel("rbf"), X)
+    A = np.empty((4000, 4000))
+
+    def linear_algebra():
+        gram.fill_lower_gram(kernel, X, A)
+        hat._add_to_diagonal(A, 0.25)
+        hat._invert_lower(A)
+
+    def eigen_route():
+        gram.fill_lower_gram(kernel, X, A)
+        factor = hat.DenseFactor(hat.hat_from_eigh(*hat.eigh_lower(A), 0.25), 0.25, kernel, X)
+        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0)
+
+    def ours():
+        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma)
+
+    yield (
+        "`umc_rls(X, 10, n_init=1)`, n = 4000",
+        "its Gram matrix, `potrf` and `potri` alone",
+        1 / ratio(5, ours, linear_algebra),
+    )
+    yield (
+        "`umc_rls(X, 10, n_init=1)`, n = 4000",
+        "the same through an eigendecomposition",
+        1 / ratio(1, ours, eigen_route),
+    )
+
+
+def claim_rows():
+    """Yield one claim against the pass over memory that any exact move must make."""
+    for n in (2000, 6000, 12000):
+        for dtype in ("float64", "float32"):
+            claim = bench.ClaimOverFusedPass()
+            claim.setup(n, dtype)
+            cost = claim.track_claim_over_pass(n, dtype)
+            yield f"one claim, n = {n}, {dtype}", "adding and subtracting its row", 1 / cost
+
+
+PEAK = """
+import resource, numpy as np, fastmmc
+from sklearn.cluster import KMeans
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, n_init=2)
+before = peak()
+fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, n_init=2)
+print((peak() - before) / (8 * 5000**2))
+"""
+
+FIRST_CALL = """
+import time
+began = time.perf_counter()
+import numba, sklearn.cluster
+base = time.perf_counter()
+import fastmmc
+ours = time.perf_counter()
+X, _ = fastmmc.datasets.load("iris")
+loaded = time.perf_counter()
+fastmmc.umc_rls(X, 3, n_init=1)
+print(base - began, ours - base, time.perf_counter() - loaded)
+"""
+
+
+def python(code, **env):
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | env,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [float(word) for word in out.stdout.split()]
+
+
+def waiting_rows(folder):
+    """Yield what a user waits for and holds: import, first call, memory."""
+    env = {"NUMBA_CACHE_DIR": str(folder)}
+    cold = python(FIRST_CALL, **env)
+    warm = [python(FIRST_CALL, **env) for _ in range(3)]
+    base, ours, call = np.median(warm, axis=0)
+    yield "import numba and scikit-learn", f"{base:.2f} s"
+    yield "import fastmmc after them", f"{ours:.2f} s"
+    yield "first call ever (compiles)", f"{cold[2]:.1f} s"
+    yield "first call in a new process (from the cache)", f"{call:.2f} s"
+    yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, **env)[0]:.2f}"
+
+
+def tables(folder):
+    yield "| data | method | ARI, median of 10 seeds | lowest – highest | seconds |"
+    yield "|---|---|---|---|---|"
+    for name, method, median, low, high, seconds in quality_rows():
+        yield f"| {name} | {method} | {median:.3f} | {low:.3f} – {high:.3f} | {seconds:.2f} |"
+    yield ""
+    yield "| this | is so many times as fast | as this |"
+    yield "|---|---|---|"
+    for rows in (restart_rows(), whole_call_rows(), claim_rows()):
+        for this, other, times in rows:
+            shown = f"{times:,.0f}" if times >= 20 else f"{times:.2f}"
+            yield f"| {this} | {shown} | {other} |"
+    yield ""
+    yield "| waiting and memory | |"
+    yield "|---|---|"
+    for what, figure in waiting_rows(folder):
+        yield f"| {what} | {figure} |"
+    yield ""
+    yield (
+        f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()}), "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, Numba {numba.__version__}, by "
+        "`asv_benchmarks/readme_table.py`."
+    )
+
+
+def draw_picture():
+    import matplotlib.pyplot as plt
+
+    from fastmmc.plotting import ClusterDisplay, ObjectiveDisplay
+
+    X, _ = fastmmc.datasets.load("digits")
+    result = fastmmc.umc_rls(X, 10, random_state=0)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(3, 2))
+    ClusterDisplay.from_result(result, ax=axes[0])
+    ObjectiveDisplay.from_result(result, ax=axes[1])
+    figure.savefig(ROOT / PICTURE, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="put the tables into README.md")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        lines = []
+        for line in tables(folder):
+            print(line, flush=True)
+            lines.append(line)
+    if args.write:
+        readme = ROOT / "README.md"
+        text = re.sub(
+            r"(<!-- tables -->\n).*?(<!-- end of tables -->)",
+            lambda found: found.group(1) + "\n".join(lines) + "\n" + found.group(2),
+            readme.read_text(),
+            flags=re.S,
+        )
+        readme.write_text(text)
+        draw_picture()
+
+
+if __name__ == "__main__":
+    main()
