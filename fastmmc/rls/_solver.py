@@ -266,9 +266,14 @@ class _ClaimSearch:
         state.pos[claims.RECORDS] = 0
 
 
+def _compact(labels, k):
+    """Return a copy of the labels in the type that the compiled loops take."""
+    return labels.astype(np.uint8 if k <= 256 else np.int32)
+
+
 def _new_state(R, diag, labels, plan):
     n = R.shape[0]
-    labels = labels.astype(np.uint8 if plan.k <= 256 else np.int32)
+    labels = _compact(labels, plan.k)
     known = plan.known
     state = claims.State(
         labels=labels,
@@ -461,7 +466,7 @@ def _solve(factor, plan, n_init, seed, control):
 def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init):
     """Fit the final labels and gather what the user gets."""
     U = np.empty((plan.k, plan.n))
-    claims.build_sums(factor.R, best.labels, U)
+    claims.build_sums(factor.R, _compact(best.labels, plan.k), U)
     P = np.where(best.labels[:, None] == np.arange(plan.k), 1.0, -1.0)
     predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
     residuals = leave_one_out_residuals(P, predictions, diag)
