@@ -9,6 +9,7 @@ array([100, 100])
 from fastmmc import datasets
 from fastmmc.execution import Progress
 from fastmmc.hat import DenseFactor, factor
+from fastmmc.lowrank import LowRankFactor
 from fastmmc.registry import METHODS
 from fastmmc.results import ClusteringResult, RLSResult, Status
 from fastmmc.rls import UMCRLS, umc_rls, umc_rls_path
@@ -20,6 +21,7 @@ __all__ = [
     "UMCRLS",
     "ClusteringResult",
     "DenseFactor",
+    "LowRankFactor",
     "Progress",
     "RLSResult",
     "Status",

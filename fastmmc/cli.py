@@ -27,11 +27,31 @@ from fastmmc.results import STATUS_TEXT
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARRAYS = (".npy", ".npz")
 
+
+def _parse_rank(text):
+    """Return a rank as the solvers take it."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a number, a share of the points, auto or none; got {text!r}"
+        ) from None
+
+
 # Option, parameter of the solvers, type, what the help says.
 OPTIONS = (
     ("--k", "k", int, "number of clusters; binary methods always make two"),
     ("--lam", "lam", float, "regularisation, greater than 0"),
     ("--sigma", "sigma", float, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"),
+    (
+        "--rank",
+        "rank",
+        _parse_rank,
+        "landmarks of the low-rank form, or their share of the points; none: dense; "
+        "auto: dense up to 10,000 points",
+    ),
     ("--n-init", "n_init", int, "starts, of which the best one wins"),
     ("--seed", "random_state", int, "the same seed gives the same labels"),
     ("--n-jobs", "n_jobs", int, "threads; -1: all"),
@@ -103,7 +123,12 @@ def _make_parser():
     cluster.add_argument("--method", choices=METHODS, default="umc-rls", help="default: umc-rls")
     for option, parameter, kind, text in OPTIONS:
         cluster.add_argument(
-            option, dest=parameter, type=kind, metavar=option[2:].upper(), help=text
+            option,
+            dest=parameter,
+            type=kind,
+            default=argparse.SUPPRESS,
+            metavar=option[2:].upper(),
+            help=text,
         )
     cluster.add_argument(
         "--label-column",
@@ -152,8 +177,7 @@ def _cluster(args):
 
 def _solver_params(args, method):
     """Return the options that were given, as parameters of the solver."""
-    given = {name: getattr(args, name) for _, name, _, _ in OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: getattr(args, name) for _, name, _, _ in OPTIONS if hasattr(args, name)}
     if method.binary:
         k = given.pop("k", 2)
         if k != 2:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.extmath import row_norms
 
@@ -124,6 +125,102 @@ class Kernel:
         return values.astype(X.dtype, copy=True)
 
 
+def dense_rows(X, rows):
+    """Return some rows of a matrix as a dense array.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+        Points.
+    rows : slice or (m,) int array
+        Which.
+
+    Returns
+    -------
+    (m, d) array
+        Those rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dense_rows(np.eye(2), slice(1))
+    array([[1., 0.]])
+    """
+    return X[rows].toarray() if issparse(X) else X[rows]
+
+
+def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
+    """Yield the Gram matrix between X and Z in row blocks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or sparse matrix
+        Points; for "precomputed" their kernel values to all training points.
+    Z : (m, d) array
+        Second points; unused for "precomputed".
+    columns : (m,) int array, optional
+        For "precomputed" the training points that Z stands for; None: all.
+    block : int
+        Rows at a time.
+
+    Yields
+    ------
+    rows : slice
+        Which rows of X.
+    values : (n_rows, m) array
+        Their kernel values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [v for _, v in kernel_rows(Kernel("precomputed"), np.eye(2), None, np.array([1]))]
+    [array([[0.],
+           [1.]])]
+    """
+    for start in range(0, X.shape[0], block):
+        rows = slice(start, min(start + block, X.shape[0]))
+        values = kernel.block(dense_rows(X, rows), Z)
+        yield (
+            rows,
+            values if kernel.name != "precomputed" or columns is None else values[:, columns],
+        )
+
+
+def kernel_diagonal(kernel, X):
+    """Return k(x, x) for all points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or sparse matrix
+        Points; for "precomputed" the Gram matrix.
+
+    Returns
+    -------
+    (n,) float64 array
+        Diagonal of the Gram matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel_diagonal(Kernel("linear", coef0=1.0), np.array([[2.0]]))
+    array([5.])
+    """
+    n = X.shape[0]
+    if kernel.name in ("rbf", "laplacian"):
+        return np.ones(n)
+    if kernel.name == "precomputed":
+        return np.diagonal(X).astype(np.float64)
+    out = np.empty(n)
+    for start in range(0, n, BLOCK):
+        points = dense_rows(X, slice(start, start + BLOCK))
+        out[start : start + BLOCK] = np.diagonal(kernel.block(points, points))
+    return out
+
+
 def squared_distances(X, Z):
     """Return ||x - z||^2 for all rows of X and Z, in float64.
 
@@ -172,7 +269,7 @@ def median_width(X, metric="sqeuclidean"):
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) array or sparse matrix
         Points.
     metric : {"sqeuclidean", "cityblock"}
         The distance that the kernel uses.
@@ -193,6 +290,7 @@ def median_width(X, metric="sqeuclidean"):
     if n > WIDTH_SAMPLE:
         X = X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp)]
         n = WIDTH_SAMPLE
+    X = dense_rows(X, slice(None))
     if n < 2:
         return 1.0
     if metric == "sqeuclidean":

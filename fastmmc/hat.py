@@ -1,4 +1,4 @@
-"""Dense hat matrix R = K (K + lam I)^-1 and the factor object that carries it."""
+"""Hat matrix R = K (K + lam I)^-1: the dense one, and the factor objects that carry one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, lapack
+from scipy.sparse import issparse
 
-from fastmmc import validation
-from fastmmc.gram import BLOCK, Kernel, fill_lower_gram, resolve_kernel
+from fastmmc import lowrank, validation
+from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.gram import BLOCK, Kernel, fill_lower_gram, kernel_diagonal, resolve_kernel
+
+# The index of the random stream that draws landmarks; restarts count from 0.
+LANDMARK_STREAM = 2**32 - 1
 
 # R = I - lam G loses its digits where lam is below this share of K's largest eigenvalue.
 CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
@@ -43,6 +48,16 @@ class DenseFactor:
         """Number of points."""
         return self.R.shape[0]
 
+    def diagonal(self):
+        """Return the diagonal of R.
+
+        Returns
+        -------
+        (n,) float64 array
+            R_jj.
+        """
+        return np.ascontiguousarray(np.diagonal(self.R), dtype=np.float64)
+
     def coefficients(self, P):
         """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.
 
@@ -69,15 +84,20 @@ def factor(
     degree=3,
     coef0=1.0,
     kernel_params=None,
+    rank="auto",
+    landmarks="uniform",
+    rank_tol=1e-6,
+    random_state=None,
 ):
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
-    Costs O(n^3) time and one n x n array; each clustering from it costs O(n^2).
+    Dense it costs O(n^3) time and one n x n array, and each clustering from it O(n^2). Of rank
+    r it costs O(n r^2) time and one n x r array, and no n x n array is ever made.
 
     Parameters
     ----------
-    X : (n, d) array_like
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+    X : (n, d) array_like or sparse matrix
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a rank.
     lam : float, default=0.25
         Regularisation, > 0. The 2009 paper's lambda is lam / n.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
@@ -93,10 +113,20 @@ def factor(
         Constant of the linear and polynomial kernels.
     kernel_params : dict, optional
         Keyword arguments of a callable kernel.
+    rank : None, int, float or "auto", default="auto"
+        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
+        and max(100, 10 sqrt(n)) landmarks above.
+    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
+        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
+        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
+    rank_tol : float, default=1e-6
+        Share of the trace of K that a pivoted factor may miss.
+    random_state : int, SeedSequence, Generator, RandomState or None, default=None
+        Chooses landmarks; the dense and the pivoted factor draw nothing.
 
     Returns
     -------
-    DenseFactor
+    DenseFactor or LowRankFactor
         Accepted in place of X by every RLS method.
 
     Raises
@@ -104,12 +134,15 @@ def factor(
     ValueError, TypeError
         If a parameter is out of range or X is not a finite matrix.
     MemoryError
-        If the n x n array does not fit into free memory.
+        If the n x n or n x r array does not fit into free memory.
 
     References
     ----------
     T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
     least-squares classification, ICDM 2012, section II.
+
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
+    section 4 (the low-rank form).
 
     Examples
     --------
@@ -118,60 +151,136 @@ def factor(
     >>> F = fastmmc.factor(X, lam=0.25)
     >>> fastmmc.umc_rls(F, 2).sizes
     array([100, 100])
+    >>> fastmmc.factor(X, rank=50, random_state=0).Z.shape
+    (200, 50)
     """
     spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     lam = validation.check_positive("lam", lam)
-    X = validation.check_points(X, spec)
-    return make_factor(X, lam, resolve_kernel(spec, X))
+    X = validation.check_points(X, spec, sparse=True)
+    form = check_form(X, spec, rank, landmarks, rank_tol)
+    return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
 
 
-def make_factor(X, lam, kernel):
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Whether the hat matrix is dense or of low rank, and how.
+
+    Attributes
+    ----------
+    rank : int or None
+        Landmarks, or their greatest number if pivoted; None: dense.
+    landmarks : str or array
+        How they are chosen, or which they are.
+    rank_tol : float
+        Share of the trace of K that a pivoted factor may miss.
+    """
+
+    rank: int | None = None
+    landmarks: str | np.ndarray = "uniform"
+    rank_tol: float = 1e-6
+
+
+def check_form(X, kernel, rank, landmarks, rank_tol):
+    """Check the parameters that choose between the dense and the low-rank hat matrix.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+        Points.
+    kernel : Kernel
+        As the user gave it.
+    rank : None, int, float or "auto"
+        As the user gave it.
+    landmarks : str or array_like
+        As the user gave it.
+    rank_tol : float
+        As the user gave it.
+
+    Returns
+    -------
+    Form
+        With the rank as a number or None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is out of range, or X is sparse and the form dense.
+    """
+    landmarks = lowrank.check_landmarks(landmarks, X, kernel)
+    rank_tol = validation.check_number("rank_tol", rank_tol)
+    if not 0 <= rank_tol < 1:
+        raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
+    rank = lowrank.resolve_rank(rank, landmarks, X.shape[0])
+    if rank is None and issparse(X):
+        raise TypeError(
+            "X is sparse, which the dense hat matrix cannot take; give a rank, say rank=0.1, or "
+            "X.toarray()"
+        )
+    return Form(rank, landmarks, rank_tol)
+
+
+def make_factor(X, lam, kernel, form, seed):
     """Return the factor of points and parameters that were already checked.
 
     Parameters
     ----------
-    X : (n, d) float array
+    X : (n, d) float array or CSR matrix
         Points or Gram matrix.
     lam : float
         Regularisation.
     kernel : Kernel
         With its widths set.
+    form : Form
+        Dense or low rank.
+    seed : numpy.random.SeedSequence
+        For landmarks.
 
     Returns
     -------
-    DenseFactor
-        With a read-only R.
+    DenseFactor or LowRankFactor
+        With a read-only R or Z.
 
     Raises
     ------
     MemoryError
-        If the n x n array does not fit into free memory.
+        If the array does not fit into free memory.
     """
-    return next(factor_path(X, [lam], kernel))
+    return next(factor_path(X, [lam], kernel, form, seed))
 
 
-def factor_path(X, lams, kernel):
-    """Yield the factor for each lam; the kernel is evaluated once.
+def factor_path(X, lams, kernel, form=Form(), seed=None):
+    """Yield the factor for each lam; dense, the kernel is evaluated once.
 
     Parameters
     ----------
-    X : (n, d) float array
+    X : (n, d) float array or CSR matrix
         Points or Gram matrix.
     lams : sequence of float
         Regularisations.
     kernel : Kernel
         With its widths set.
+    form : Form, default=Form()
+        Dense or low rank.
+    seed : numpy.random.SeedSequence, optional
+        For landmarks, which are the same for every lam.
 
     Yields
     ------
-    DenseFactor
-        With a read-only R.
+    DenseFactor or LowRankFactor
+        With a read-only R or Z.
 
     Raises
     ------
     MemoryError
-        If the n x n arrays do not fit into free memory.
+        If the arrays do not fit into free memory.
     """
+    if form.rank is not None:
+        for lam in lams:
+            rng = restart_stream(seed, LANDMARK_STREAM)
+            yield lowrank.make_low_rank_factor(
+                X, lam, kernel, form.rank, form.landmarks, form.rank_tol, rng
+            )
+        return
     validation.check_memory(X.shape[0], X.dtype, arrays=min(2, len(lams)))
     for lam, R in zip(lams, hat_path(kernel, X, lams), strict=True):
         R.flags.writeable = False
@@ -271,16 +380,7 @@ def _hat_in_place(A, lam):
 
 def _cholesky_is_safe(kernel, X, lam):
     """Tell whether the trace of K, a bound on its largest eigenvalue, allows single precision."""
-    if kernel.name == "rbf" or kernel.name == "laplacian":
-        trace = float(X.shape[0])
-    else:
-        trace = sum(
-            np.trace(kernel.block(X[i : i + BLOCK], X[i : i + BLOCK]), dtype=np.float64)
-            if kernel.name != "precomputed"
-            else np.trace(X[i : i + BLOCK, i : i + BLOCK], dtype=np.float64)
-            for i in range(0, X.shape[0], BLOCK)
-        )
-    return lam >= CHOLESKY_LIMIT[X.dtype] * trace
+    return lam >= CHOLESKY_LIMIT[X.dtype] * kernel_diagonal(kernel, X).sum()
 
 
 def _add_to_diagonal(A, value):

@@ -243,7 +243,7 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
     return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
 
 
-def check_points(X, kernel, estimator=None):
+def check_points(X, kernel, estimator=None, sparse=False):
     """Return X as a C-order float matrix without NaN or infinity; never modified.
 
     Parameters
@@ -255,10 +255,12 @@ def check_points(X, kernel, estimator=None):
         Decides whether X is a Gram matrix.
     estimator : object, optional
         Named in messages.
+    sparse : bool, default=False
+        Whether a sparse matrix is taken; it becomes CSR.
 
     Returns
     -------
-    (n, d) float64 or float32 array
+    (n, d) float64 or float32 array or CSR matrix
         The points.
 
     Raises
@@ -272,7 +274,12 @@ def check_points(X, kernel, estimator=None):
     array([[1., 2.]])
     """
     X = check_array(
-        X, dtype=[np.float64, np.float32], order="C", estimator=estimator, input_name="X"
+        X,
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_sparse="csr" if sparse and kernel.name != "precomputed" else False,
+        estimator=estimator,
+        input_name="X",
     )
     if kernel.name == "precomputed":
         check_gram(X)
@@ -314,7 +321,7 @@ def check_gram(K):
         )
 
 
-def check_new_points(X, kernel, n_features, dtype):
+def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     """Check the points that a model is to predict.
 
     Parameters
@@ -327,10 +334,12 @@ def check_new_points(X, kernel, n_features, dtype):
         Columns of the training X.
     dtype : numpy.dtype
         Of the training X.
+    name : str, default="X"
+        For messages.
 
     Returns
     -------
-    (m, d) array
+    (m, d) array or CSR matrix
         The points.
 
     Raises
@@ -344,17 +353,18 @@ def check_new_points(X, kernel, n_features, dtype):
     >>> check_new_points([[1, 2]], Kernel("rbf"), 2, np.float64)
     array([[1., 2.]])
     """
-    X = check_array(X, dtype=dtype, order="C", input_name="X")
+    sparse = "csr" if kernel.name != "precomputed" else False
+    X = check_array(X, dtype=dtype, order="C", accept_sparse=sparse, input_name=name)
     if X.shape[1] != n_features:
         what = (
             "kernel values to the training points" if kernel.name == "precomputed" else "features"
         )
-        raise ValueError(f"X has {X.shape[1]} {what}; the model was fitted with {n_features}")
+        raise ValueError(f"{name} has {X.shape[1]} {what}; the model was fitted with {n_features}")
     return X
 
 
-def check_memory(n, dtype, arrays=1):
-    """Raise MemoryError before an n x n array is made that does not fit into free memory.
+def check_memory(n, dtype, arrays=1, columns=None):
+    """Raise MemoryError before an array is made that does not fit into free memory.
 
     Parameters
     ----------
@@ -364,6 +374,8 @@ def check_memory(n, dtype, arrays=1):
         Of the array.
     arrays : int, default=1
         How many of them are held at a time.
+    columns : int, optional
+        Rank of a low-rank factor; None: the n columns of the dense hat matrix.
 
     Raises
     ------
@@ -375,13 +387,14 @@ def check_memory(n, dtype, arrays=1):
     >>> import numpy as np
     >>> check_memory(10, np.dtype(np.float64))
     """
-    needed = arrays * n * n * np.dtype(dtype).itemsize
+    needed = arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize
     free = available_memory()
     if free is not None and needed > free:
+        what = "dense hat matrix" if columns is None else f"hat factor of rank {columns}"
         raise MemoryError(
-            f"the dense hat matrix of {n} points needs {needed / 2**30:.1f} GiB and "
-            f"{free / 2**30:.1f} GiB are free; give float32 points (half the size), or cluster a "
-            "sample and call predict for the rest"
+            f"the {what} of {n} points needs {needed / 2**30:.1f} GiB and "
+            f"{free / 2**30:.1f} GiB are free; give a lower rank (rank=0.01 is a hundredth of the "
+            "points) or float32 points (half the size)"
         )
 
 

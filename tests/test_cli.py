@@ -434,3 +434,18 @@ def test_closed_pipe_is_quiet():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_rank(capsys):
+    assert cli.main(["cluster", "moons", "--k", "2", "--rank", "10", "--seed", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["params"]["rank"] == 10
+    assert (
+        cli.main(["cluster", "moons", "--k", "2", "--rank", "none", "--seed", "0", "--json"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["params"]["rank"] is None
+    assert "rank must be at most 200" in error_of(
+        capsys, "cluster", "moons", "--k", 2, "--rank", 900
+    )
+    assert "a share of the points, auto or none; got 'big'" in error_of(
+        capsys, "cluster", "moons", "--k", 2, "--rank", "big"
+    )

@@ -25,6 +25,8 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         The search, see :func:`fastmmc.umc_rls`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.umc_rls`.
+    rank, landmarks, rank_tol
+        The hat matrix, dense or of low rank, see :func:`fastmmc.umc_rls`.
     balance, target_sizes, min_size
         The sizes, see :func:`fastmmc.umc_rls`.
     n_init, random_state, n_jobs, max_time, callback, verbose
@@ -75,6 +77,9 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         degree=3,
         coef0=1.0,
         kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
         balance=None,
         target_sizes=None,
         min_size=1,
@@ -100,6 +105,9 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
         self.balance = balance
         self.target_sizes = target_sizes
         self.min_size = min_size
@@ -131,7 +139,7 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         ValueError, TypeError, MemoryError
             As :func:`fastmmc.umc_rls`.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
         with fit_tasks(self, params["n_init"]) as on_start_done:
@@ -181,7 +189,14 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
             Scores, near +1 for the own cluster and -1 for the others.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            reset=False,
+        )
         return self.result_.decision_function(X)
 
     def score(self, X, y=None):

@@ -1,4 +1,8 @@
-"""Compiled loops of UMC-RLS over the dense hat matrix R: shaking, descent, repair, polish.
+"""Compiled loops of UMC-RLS over the hat matrix R: shaking, descent, repair, polish.
+
+R is n x n, or Z Z^T given by its n x r factor. Both differ only in how a row is had, so every
+loop takes the matrix and ``row``: None where the matrix is R itself, else room for one row of
+Z Z^T. Numba drops the branch that a call does not need.
 
 All loops share one state. With E the n x k indicator of the labels, ``U = (R E)^T`` is k x n,
 so that moving point j from cluster o to cluster d is two row operations, ``U[o] -= R[j]`` and
@@ -58,6 +62,23 @@ class State(NamedTuple):
     value: np.ndarray  # (N_VALUES,) float64
     history: np.ndarray  # (capacity, 2) float64: moves, objective
     best_labels: np.ndarray  # (n,) labels of the best round end, or (0,) if not kept
+
+
+@njit
+def hat_row(R, j, row):
+    """Return row j of the hat matrix; of Z Z^T it is computed into ``row``, O(nr)."""
+    if row is None:
+        return R[j]
+    np.dot(R, R[j], row)
+    return row
+
+
+@njit
+def row_price(R, row):
+    """Return what one row costs, in row elements of the dense matrix."""
+    if row is None:
+        return R.shape[0]
+    return R.shape[0] * (1 + R.shape[1] // 8)
 
 
 @njit
@@ -234,7 +255,7 @@ def record(history, pos, objective):
 
 
 @njit
-def shake(R, state, quota, floors, stride, budget):
+def shake(R, row, state, quota, floors, stride, budget):
     """Steepest descent with shaking (Pahikkala et al. 2012, Algorithm 3), one slice of it.
 
     In round i the clusters take turns; each claims the cheapest points, even at a loss, until it
@@ -246,8 +267,10 @@ def shake(R, state, quota, floors, stride, budget):
 
     Parameters
     ----------
-    R : (n, n) array
-        Hat matrix.
+    R : (n, n) or (n, r) array
+        Hat matrix or its factor.
+    row : None or (n,) array
+        Room for a row of R's dtype if it is the factor.
     state : State
         Modified in place.
     quota, floors : (n_rounds, k) int64 arrays
@@ -266,6 +289,7 @@ def shake(R, state, quota, floors, stride, budget):
     score, lanes = state.score, state.lanes
     pos, value, history = state.pos, state.value, state.history
     k, n = U.shape
+    price = row_price(R, row)
     while budget > 0 and pos[ROUND] < quota.shape[0]:
         if pos[RECORDS] + 1 >= history.shape[0]:
             return False
@@ -285,7 +309,9 @@ def shake(R, state, quota, floors, stride, budget):
             value[OBJECTIVE] += 8.0 * score[j]
             labels[j] = d
             score[j] = np.inf
-            pos[CANDIDATE] = claim_pass(R[j], U[o], U[d], score, labels, o, pos[LAZY] == 0, lanes)
+            pos[CANDIDATE] = claim_pass(
+                hat_row(R, j, row), U[o], U[d], score, labels, o, pos[LAZY] == 0, lanes
+            )
             counts[o] -= 1
             counts[d] += 1
             if counts[o] <= floor[o]:
@@ -293,7 +319,7 @@ def shake(R, state, quota, floors, stride, budget):
                 pos[CANDIDATE] = argleast(score, lanes)
             pos[MOVES] += 1
             pos[REMAINING] -= 1
-            budget -= n
+            budget -= price
             if pos[MOVES] % stride == 0:
                 record(history, pos, value[OBJECTIVE])
             continue
@@ -317,11 +343,12 @@ def shake(R, state, quota, floors, stride, budget):
 
 
 @njit
-def move(R, labels, counts, U, j, d):
+def move(R, row, labels, counts, U, j, d):
     """Move point j to cluster d and update the sums, O(n)."""
     o = labels[j]
-    subtract_row(U[o], R[j])
-    add_row(U[d], R[j])
+    entries = hat_row(R, j, row)
+    subtract_row(U[o], entries)
+    add_row(U[d], entries)
     labels[j] = d
     counts[o] -= 1
     counts[d] += 1
@@ -343,7 +370,7 @@ def best_target(labels, counts, U, diag, j, upper):
 
 
 @njit
-def descend_stochastic(R, state, order, lower, upper, tol, max_sweeps, stride, budget):
+def descend_stochastic(R, row, state, order, lower, upper, tol, max_sweeps, stride, budget):
     """Stochastic descent (Pahikkala et al. 2012, Algorithm 1), one slice of it.
 
     The points are looked at in ``order``, again and again; each goes to its best cluster if that
@@ -367,13 +394,13 @@ def descend_stochastic(R, state, order, lower, upper, tol, max_sweeps, stride, b
         if state.movable[j] and counts[labels[j]] > lower[labels[j]]:
             shift, d = best_target(labels, counts, U, state.diag, j, upper)
             if shift < -tol:
-                move(R, labels, counts, U, j, d)
+                move(R, row, labels, counts, U, j, d)
                 value[OBJECTIVE] += 8.0 * shift
                 pos[MOVES] += 1
                 if pos[MOVES] % stride == 0:
                     record(history, pos, value[OBJECTIVE])
                 pos[CLEAN] = 0
-                budget -= n
+                budget -= row_price(R, row)
         pos[CLUSTER] += 1
         if pos[CLUSTER] == n:
             pos[CLUSTER] = 0
@@ -397,7 +424,7 @@ def score_moves(own, row, labels, label, score):
 
 
 @njit
-def descend_steepest(R, state, lower, upper, tol, max_moves, stride, budget):
+def descend_steepest(R, row, state, lower, upper, tol, max_moves, stride, budget):
     """Steepest descent (Pahikkala et al. 2012, Algorithm 2), one slice of it.
 
     Every step makes the best of all single moves, O(nk) to find and O(n) to make.
@@ -428,10 +455,10 @@ def descend_steepest(R, state, lower, upper, tol, max_moves, stride, budget):
                     best = score[i]
                     j = i
                     target = d
-        budget -= (k + 2) * n
+        budget -= k * n + 2 * row_price(R, row)
         if not best < -tol:
             return True
-        move(R, labels, counts, U, j, target)
+        move(R, row, labels, counts, U, j, target)
         value[OBJECTIVE] += 8.0 * best
         pos[MOVES] += 1
         if pos[MOVES] % stride == 0:
@@ -440,19 +467,19 @@ def descend_steepest(R, state, lower, upper, tol, max_moves, stride, budget):
 
 
 @njit
-def score_swaps(row, back, own, price, labels, score):
+def score_swaps(entries, back, own, price, labels, score):
     """Fill the shifts of swapping one point with every other one.
 
     Swapping i (in a) with j (in b) costs
     (U[a,i] - U[b,i] - R_ii) + (U[b,j] - U[a,j] - R_jj) + 2 R_ij,
-    here price_b + own_j - back_j + 2 row_j.
+    here price_b + own_j - back_j + 2 entries_j.
     """
     for j in range(score.size):
-        score[j] = price[labels[j]] + own[j] - back[j] + 2.0 * row[j]
+        score[j] = price[labels[j]] + own[j] - back[j] + 2.0 * entries[j]
 
 
 @njit
-def polish(R, state, free, price, lower, upper, tol, stride, budget):
+def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
     """Descend by single moves and by swaps until neither helps, one slice of it.
 
     Swaps keep every size, so they go on where size bounds stop all single moves. The points
@@ -460,8 +487,10 @@ def polish(R, state, free, price, lower, upper, tol, stride, budget):
 
     Parameters
     ----------
-    R : (n, n) array
-        Hat matrix.
+    R : (n, n) or (n, r) array
+        Hat matrix or its factor.
+    row : None or (n,) array
+        Room for a row of R's dtype if it is the factor.
     state : State
         Modified in place; pos[CLUSTER] and pos[CLEAN] are 0 at the first call.
     free : (k,) int64 array
@@ -506,17 +535,17 @@ def polish(R, state, free, price, lower, upper, tol, stride, budget):
         for h in range(k):
             price[h] = U[a, i] - U[h, i] - diag[i]
         price[a] = np.inf
-        score_swaps(R[i], U[a], own, price, labels, score)
+        score_swaps(hat_row(R, i, row), U[a], own, price, labels, score)
         j = argleast(score, state.lanes)
-        budget -= 2 * n
+        budget -= n + row_price(R, row)
         swap_shift = np.inf if j < 0 else score[j]
         if min(shift, swap_shift) >= -tol:
             continue
         if swap_shift < shift:
             shift = swap_shift
             target = labels[j]
-            move(R, labels, counts, U, j, a)
-        move(R, labels, counts, U, i, target)
+            move(R, row, labels, counts, U, j, a)
+        move(R, row, labels, counts, U, i, target)
         value[OBJECTIVE] += 8.0 * shift
         pos[MOVES] += 1
         if pos[MOVES] % stride == 0:
@@ -527,7 +556,7 @@ def polish(R, state, free, price, lower, upper, tol, stride, budget):
 
 
 @njit
-def repair(R, state, lower, upper):
+def repair(R, row, state, lower, upper):
     """Bring all sizes within bounds by the cheapest single moves.
 
     Clusters that are too small take from those above their lower bound, then clusters that are
@@ -539,7 +568,7 @@ def repair(R, state, lower, upper):
     for d in range(lower.size):
         while counts[d] < lower[d]:
             fill_claim_scores(d, labels, counts, U, state.diag, state.movable, lower, state.score)
-            move(R, labels, counts, U, argleast(state.score, state.lanes), d)
+            move(R, row, labels, counts, U, argleast(state.score, state.lanes), d)
             state.pos[MOVES] += 1
     for o in range(upper.size):
         while counts[o] > upper[o]:
@@ -549,6 +578,6 @@ def repair(R, state, lower, upper):
                     shift, target = best_target(labels, counts, U, state.diag, i, upper)
                     if shift < best:
                         best, j, d = shift, i, target
-            move(R, labels, counts, U, j, d)
+            move(R, row, labels, counts, U, j, d)
             state.pos[MOVES] += 1
     state.value[OBJECTIVE] = risk(labels, U, state.total)

@@ -17,8 +17,16 @@ from fastmmc.execution import (
     run_restarts,
     warn_if_stopped,
 )
-from fastmmc.gram import BLOCK, Kernel, resolve_kernel
-from fastmmc.hat import DenseFactor, factor_path, leave_one_out_residuals, make_factor
+from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
+from fastmmc.hat import (
+    DenseFactor,
+    Form,
+    check_form,
+    factor_path,
+    leave_one_out_residuals,
+    make_factor,
+)
+from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import _kernels_claims as claims
 from fastmmc.sizes import (
@@ -44,22 +52,29 @@ class RLSModel:
     ----------
     kernel : Kernel
         With its widths set.
-    X : (n, d) array
-        Training points.
-    coef : (n, k) float64 array
-        Dual coefficients (K + lam I)^-1 P with P = +1 in the own cluster's column, else -1.
+    X : (b, d) array
+        Points that the coefficients belong to: all training points, or the landmarks.
+    coef : (b, k) float64 array
+        Dual coefficients, (K + lam I)^-1 P where dense, with P = +1 in the own cluster's column,
+        else -1.
+    n_features : int
+        Columns of the training X.
+    indices : (b,) int64 array, optional
+        Which training points the landmarks are; used with a precomputed kernel.
     """
 
     kernel: Kernel
     X: np.ndarray
     coef: np.ndarray
+    n_features: int
+    indices: np.ndarray | None = None
 
     def decision_function(self, X):
-        """Return k(x, X_train) coef for new points, in row blocks.
+        """Return k(x, X) coef for new points, in row blocks.
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or sparse matrix
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
@@ -67,11 +82,10 @@ class RLSModel:
         (m, k) float64 array
             Scores, near +1 for the own cluster and -1 for the others.
         """
-        X = validation.check_new_points(X, self.kernel, self.X.shape[1], self.X.dtype)
+        X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
         scores = np.empty((X.shape[0], self.coef.shape[1]))
-        for start in range(0, X.shape[0], BLOCK):
-            rows = slice(start, start + BLOCK)
-            scores[rows] = self.kernel.block(X[rows], self.X) @ self.coef
+        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
+            scores[rows] = values @ self.coef
         return scores
 
 
@@ -130,9 +144,10 @@ class _Plan:
 class _ClaimSearch:
     """One restart: the state of the compiled loops and the phases that it goes through."""
 
-    def __init__(self, R, diag, plan, index, rng):
-        n = R.shape[0]
-        self._R = R
+    def __init__(self, factor, diag, plan, index, rng):
+        n = factor.n
+        self._factor = factor
+        self._matrix, self._row = _matrix_and_row(factor)
         self._plan = plan
         self._moves = []
         self._values = []
@@ -140,7 +155,7 @@ class _ClaimSearch:
         self._stride = max(1, n // 50)
         self._polishing = False
         labels = plan.start_labels(rng)
-        self._state = _new_state(R, diag, labels, plan)
+        self._state = _new_state(factor, diag, labels, plan)
         self._order = rng.permutation(n) if plan.method == "stochastic" else None
         self._quota = plan.quota[plan.first_round(index) :]
         self._floors = plan.floors[plan.first_round(index) :]
@@ -171,7 +186,7 @@ class _ClaimSearch:
         if self._plan.method == "shaking":
             return 0.95 * pos[claims.ROUND] / self._quota.shape[0]
         # Descents make about as many moves as there are points.
-        return min(0.95, pos[claims.MOVES] / self._R.shape[0])
+        return min(0.95, pos[claims.MOVES] / self._factor.n)
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and let the work space go."""
@@ -189,11 +204,14 @@ class _ClaimSearch:
         plan, state, rule = self._plan, self._state, self._plan.rule
         pos = state.pos
         if plan.method == "shaking":
-            ended = claims.shake(self._R, state, self._quota, self._floors, self._stride, budget)
+            ended = claims.shake(
+                self._matrix, self._row, state, self._quota, self._floors, self._stride, budget
+            )
             self.n_iter = int(pos[claims.ROUND])
         elif plan.method == "steepest":
             ended = claims.descend_steepest(
-                self._R,
+                self._matrix,
+                self._row,
                 state,
                 rule.lower,
                 rule.upper,
@@ -205,7 +223,8 @@ class _ClaimSearch:
             self.n_iter = int(pos[claims.MOVES])
         else:
             ended = claims.descend_stochastic(
-                self._R,
+                self._matrix,
+                self._row,
                 state,
                 self._order,
                 rule.lower,
@@ -225,7 +244,7 @@ class _ClaimSearch:
         state, plan = self._state, self._plan
         if plan.keep_best and state.value[claims.BEST] < state.value[claims.OBJECTIVE]:
             state.labels[:] = state.best_labels
-            _fill_sums(self._R, state)
+            _fill_sums(self._factor, state)
         if not plan.polish:
             return
         self._repair()
@@ -240,7 +259,16 @@ class _ClaimSearch:
             # The paper's rule fixes the sizes, so only swaps are left.
             lower = upper = state.counts.copy()
         return claims.polish(
-            self._R, state, self._free, self._price, lower, upper, self._tol, self._stride, budget
+            self._matrix,
+            self._row,
+            state,
+            self._free,
+            self._price,
+            lower,
+            upper,
+            self._tol,
+            self._stride,
+            budget,
         )
 
     def _repair(self):
@@ -251,7 +279,7 @@ class _ClaimSearch:
                 claims.rebuild_row(state.U, state.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
         if (state.counts < rule.lower).any() or (state.counts > rule.upper).any():
-            claims.repair(self._R, state, rule.lower, rule.upper)
+            claims.repair(self._matrix, self._row, state, rule.lower, rule.upper)
 
     def _record(self):
         claims.record(self._state.history, self._state.pos, self._state.value[claims.OBJECTIVE])
@@ -271,8 +299,15 @@ def _compact(labels, k):
     return labels.astype(np.uint8 if k <= 256 else np.int32)
 
 
-def _new_state(R, diag, labels, plan):
-    n = R.shape[0]
+def _matrix_and_row(factor):
+    """Return the matrix that the compiled loops take, and their room for a row of it."""
+    if isinstance(factor, LowRankFactor):
+        return factor.Z, np.empty(factor.n, dtype=factor.Z.dtype)
+    return factor.R, None
+
+
+def _new_state(factor, diag, labels, plan):
+    n = factor.n
     labels = _compact(labels, plan.k)
     known = plan.known
     state = claims.State(
@@ -291,14 +326,22 @@ def _new_state(R, diag, labels, plan):
         best_labels=np.empty(n if plan.keep_best else 0, dtype=labels.dtype),
     )
     state.pos[claims.REMAINING] = -1
-    _fill_sums(R, state)
+    _fill_sums(factor, state)
     return state
 
 
-def _fill_sums(R, state):
+def _sum_rows(factor, labels, out):
+    """Fill U = (R E)^T, k x n."""
+    if isinstance(factor, LowRankFactor):
+        factor.sum_rows(labels, out)
+    else:
+        claims.build_sums(factor.R, labels, out)
+
+
+def _fill_sums(factor, state):
     """Compute everything that the state caches of its labels."""
     state.counts[:] = np.bincount(state.labels, minlength=state.counts.size)
-    claims.build_sums(R, state.labels, state.U)
+    _sum_rows(factor, state.labels, state.U)
     np.sum(state.U, axis=0, out=state.total)
     state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.U, state.total)
 
@@ -415,34 +458,71 @@ def _check_control(started, n_jobs, max_time, callback, verbose, on_start_done=N
     return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
 
 
-def _check_source(X, lam, kernel, sigma, gamma, degree, coef0, kernel_params):
-    """Return (points, kernel, lam, factor); factor is None unless X is one already."""
-    if isinstance(X, DenseFactor):
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Where the hat matrix comes from."""
+
+    points: np.ndarray
+    kernel: Kernel
+    lam: float
+    form: Form
+    factor: DenseFactor | LowRankFactor | None
+
+    def make_factor(self, seed):
+        """Return the factor that was given, or make it."""
+        if self.factor is not None:
+            return self.factor
+        kernel = resolve_kernel(self.kernel, self.points)
+        return make_factor(self.points, self.lam, kernel, self.form, seed)
+
+
+def _check_source(
+    X,
+    *,
+    lam,
+    kernel,
+    sigma,
+    gamma,
+    degree,
+    coef0,
+    kernel_params,
+    rank,
+    landmarks,
+    rank_tol,
+):
+    """Check X and what the hat matrix is made with."""
+    if isinstance(X, DenseFactor | LowRankFactor):
         given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params}
         extra = [name for name, value in given.items() if value is not None]
         if kernel not in ("rbf", X.kernel.name):
             extra.append("kernel")
         if lam not in (DEFAULT_LAM, X.lam):
             extra.append("lam")
+        if not isinstance(rank, str):
+            extra.append("rank")
+        if not isinstance(landmarks, str) or landmarks != "uniform":
+            extra.append("landmarks")
         if extra:
             raise ValueError(
                 f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "
                 f"kernel={X.kernel.name!r}; give these to fastmmc.factor instead"
             )
-        return X.X, X.kernel, X.lam, X
+        return _Source(X.X, X.kernel, X.lam, Form(), X)
     spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     lam = validation.check_positive("lam", lam)
-    return validation.check_points(X, spec), spec, lam, None
+    points = validation.check_points(X, spec, sparse=True)
+    form = check_form(points, spec, rank, landmarks, rank_tol)
+    return _Source(points, spec, lam, form, None)
 
 
 def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
-    diag = np.ascontiguousarray(np.diagonal(factor.R), dtype=np.float64)
+    diag = factor.diagonal()
 
     def make_search(index):
-        return _ClaimSearch(factor.R, diag, plan, index, restart_stream(seed, index))
+        return _ClaimSearch(factor, diag, plan, index, restart_stream(seed, index))
 
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
@@ -466,7 +546,7 @@ def _solve(factor, plan, n_init, seed, control):
 def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init):
     """Fit the final labels and gather what the user gets."""
     U = np.empty((plan.k, plan.n))
-    claims.build_sums(factor.R, _compact(best.labels, plan.k), U)
+    _sum_rows(factor, _compact(best.labels, plan.k), U)
     P = np.where(best.labels[:, None] == np.arange(plan.k), 1.0, -1.0)
     predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
     residuals = leave_one_out_residuals(P, predictions, diag)
@@ -485,6 +565,7 @@ def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init
         params=plan.params
         | {
             "lam": factor.lam,
+            "rank": factor.rank if isinstance(factor, LowRankFactor) else None,
             "kernel": kernel.name if kernel.function is None else kernel.function,
             "sigma": kernel.sigma,
             "gamma": kernel.gamma,
@@ -493,9 +574,18 @@ def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init
             "kernel_params": kernel.kernel_params,
             "n_init": n_init,
         },
-        model=RLSModel(kernel, factor.X, (P - predictions) / factor.lam),
+        model=_make_model(factor, P, predictions),
         loo_mse=float(np.mean(residuals**2)),
     )
+
+
+def _make_model(factor, P, predictions):
+    """Return the model that fits the codes P; ``predictions`` is R P."""
+    d = factor.X.shape[1]
+    if isinstance(factor, LowRankFactor):
+        coef = factor.coefficients(P)
+        return RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
+    return RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
 
 
 def umc_rls(
@@ -517,6 +607,9 @@ def umc_rls(
     degree=3,
     coef0=1.0,
     kernel_params=None,
+    rank="auto",
+    landmarks="uniform",
+    rank_tol=1e-6,
     balance=None,
     target_sizes=None,
     min_size=1,
@@ -539,10 +632,10 @@ def umc_rls(
 
     Parameters
     ----------
-    X : (n, d) array_like or DenseFactor
-        Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
-        their (n, n) Gram matrix; or a factor made by :func:`factor`, which then brings lam and
-        the kernel with it.
+    X : (n, d) array_like, sparse matrix, DenseFactor or LowRankFactor
+        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by :func:`factor`, which
+        then brings lam and the kernel with it.
     k : int
         Number of clusters, 1 <= k <= n.
     lam : float, default=0.25
@@ -579,6 +672,14 @@ def umc_rls(
         Constant of the linear and polynomial kernels.
     kernel_params : dict, optional
         Keyword arguments of a callable kernel.
+    rank : None, int, float or "auto", default="auto"
+        Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
+        dense up to 10,000 points and max(100, 10 sqrt(n)) landmarks above.
+    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
+        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
+        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
+    rank_tol : float, default=1e-6
+        Share of the trace of K that a pivoted factor may miss.
     balance : float, optional
         Every size stays within balance * n / k of its target. None: the paper's rule, by which
         shaking ends near the targets and the descents are free.
@@ -611,7 +712,7 @@ def umc_rls(
     ValueError, TypeError
         If a parameter is out of range, or X is not a finite matrix.
     MemoryError
-        If the n x n hat matrix does not fit into free memory.
+        If the n x n hat matrix, or its n x r factor, does not fit into free memory.
 
     Warns
     -----
@@ -620,7 +721,8 @@ def umc_rls(
 
     Notes
     -----
-    O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory.
+    Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
+    O(n r^2), then O(n r) a move, which is O(n^2 r) a start; O(n (r + k)) of memory.
 
     References
     ----------
@@ -655,6 +757,9 @@ def umc_rls(
         degree=degree,
         coef0=coef0,
         kernel_params=kernel_params,
+        rank=rank,
+        landmarks=landmarks,
+        rank_tol=rank_tol,
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
@@ -678,6 +783,9 @@ def solve_umc_rls(
     degree,
     coef0,
     kernel_params,
+    rank,
+    landmarks,
+    rank_tol,
     n_init,
     random_state,
     n_jobs,
@@ -691,7 +799,7 @@ def solve_umc_rls(
 
     Parameters
     ----------
-    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params
+    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
         See :func:`umc_rls`.
     n_init, random_state, n_jobs, max_time, callback, verbose
         See :func:`umc_rls`.
@@ -709,14 +817,22 @@ def solve_umc_rls(
         time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done
     )
     n_init = validation.check_integer("n_init", n_init, least=1)
-    points, spec, lam, factor = _check_source(
-        X, lam, kernel, sigma, gamma, degree, coef0, kernel_params
+    source = _check_source(
+        X,
+        lam=lam,
+        kernel=kernel,
+        sigma=sigma,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        rank=rank,
+        landmarks=landmarks,
+        rank_tol=rank_tol,
     )
-    plan = _make_plan(points, k, spec, **search)
+    plan = _make_plan(source.points, k, source.kernel, **search)
     seed = fixed_seed(random_state)
-    if factor is None:
-        factor = make_factor(points, lam, resolve_kernel(spec, points))
-    return _solve(factor, plan, n_init, seed, control)
+    return _solve(source.make_factor(seed), plan, n_init, seed, control)
 
 
 def umc_rls_path(
@@ -738,6 +854,9 @@ def umc_rls_path(
     degree=3,
     coef0=1.0,
     kernel_params=None,
+    rank="auto",
+    landmarks="uniform",
+    rank_tol=1e-6,
     balance=None,
     target_sizes=None,
     min_size=1,
@@ -764,7 +883,7 @@ def umc_rls_path(
         Values of lam, all > 0.
     method, init, y, n_rounds, start_round, polish, keep_best, max_iter
         See :func:`umc_rls`.
-    kernel, sigma, gamma, degree, coef0, kernel_params
+    kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
         See :func:`umc_rls`.
     balance, target_sizes, min_size
         See :func:`umc_rls`.
@@ -799,18 +918,28 @@ def umc_rls_path(
     """
     control = _check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
     n_init = validation.check_integer("n_init", n_init, least=1)
-    if isinstance(X, DenseFactor):
+    if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError("X is a factor, which has its lam already; give the points")
     if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
         raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
     lams = [validation.check_positive("lams", lam) for lam in lams]
-    points, spec, _, _ = _check_source(
-        X, DEFAULT_LAM, kernel, sigma, gamma, degree, coef0, kernel_params
+    source = _check_source(
+        X,
+        lam=DEFAULT_LAM,
+        kernel=kernel,
+        sigma=sigma,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        rank=rank,
+        landmarks=landmarks,
+        rank_tol=rank_tol,
     )
     plan = _make_plan(
-        points,
+        source.points,
         k,
-        spec,
+        source.kernel,
         method=method,
         init=init,
         y=y,
@@ -825,7 +954,8 @@ def umc_rls_path(
     )
     seed = fixed_seed(random_state)
     results = []
-    for factor in factor_path(points, lams, resolve_kernel(spec, points)):
+    kernel = resolve_kernel(source.kernel, source.points)
+    for factor in factor_path(source.points, lams, kernel, source.form, seed):
         results.append(_solve(factor, plan, n_init, seed, control))
         if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
             break

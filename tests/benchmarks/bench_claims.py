@@ -59,26 +59,28 @@ def bounds(n):
 def shake(R, state):
     n = state.labels.size
     quota = shaking_quota(n, K, 21)
-    return claims.shake(R, state, quota, np.ones_like(quota), n, WITHOUT_END)
+    return claims.shake(R, None, state, quota, np.ones_like(quota), n, WITHOUT_END)
 
 
 def steepest(R, state):
     n = state.labels.size
-    return claims.descend_steepest(R, state, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END)
+    return claims.descend_steepest(
+        R, None, state, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END
+    )
 
 
 def stochastic(R, state):
     n = state.labels.size
     order = np.random.default_rng(1).permutation(n)
     return claims.descend_stochastic(
-        R, state, order, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END
+        R, None, state, order, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END
     )
 
 
 def polish(R, state):
     n = state.labels.size
     free, price = np.zeros(K, dtype=np.int64), np.empty(K)
-    return claims.polish(R, state, free, price, *bounds(n), 1e-12 * n, n, WITHOUT_END)
+    return claims.polish(R, None, state, free, price, *bounds(n), 1e-12 * n, n, WITHOUT_END)
 
 
 @cache
@@ -173,8 +175,8 @@ def test_move(benchmark, n):
     state = new_state(R, random_labels(n))
 
     def there_and_back():
-        claims.move(R, state.labels, state.counts, state.U, 0, 1)
-        claims.move(R, state.labels, state.counts, state.U, 0, 2)
+        claims.move(R, None, state.labels, state.counts, state.U, 0, 1)
+        claims.move(R, None, state.labels, state.counts, state.U, 0, 2)
 
     run_loop(benchmark, there_and_back)
 

@@ -67,7 +67,7 @@ def test_caches_equal_recomputation_after_random_moves(hat, rng, k):
         if o == d:
             continue
         objective += 8.0 * (state.U[o, j] - state.U[d, j] - state.diag[j])
-        claims.move(hat, state.labels, state.counts, state.U, j, d)
+        claims.move(hat, None, state.labels, state.counts, state.U, j, d)
     E = (state.labels[:, None] == np.arange(k)).astype(float)
     np.testing.assert_allclose(state.U, (hat @ E).T, atol=1e-12)
     np.testing.assert_array_equal(state.counts, E.sum(axis=0))
@@ -211,7 +211,7 @@ def test_first_turn_takes_two_shares(overlapping):
     state = new_state(R, np.arange(150) % 3, 3)
     quota = fastmmc.sizes.shaking_quota(150, 3, 21)
     while state.pos[claims.CLUSTER] == 0:
-        claims.shake(R, state, quota, np.ones_like(quota), 10, 1)
+        claims.shake(R, None, state, quota, np.ones_like(quota), 10, 1)
     assert state.counts[0] == 100
 
 

@@ -1,0 +1,366 @@
+"""Low-rank hat matrix R = Z Z^T from landmarks: Nystroem and pivoted Cholesky, O(nr) memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.sparse import csr_array
+from sklearn.cluster import kmeans_plusplus
+
+from fastmmc import validation
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_rows
+
+LANDMARKS = ("uniform", "k-means++", "pivoted")
+
+# rank="auto" is dense up to this many points.
+DENSE_LIMIT = 10_000
+
+# Eigenvalues of the landmarks' Gram matrix below this share of the largest one are noise.
+EIGENVALUE_TOLERANCE = 1e-10
+
+# Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
+# error that a later one must still have to be taken.
+PIVOT_BLOCK = 64
+PIVOT_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankFactor:
+    """The reusable expensive part of every RLS method, in O(nr) memory.
+
+    Made by :func:`fastmmc.factor` with a ``rank``; accepted wherever these methods take X.
+    With B the landmarks and K~ = K_nB K_BB^+ K_Bn, the hat matrix is
+    K~ (K~ + lam I)^-1 = Z Z^T, and Z = K_nB M also maps new points: z(x) = k(x, B) M.
+
+    Attributes
+    ----------
+    Z : (n, r) array
+        Hat factor, read-only.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or sparse matrix
+        Training points.
+    basis : (b, d) array
+        Landmarks; with a precomputed kernel their rows of the Gram matrix.
+    projection : (b, r) float64 array
+        M above.
+    indices : (b,) int64 array or None
+        Which training points the landmarks are; None if they were given as points.
+    """
+
+    Z: np.ndarray
+    lam: float
+    kernel: Kernel
+    X: np.ndarray
+    basis: np.ndarray
+    projection: np.ndarray
+    indices: np.ndarray | None
+
+    @property
+    def n(self):
+        """Number of points."""
+        return self.Z.shape[0]
+
+    @property
+    def rank(self):
+        """Number of columns of Z."""
+        return self.Z.shape[1]
+
+    def diagonal(self):
+        """Return the diagonal of Z Z^T.
+
+        Returns
+        -------
+        (n,) float64 array
+            Squared row norms of Z.
+        """
+        return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
+
+    def coefficients(self, P):
+        """Return the coefficients of the landmarks for the targets P.
+
+        Parameters
+        ----------
+        P : (n, k) array
+            Targets.
+
+        Returns
+        -------
+        (b, k) float64 array
+            One column a target: predictions are k(x, basis) times these.
+        """
+        return self.projection @ (self.Z.T @ P)
+
+    def sum_rows(self, labels, out):
+        """Fill (Z Z^T E)^T: the hat matrix's rows, summed over each cluster.
+
+        Parameters
+        ----------
+        labels : (n,) int array
+            Clusters 0..k-1.
+        out : (k, n) float64 array
+            Modified in place.
+        """
+        k = out.shape[0]
+        each = np.arange(self.n + 1)
+        members = csr_array((np.ones(self.n), labels.astype(np.int64), each), shape=(self.n, k))
+        W = members.T @ self.Z
+        for start in range(0, self.n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            out[:, rows] = W @ self.Z[rows].T
+
+    def transform(self, X):
+        """Return z(x) for new points, so that inner products with Z give hat matrix entries.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, r) float64 array
+            One row a point.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not a finite matrix with as many columns as the training points.
+        """
+        X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
+        out = np.empty((X.shape[0], self.rank))
+        for rows, values in kernel_rows(self.kernel, X, self.basis, self.indices):
+            out[rows] = values @ self.projection
+        return out
+
+
+def resolve_rank(rank, landmarks, n):
+    """Return the number of landmarks to use, or None for the dense hat matrix.
+
+    Parameters
+    ----------
+    rank : None, int, float or "auto"
+        As the user gave it: dense, a number, a share of n, or dense up to 10,000 points and
+        max(100, 10 sqrt(n)) above. With ``landmarks="pivoted"`` it is a limit and "auto" sets
+        none.
+    landmarks : str or array
+        As checked by :func:`check_landmarks`.
+    n : int
+        Points.
+
+    Returns
+    -------
+    int or None
+        Landmarks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If rank is out of range, or contradicts the landmarks given.
+
+    Examples
+    --------
+    >>> resolve_rank("auto", "uniform", 5_000) is None, resolve_rank(0.1, "uniform", 5_000)
+    (True, 500)
+    """
+    given = None if isinstance(landmarks, str) else len(landmarks)
+    if rank is None:
+        if given is not None:
+            raise ValueError("rank=None asks for the dense hat matrix, which uses no landmarks")
+        return None
+    if isinstance(rank, str):
+        validation.check_choice("rank", rank, ("auto",))
+        if given is not None:
+            return given
+        if landmarks == "pivoted":
+            return n
+        return None if n <= DENSE_LIMIT else max(100, math.ceil(10 * math.sqrt(n)))
+    if isinstance(rank, float | np.floating):
+        share = validation.check_number("rank", rank)
+        if not 0 < share <= 1:
+            raise ValueError(f"rank: a share of the points must be in (0, 1]; got {rank}")
+        rank = max(1, round(share * n))
+    rank = validation.check_integer("rank", rank, least=1, most=n, why=", the number of points")
+    if given is not None and rank != given:
+        raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
+    return rank
+
+
+def check_landmarks(landmarks, X, kernel):
+    """Return the name of a way to choose landmarks, their indices, or the points themselves.
+
+    Parameters
+    ----------
+    landmarks : str, (b,) array_like of int or (b, d) array_like
+        As the user gave it.
+    X : (n, d) array or sparse matrix
+        Training points.
+    kernel : Kernel
+        A precomputed one has no other points than these.
+
+    Returns
+    -------
+    str or array
+        Checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
+    array([2, 0])
+    """
+    if isinstance(landmarks, str):
+        validation.check_choice("landmarks", landmarks, LANDMARKS)
+        if landmarks == "k-means++" and kernel.name == "precomputed":
+            raise ValueError(
+                "landmarks='k-means++' needs points; with kernel='precomputed' give 'uniform', "
+                "'pivoted' or indices"
+            )
+        return landmarks
+    array = np.asarray(landmarks)
+    n = X.shape[0]
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        if array.size == 0 or array.min() < 0 or array.max() >= n:
+            raise ValueError(f"landmarks: indices must be 0..{n - 1}, at least one; got {array}")
+        return array.astype(np.int64)
+    if array.ndim != 2 or kernel.name == "precomputed":
+        raise ValueError(
+            "landmarks must be one of 'uniform', 'k-means++', 'pivoted', a vector of indices, or "
+            f"(not with kernel='precomputed') a matrix of points; got shape {array.shape} and "
+            f"type {array.dtype}"
+        )
+    return validation.check_new_points(array, kernel, X.shape[1], np.float64, name="landmarks")
+
+
+def make_low_rank_factor(X, lam, kernel, rank, landmarks, rank_tol, rng):
+    """Return the low-rank factor of points and parameters that were already checked.
+
+    Parameters
+    ----------
+    X : (n, d) float array or CSR matrix
+        Points or Gram matrix.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    rank : int
+        Landmarks, or their greatest number if pivoted.
+    landmarks : str or array
+        From :func:`check_landmarks`.
+    rank_tol : float
+        Share of the trace of K that a pivoted factor may miss.
+    rng : numpy.random.Generator
+        Chooses landmarks.
+
+    Returns
+    -------
+    LowRankFactor
+        With a read-only Z of X's dtype.
+
+    Raises
+    ------
+    MemoryError
+        If Z does not fit into free memory.
+    """
+    validation.check_memory(X.shape[0], X.dtype, columns=rank)
+    if isinstance(landmarks, str) and landmarks == "pivoted":
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
+    else:
+        indices, basis = _choose(X, rank, landmarks, rng)
+        Z, to_Z = _nystroem(X, kernel, basis, indices)
+    half = _shrink(Z, lam)
+    Z.flags.writeable = False
+    return LowRankFactor(Z, lam, kernel, X, basis, to_Z @ half, indices)
+
+
+def _choose(X, rank, landmarks, rng):
+    """Return the indices and the points of the landmarks."""
+    if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
+        return None, landmarks
+    if isinstance(landmarks, np.ndarray):
+        indices = landmarks
+    elif landmarks == "uniform":
+        indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
+    else:
+        seed = int(rng.integers(2**31))
+        indices = kmeans_plusplus(X, rank, random_state=seed)[1].astype(np.int64)
+    return indices, dense_rows(X, indices).astype(np.float64)
+
+
+def _nystroem(X, kernel, basis, indices):
+    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
+
+    The truncated eigendecomposition of K_BB stands where the 2009 paper takes a Cholesky factor,
+    which duplicated landmarks and wide kernels break.
+    """
+    (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
+    w, U = eigh((among + among.T) / 2, check_finite=False)
+    keep = w > EIGENVALUE_TOLERANCE * w[-1]
+    to_Z = U[:, keep] / np.sqrt(w[keep]) if w[-1] > 0 else np.zeros((basis.shape[0], 1))
+    Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=X.dtype)
+    for rows, values in kernel_rows(kernel, X, basis, indices):
+        Z[rows] = values @ to_Z
+    return Z, to_Z
+
+
+def _shrink(Z, lam):
+    """Turn Z0 into Z = Z0 V (s + lam)^-1/2 in place, with Z0^T Z0 = V s V^T; return the map."""
+    n, r = Z.shape
+    blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
+    S = np.zeros((r, r))
+    for rows in blocks:
+        block = Z[rows].astype(np.float64, copy=False)
+        S += block.T @ block
+    s, V = eigh(S, check_finite=False)
+    half = V / np.sqrt(np.maximum(s, 0.0) + lam)
+    for rows in blocks:
+        Z[rows] = Z[rows] @ half
+    return half
+
+
+def _pivoted_cholesky(X, kernel, rank, tol):
+    """Factor K = L L^T column by column until what is missing of the trace is below tol.
+
+    Every step looks at the points that are approximated worst, and takes of them in turn the
+    worst one left as long as it is nearly as bad as the first was. The columns of K are
+    evaluated for these points only.
+
+    Returns L (n x r), the pivots, their points, and the map with L = K_nB map.
+    """
+    n = X.shape[0]
+    missing = kernel_diagonal(kernel, X)
+    # Below rounding noise nothing more can be explained.
+    enough = max(tol, n * np.finfo(np.float64).eps) * missing.sum()
+    L = np.empty((n, 0))
+    pivots = np.empty(0, dtype=np.int64)
+    while pivots.size < rank and missing.sum() > enough:
+        tried = np.argsort(-missing, kind="stable")[: min(PIVOT_BLOCK, rank - pivots.size)]
+        columns = np.empty((n, tried.size))
+        points = dense_rows(X, tried).astype(np.float64)
+        for rows, values in kernel_rows(kernel, X, points, tried):
+            columns[rows] = values - L[rows] @ L[tried].T
+        corner, order, n_taken, _ = lapack.dpstrf(
+            columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1
+        )
+        if n_taken == 0:
+            break
+        order = order[:n_taken] - 1
+        corner = np.tril(corner[:n_taken, :n_taken])
+        new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
+        L = np.hstack((L, new))
+        pivots = np.concatenate((pivots, tried[order]))
+        missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
+        missing[pivots] = 0.0
+    to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
+    basis = dense_rows(X, pivots).astype(np.float64)
+    return np.ascontiguousarray(L.astype(X.dtype, copy=False)), pivots, basis, to_Z

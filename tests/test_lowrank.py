@@ -1,0 +1,206 @@
+"""The low-rank hat matrix against dense formulas."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fastmmc
+from fastmmc.gram import Kernel
+from tests import naive
+
+LAM = 0.3
+
+
+def gram(X, Z, sigma=1.5):
+    return np.exp(-((X[:, None] - Z[None]) ** 2).sum(-1) / sigma**2)
+
+
+def points(n=60, d=3, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def nystroem_hat(X, B, lam=LAM):
+    """R~ of K~ = K_nB K_BB^+ K_Bn, by pseudo-inverse and inverse."""
+    K = gram(X, B) @ np.linalg.pinv(gram(B, B), rcond=1e-12, hermitian=True) @ gram(B, X)
+    return naive.hat_matrix(K, lam)
+
+
+def hat(F):
+    return F.Z @ F.Z.T
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "k-means++"])
+def test_the_factor_is_the_hat_matrix_of_the_nystroem_kernel(landmarks):
+    X = points()
+    F = fastmmc.factor(X, lam=LAM, sigma=1.5, rank=12, landmarks=landmarks, random_state=0)
+    assert F.Z.shape == (60, 12) and len(set(F.indices)) == 12
+    np.testing.assert_array_equal(F.basis, X[F.indices])
+    np.testing.assert_allclose(hat(F), nystroem_hat(X, X[F.indices]), atol=1e-9)
+    np.testing.assert_allclose(F.diagonal(), np.diag(hat(F)), atol=1e-12)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted", np.arange(60)])
+def test_every_point_a_landmark_gives_the_dense_hat_matrix(landmarks):
+    X = points()
+    rank = "auto" if isinstance(landmarks, np.ndarray) else 60
+    F = fastmmc.factor(
+        X, lam=LAM, sigma=1.5, rank=rank, landmarks=landmarks, rank_tol=0, random_state=0
+    )
+    np.testing.assert_allclose(hat(F), fastmmc.factor(X, lam=LAM, sigma=1.5).R, atol=1e-7)
+
+
+def test_landmarks_given_as_points_or_indices():
+    X = points()
+    by_index = fastmmc.factor(X, lam=LAM, sigma=1.5, landmarks=[3, 1, 40])
+    by_point = fastmmc.factor(X, lam=LAM, sigma=1.5, landmarks=X[[3, 1, 40]])
+    np.testing.assert_allclose(by_index.Z, by_point.Z, atol=1e-12)
+    assert by_point.indices is None
+    np.testing.assert_allclose(hat(by_index), nystroem_hat(X, X[[3, 1, 40]]), atol=1e-10)
+
+
+@pytest.mark.parametrize("sigma", [1.5, 1e3])
+def test_duplicated_landmarks_and_wide_kernels_are_safe(sigma):
+    X = np.vstack([points(20)] * 3)
+    F = fastmmc.factor(X, lam=LAM, sigma=sigma, landmarks=[0, 20, 40, 1, 2])
+    assert np.isfinite(F.Z).all() and F.rank <= 3
+    if sigma == 1.5:
+        np.testing.assert_allclose(hat(F), nystroem_hat(X, X[:3]), atol=1e-9)
+    pivoted = fastmmc.factor(X, lam=LAM, sigma=sigma, landmarks="pivoted", rank_tol=0)
+    assert pivoted.rank <= 20
+    np.testing.assert_allclose(hat(pivoted), naive.hat_matrix(gram(X, X, sigma), LAM), atol=1e-7)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_pivoting_stops_at_the_tolerance(tol):
+    X = points(200, 2)
+    F = fastmmc.factor(X, lam=LAM, sigma=1.5, landmarks="pivoted", rank_tol=tol)
+    K, B = gram(X, X), F.indices
+    error = K - gram(X, X[B]) @ np.linalg.solve(gram(X[B], X[B]), gram(X[B], X))
+    assert len(set(B)) == len(B) == F.rank
+    assert -1e-9 < np.trace(error) <= tol * 200
+    # The last block of 64 may hold more than were needed, but not a second one.
+    more = fastmmc.factor(X, lam=LAM, sigma=1.5, landmarks="pivoted", rank_tol=tol / 10)
+    assert more.rank >= F.rank
+    np.testing.assert_allclose(hat(F), naive.hat_matrix(K, LAM), atol=10 * tol * 200)
+
+
+def test_pivoting_keeps_to_a_rank():
+    F = fastmmc.factor(points(200, 2), sigma=0.1, landmarks="pivoted", rank=70)
+    assert F.rank == 70
+
+
+def test_new_points_are_mapped_as_the_old_ones():
+    X = points()
+    for landmarks in ("uniform", "k-means++", "pivoted", X[:7] + 0.1):
+        rank = "auto" if not isinstance(landmarks, str) else 15
+        F = fastmmc.factor(X, lam=LAM, rank=rank, landmarks=landmarks, random_state=0)
+        np.testing.assert_allclose(F.transform(X), F.Z, atol=1e-7)
+        P = np.random.default_rng(1).standard_normal((60, 2))
+        predictions = F.kernel.block(X, F.basis) @ F.coefficients(P)
+        np.testing.assert_allclose(predictions, F.Z @ (F.Z.T @ P), atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", "precomputed", "callable"])
+@pytest.mark.parametrize("landmarks", ["uniform", "pivoted"])
+def test_other_kernels(kernel, landmarks):
+    X = points(40)
+    if kernel == "callable":
+        kernel = gram
+    elif kernel == "precomputed":
+        X = gram(X, X)
+    dense = fastmmc.factor(X, lam=LAM, kernel=kernel)
+    F = fastmmc.factor(
+        X, lam=LAM, kernel=kernel, rank=40, landmarks=landmarks, rank_tol=1e-12, random_state=0
+    )
+    np.testing.assert_allclose(hat(F), dense.R, atol=1e-6)
+    np.testing.assert_allclose(F.transform(X), F.Z, atol=1e-6)
+
+
+def test_float32_is_kept_and_close():
+    X = points()
+    double = fastmmc.factor(X, lam=LAM, sigma=1.5, rank=20, random_state=0)
+    single = fastmmc.factor(X.astype(np.float32), lam=LAM, sigma=1.5, rank=20, random_state=0)
+    assert single.Z.dtype == np.float32 and double.Z.dtype == np.float64
+    np.testing.assert_allclose(hat(single), hat(double), atol=1e-4)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
+def test_sparse_points_give_what_dense_ones_give(landmarks):
+    X = points() * (points(seed=1) > 0)
+    options = {"lam": LAM, "rank": 20, "landmarks": landmarks, "random_state": 0}
+    dense, thin = fastmmc.factor(X, **options), fastmmc.factor(sparse.csr_array(X), **options)
+    assert dense.kernel.sigma == thin.kernel.sigma
+    np.testing.assert_allclose(hat(thin), hat(dense), atol=1e-8)
+    np.testing.assert_allclose(thin.transform(sparse.csr_array(X)), dense.transform(X), atol=1e-7)
+
+
+def test_the_rank_rule():
+    X = points()
+    assert isinstance(fastmmc.factor(X), fastmmc.DenseFactor)
+    assert isinstance(fastmmc.factor(X, rank=None), fastmmc.DenseFactor)
+    assert fastmmc.factor(X, rank=0.25, random_state=0).rank == 15
+    assert fastmmc.lowrank.resolve_rank("auto", "uniform", 10_000) is None
+    assert fastmmc.lowrank.resolve_rank("auto", "uniform", 10_001) == 1001
+    assert fastmmc.lowrank.resolve_rank("auto", "pivoted", 50) == 50
+
+
+def test_a_kernel_that_is_zero():
+    F = fastmmc.factor(np.zeros((5, 2)), kernel="linear", coef0=0.0, rank=2, random_state=0)
+    np.testing.assert_array_equal(hat(F), np.zeros((5, 5)))
+
+
+def test_the_same_seed_draws_the_same_landmarks_and_leaves_x_alone():
+    X = points()
+    X.flags.writeable = False
+    first, second = (fastmmc.factor(X, rank=9, random_state=4) for _ in range(2))
+    np.testing.assert_array_equal(first.Z, second.Z)
+    assert not first.Z.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rank": 0}, ValueError, "rank must be at least 1; got 0"),
+        ({"rank": 61}, ValueError, "rank must be at most 60, the number of points; got 61"),
+        ({"rank": 1.5}, ValueError, r"must be in \(0, 1\]; got 1.5"),
+        ({"rank": 0.0}, ValueError, r"must be in \(0, 1\]"),
+        ({"rank": float("nan")}, ValueError, "rank must be finite"),
+        ({"rank": True}, TypeError, "rank must be an integer"),
+        ({"rank": "full"}, ValueError, "rank must be one of 'auto'"),
+        ({"rank": [3]}, TypeError, "rank must be an integer"),
+        ({"rank": 9, "landmarks": "random"}, ValueError, "landmarks must be one of 'uniform'"),
+        ({"landmarks": [0, 60]}, ValueError, "indices must be 0..59"),
+        ({"landmarks": []}, ValueError, "landmarks"),
+        ({"landmarks": [-1]}, ValueError, "indices must be 0..59"),
+        ({"landmarks": np.ones((2, 4))}, ValueError, "landmarks has 4 features"),
+        ({"landmarks": np.full((2, 3), np.nan)}, ValueError, "NaN"),
+        ({"landmarks": [0, 1], "rank": 3}, ValueError, "2 landmarks were given"),
+        ({"landmarks": [0, 1], "rank": None}, ValueError, "uses no landmarks"),
+        ({"landmarks": "pivoted", "rank_tol": -1}, ValueError, "rank_tol must be at least 0"),
+        ({"landmarks": "pivoted", "rank_tol": 1}, ValueError, "below 1"),
+    ],
+)
+def test_bad_parameters(options, error, message):
+    with pytest.raises(error, match=message):
+        fastmmc.factor(points(), **options)
+
+
+def test_bad_parameters_of_precomputed_and_sparse_points():
+    with pytest.raises(ValueError, match=r"k-means\+\+' needs points"):
+        fastmmc.factor(np.eye(5), kernel="precomputed", rank=2, landmarks="k-means++")
+    with pytest.raises(ValueError, match="not with kernel='precomputed'"):
+        fastmmc.factor(np.eye(5), kernel="precomputed", landmarks=np.eye(5)[:2])
+    with pytest.raises(TypeError, match="X is sparse"):
+        fastmmc.factor(sparse.csr_array(np.eye(5)))
+
+
+def test_too_little_memory(monkeypatch):
+    monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="hat factor of rank 20 of 60 points"):
+        fastmmc.factor(points(), rank=20)
+
+
+def test_kernel_defaults_are_resolved():
+    assert fastmmc.factor(points(), rank=5, random_state=0).kernel == fastmmc.gram.resolve_kernel(
+        Kernel("rbf"), points()
+    )
