@@ -112,14 +112,15 @@ def whole_call_rows():
     """Yield a whole call at n = 4000 against its linear algebra and against the eigenvalues."""
     X, _ = bench.blobs(4000, 10)
     kernel = gram.resolve_kernel(gram.Kernel("rbf"), X)
-    A = np.empty((4000, 4000))
 
     def linear_algebra():
+        A = np.empty((4000, 4000))
         gram.fill_lower_gram(kernel, X, A)
         hat._add_to_diagonal(A, 0.25)
         hat._invert_lower(A)
 
     def eigen_route():
+        A = np.empty((4000, 4000))
         gram.fill_lower_gram(kernel, X, A)
         factor = hat.DenseFactor(hat.hat_from_eigh(*hat.eigh_lower(A), 0.25), 0.25, kernel, X)
         fastmmc.umc_rls(factor, 10, n_init=1, random_state=0)

@@ -12,7 +12,15 @@ from fastmmc.hat import DenseFactor, factor
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.registry import METHODS
 from fastmmc.results import ClusteringResult, RLSResult, Status
-from fastmmc.rls import UMCRLS, umc_rls, umc_rls_path
+from fastmmc.rls import (
+    UMCRLS,
+    EvoMMC,
+    FastEvoMMC,
+    evo_mmc,
+    fast_evo_mmc,
+    umc_rls,
+    umc_rls_path,
+)
 
 __version__ = "0.1.0.dev0"
 
@@ -21,12 +29,16 @@ __all__ = [
     "UMCRLS",
     "ClusteringResult",
     "DenseFactor",
+    "EvoMMC",
+    "FastEvoMMC",
     "LowRankFactor",
     "Progress",
     "RLSResult",
     "Status",
     "datasets",
+    "evo_mmc",
     "factor",
+    "fast_evo_mmc",
     "umc_rls",
     "umc_rls_path",
 ]

@@ -303,7 +303,33 @@ def median_width(X, metric="sqeuclidean"):
     return width or 1.0
 
 
-def resolve_kernel(kernel, X):
+def box_diagonal(X):
+    """Return the diagonal of the box around the points: the default width of ``evo_mmc``.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+        Points.
+
+    Returns
+    -------
+    float
+        sqrt(sum_f (max_f - min_f)^2), O(nd); 1.0 if all points are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> box_diagonal(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    5.0
+    """
+    high, low = X.max(axis=0), X.min(axis=0)
+    if issparse(X):
+        high, low = high.toarray().ravel(), low.toarray().ravel()
+    extent = high.astype(np.float64) - low
+    return math.sqrt(float(extent @ extent)) or 1.0
+
+
+def resolve_kernel(kernel, X, width=None):
     """Return ``kernel`` with the widths that were left open taken from X.
 
     Parameters
@@ -312,6 +338,8 @@ def resolve_kernel(kernel, X):
         As the user gave it.
     X : (n, d) array
         Training points.
+    width : callable, optional
+        Takes X and returns the width to use where none was given; None: :func:`median_width`.
 
     Returns
     -------
@@ -331,6 +359,8 @@ def resolve_kernel(kernel, X):
     sigma = kernel.sigma
     if kernel.gamma is not None:
         sigma = 1.0 / (math.sqrt(kernel.gamma) if kernel.name == "rbf" else kernel.gamma)
+    elif sigma is None and width is not None:
+        sigma = width(X)
     elif sigma is None:
         sigma = median_width(X, "sqeuclidean" if kernel.name == "rbf" else "cityblock")
     return replace(kernel, sigma=float(sigma), gamma=None)

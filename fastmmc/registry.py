@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastmmc.rls._estimator import UMCRLS
+from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
 from fastmmc.rls._solver import umc_rls
+from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,22 @@ METHODS = {
             UMCRLS,
             "Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
             "multi-class regularised least squares, steepest descent with shaking",
+        ),
+        Method(
+            "evo-mmc",
+            evo_mmc,
+            EvoMMC,
+            "Gieseke, Pahikkala, Kramer, ICML 2009",
+            "evolution of two clusters over the dense hat matrix",
+            binary=True,
+        ),
+        Method(
+            "fast-evo-mmc",
+            fast_evo_mmc,
+            FastEvoMMC,
+            "Gieseke, Pahikkala, Kramer, ICML 2009",
+            "evolution of two clusters over a low-rank hat matrix",
+            binary=True,
         ),
     )
 }

@@ -8,10 +8,110 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc.constraints import looks_partial
-from fastmmc.rls._solver import DEFAULT_LAM, solve_umc_rls
+from fastmmc.rls._solver import solve_umc_rls
+from fastmmc.rls._solver_evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
+
+# Result fields that become attributes with a trailing underscore.
+RESULT_FIELDS = (
+    "labels",
+    "objective",
+    "loo_mse",
+    "status",
+    "n_iter",
+    "n_moves",
+    "sizes",
+    "history",
+    "objectives",
+)
 
 
-class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
+class _RLSClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
+    """What the estimators of the family share."""
+
+    def _check_training_points(self, X):
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
+        )
+
+    def _keep(self, result):
+        """Make the result's fields attributes."""
+        self.result_ = result
+        for name in RESULT_FIELDS:
+            setattr(self, f"{name}_", getattr(result, name))
+        return self
+
+    def predict(self, X):
+        """Return the clusters of new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m,) int64 array
+            Clusters 0..k-1.
+        """
+        return np.argmax(self.decision_function(X), axis=1)
+
+    def decision_function(self, X):
+        """Return the score of every cluster for new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) array
+            Scores, near +1 for the own cluster and -1 for the others.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            reset=False,
+        )
+        return self.result_.decision_function(X)
+
+    def score(self, X, y=None):
+        """Return minus the mean squared distance of the scores from the codes of their clusters.
+
+        A point of cluster h has the code +1 in column h and -1 elsewhere. Points near a boundary,
+        or far from the training points, are far from every code. Comparable between values of
+        lam and sigma, so that it serves a grid search; on the training points themselves
+        ``loo_mse_`` is the better figure.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            Points.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; higher is better.
+        """
+        scores = self.decision_function(X)
+        codes = np.where(np.argmax(scores, axis=1)[:, None] == np.arange(scores.shape[1]), 1, -1)
+        return -float(np.mean((scores - codes) ** 2))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        low_rank = isinstance(getattr(self, "rank", None), int | float)
+        tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
+        return tags
+
+
+class UMCRLS(_RLSClusterer):
     """Unsupervised multi-class RLS as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.umc_rls`, which documents the parameters; here ``k`` is
@@ -63,7 +163,7 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         self,
         n_clusters=8,
         *,
-        lam=DEFAULT_LAM,
+        lam=0.25,
         method="shaking",
         init="random",
         n_rounds=21,
@@ -139,91 +239,276 @@ class UMCRLS(CallbackSupport, ClusterMixin, BaseEstimator):
         ValueError, TypeError, MemoryError
             As :func:`fastmmc.umc_rls`.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
         with fit_tasks(self, params["n_init"]) as on_start_done:
-            self.result_ = solve_umc_rls(
+            result = solve_umc_rls(
                 X, k, y=y if looks_partial(y) else None, on_start_done=on_start_done, **params
             )
-        for name in (
-            "labels",
-            "objective",
-            "loo_mse",
-            "status",
-            "n_iter",
-            "n_moves",
-            "sizes",
-            "history",
-            "objectives",
-        ):
-            setattr(self, f"{name}_", getattr(self.result_, name))
-        return self
+        return self._keep(result)
 
-    def predict(self, X):
-        """Return the clusters of new points.
+
+class EvoMMC(_RLSClusterer):
+    """Evolutionary maximum margin clustering as a scikit-learn clusterer; always two clusters.
+
+    The estimator behind :func:`fastmmc.evo_mmc`, which documents the parameters.
+
+    Parameters
+    ----------
+    lam, mu, nu, flips, init, classify, distinct, patience, max_iter
+        The search, see :func:`fastmmc.evo_mmc`.
+    kernel, sigma, gamma, degree, coef0, kernel_params
+        The kernel, see :func:`fastmmc.evo_mmc`.
+    balance, target_sizes, min_size
+        The sizes, see :func:`fastmmc.evo_mmc`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.evo_mmc`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points, 0 and 1.
+    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.RLSResult`.
+    result_ : RLSResult
+        Everything else.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    References
+    ----------
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.EvoMMC(random_state=0).fit(X).sizes_.sum()
+    np.int64(150)
+    """
+
+    def __init__(
+        self,
+        *,
+        lam=0.5,
+        mu=10,
+        nu=10,
+        flips=None,
+        init="random",
+        classify=False,
+        distinct=False,
+        patience=None,
+        max_iter=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        balance=0.03,
+        target_sizes=None,
+        min_size=1,
+        n_init=10,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.lam = lam
+        self.mu = mu
+        self.nu = nu
+        self.flips = flips
+        self.init = init
+        self.classify = classify
+        self.distinct = distinct
+        self.patience = patience
+        self.max_iter = max_iter
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.balance = balance
+        self.target_sizes = target_sizes
+        self.min_size = min_size
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Cluster the points.
 
         Parameters
         ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m,) int64 array
-            Clusters 0..k-1.
-        """
-        return np.argmax(self.decision_function(X), axis=1)
-
-    def decision_function(self, X):
-        """Return the score of every cluster for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) array
-            Scores, near +1 for the own cluster and -1 for the others.
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            reset=False,
-        )
-        return self.result_.decision_function(X)
-
-    def score(self, X, y=None):
-        """Return minus the mean squared distance of the scores from the codes of their clusters.
-
-        A point of cluster h has the code +1 in column h and -1 elsewhere. Points near a boundary,
-        or far from the training points, are far from every code. Comparable between values of
-        lam and sigma, so that it serves a grid search; on the training points themselves
-        ``loo_mse_`` is the better figure.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points.
+        X : (n, d) array_like
+            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
         y : object, optional
             Ignored.
 
         Returns
         -------
-        float
-            At most 0; higher is better.
-        """
-        scores = self.decision_function(X)
-        codes = np.where(np.argmax(scores, axis=1)[:, None] == np.arange(scores.shape[1]), 1, -1)
-        return -float(np.mean((scores - codes) ** 2))
+        EvoMMC
+            Itself.
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As :func:`fastmmc.evo_mmc`.
+        """
+        X = self._check_training_points(X)
+        params = self.get_params(deep=False)
+        with fit_tasks(self, params["n_init"]) as on_start_done:
+            result = solve_evolution(
+                X,
+                rank=None,
+                landmarks="uniform",
+                rank_tol=1e-6,
+                defaults=DEFAULTS,
+                on_start_done=on_start_done,
+                **params,
+            )
+        return self._keep(result)
+
+
+class FastEvoMMC(_RLSClusterer):
+    """Evolutionary MMC on the low-rank hat matrix as a scikit-learn clusterer; always two clusters.
+
+    The estimator behind :func:`fastmmc.fast_evo_mmc`, which documents the parameters.
+
+    Parameters
+    ----------
+    lam, mu, nu, flips, init, classify, distinct, patience, max_iter
+        The search, see :func:`fastmmc.fast_evo_mmc`.
+    kernel, sigma, gamma, degree, coef0, kernel_params
+        The kernel, see :func:`fastmmc.fast_evo_mmc`.
+    rank, landmarks, rank_tol
+        The low-rank hat matrix, see :func:`fastmmc.fast_evo_mmc`.
+    balance, target_sizes, min_size
+        The sizes, see :func:`fastmmc.fast_evo_mmc`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.fast_evo_mmc`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points, 0 and 1.
+    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.RLSResult`.
+    result_ : RLSResult
+        Everything else.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    References
+    ----------
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
+    np.int64(150)
+    """
+
+    def __init__(
+        self,
+        *,
+        lam=0.5,
+        mu=1,
+        nu=1,
+        flips=None,
+        init="random",
+        classify=False,
+        distinct=False,
+        patience=None,
+        max_iter=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank=0.1,
+        landmarks="uniform",
+        rank_tol=1e-6,
+        balance=0.03,
+        target_sizes=None,
+        min_size=1,
+        n_init=10,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.lam = lam
+        self.mu = mu
+        self.nu = nu
+        self.flips = flips
+        self.init = init
+        self.classify = classify
+        self.distinct = distinct
+        self.patience = patience
+        self.max_iter = max_iter
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.balance = balance
+        self.target_sizes = target_sizes
+        self.min_size = min_size
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        FastEvoMMC
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As :func:`fastmmc.fast_evo_mmc`.
+        """
+        X = self._check_training_points(X)
+        params = self.get_params(deep=False)
+        with fit_tasks(self, params["n_init"]) as on_start_done:
+            result = solve_evolution(
+                X,
+                defaults=FAST_DEFAULTS,
+                on_start_done=on_start_done,
+                **params,
+            )
+        return self._keep(result)

@@ -10,25 +10,21 @@ from sklearn.cluster import KMeans
 
 from fastmmc import validation
 from fastmmc.constraints import integer_labels, partial_labels
-from fastmmc.execution import (
-    RunControl,
-    fixed_seed,
-    restart_stream,
-    run_restarts,
-    warn_if_stopped,
-)
-from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
-from fastmmc.hat import (
-    DenseFactor,
-    Form,
-    check_form,
-    factor_path,
-    leave_one_out_residuals,
-    make_factor,
-)
+from fastmmc.execution import fixed_seed, restart_stream, run_restarts, warn_if_stopped
+from fastmmc.gram import resolve_kernel
+from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import _kernels_claims as claims
+from fastmmc.rls._solver_shared import (
+    check_control,
+    check_source,
+    compact,
+    factor_params,
+    fit_labels,
+    matrix_and_row,
+    sum_rows,
+)
 from fastmmc.sizes import (
     SizeRule,
     balanced_random_labels,
@@ -38,55 +34,10 @@ from fastmmc.sizes import (
 )
 
 METHODS = ("shaking", "steepest", "stochastic")
-DEFAULT_LAM = 0.25
+DEFAULTS = {"lam": 0.25, "rank": "auto"}
 
 # History entries that a slice can write before it must return.
 HISTORY_CAPACITY = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class RLSModel:
-    """Regularised least squares fitted to the final labels.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (b, d) array
-        Points that the coefficients belong to: all training points, or the landmarks.
-    coef : (b, k) float64 array
-        Dual coefficients, (K + lam I)^-1 P where dense, with P = +1 in the own cluster's column,
-        else -1.
-    n_features : int
-        Columns of the training X.
-    indices : (b,) int64 array, optional
-        Which training points the landmarks are; used with a precomputed kernel.
-    """
-
-    kernel: Kernel
-    X: np.ndarray
-    coef: np.ndarray
-    n_features: int
-    indices: np.ndarray | None = None
-
-    def decision_function(self, X):
-        """Return k(x, X) coef for new points, in row blocks.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Scores, near +1 for the own cluster and -1 for the others.
-        """
-        X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
-        scores = np.empty((X.shape[0], self.coef.shape[1]))
-        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
-            scores[rows] = values @ self.coef
-        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +98,7 @@ class _ClaimSearch:
     def __init__(self, factor, diag, plan, index, rng):
         n = factor.n
         self._factor = factor
-        self._matrix, self._row = _matrix_and_row(factor)
+        self._matrix, self._row = matrix_and_row(factor)
         self._plan = plan
         self._moves = []
         self._values = []
@@ -294,21 +245,9 @@ class _ClaimSearch:
         state.pos[claims.RECORDS] = 0
 
 
-def _compact(labels, k):
-    """Return a copy of the labels in the type that the compiled loops take."""
-    return labels.astype(np.uint8 if k <= 256 else np.int32)
-
-
-def _matrix_and_row(factor):
-    """Return the matrix that the compiled loops take, and their room for a row of it."""
-    if isinstance(factor, LowRankFactor):
-        return factor.Z, np.empty(factor.n, dtype=factor.Z.dtype)
-    return factor.R, None
-
-
 def _new_state(factor, diag, labels, plan):
     n = factor.n
-    labels = _compact(labels, plan.k)
+    labels = compact(labels, plan.k)
     known = plan.known
     state = claims.State(
         labels=labels,
@@ -330,18 +269,10 @@ def _new_state(factor, diag, labels, plan):
     return state
 
 
-def _sum_rows(factor, labels, out):
-    """Fill U = (R E)^T, k x n."""
-    if isinstance(factor, LowRankFactor):
-        factor.sum_rows(labels, out)
-    else:
-        claims.build_sums(factor.R, labels, out)
-
-
 def _fill_sums(factor, state):
     """Compute everything that the state caches of its labels."""
     state.counts[:] = np.bincount(state.labels, minlength=state.counts.size)
-    _sum_rows(factor, state.labels, state.U)
+    sum_rows(factor, state.labels, state.U)
     np.sum(state.U, axis=0, out=state.total)
     state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.U, state.total)
 
@@ -443,78 +374,6 @@ def _check_init(init, n, k, kernel):
     return labels
 
 
-def _check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
-    """Check the parameters that say how a run is carried out."""
-    if n_jobs is not None:
-        validation.check_integer("n_jobs", n_jobs, least=-(2**31))
-        if n_jobs == 0:
-            raise ValueError("n_jobs must not be 0; give a number of threads, -1 for all, or None")
-    if max_time is not None:
-        max_time = validation.check_positive("max_time", max_time)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable or None; got {callback!r}")
-    if not isinstance(verbose, bool):
-        validation.check_integer("verbose", verbose, least=0)
-    return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Where the hat matrix comes from."""
-
-    points: np.ndarray
-    kernel: Kernel
-    lam: float
-    form: Form
-    factor: DenseFactor | LowRankFactor | None
-
-    def make_factor(self, seed):
-        """Return the factor that was given, or make it."""
-        if self.factor is not None:
-            return self.factor
-        kernel = resolve_kernel(self.kernel, self.points)
-        return make_factor(self.points, self.lam, kernel, self.form, seed)
-
-
-def _check_source(
-    X,
-    *,
-    lam,
-    kernel,
-    sigma,
-    gamma,
-    degree,
-    coef0,
-    kernel_params,
-    rank,
-    landmarks,
-    rank_tol,
-):
-    """Check X and what the hat matrix is made with."""
-    if isinstance(X, DenseFactor | LowRankFactor):
-        given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params}
-        extra = [name for name, value in given.items() if value is not None]
-        if kernel not in ("rbf", X.kernel.name):
-            extra.append("kernel")
-        if lam not in (DEFAULT_LAM, X.lam):
-            extra.append("lam")
-        if not isinstance(rank, str):
-            extra.append("rank")
-        if not isinstance(landmarks, str) or landmarks != "uniform":
-            extra.append("landmarks")
-        if extra:
-            raise ValueError(
-                f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "
-                f"kernel={X.kernel.name!r}; give these to fastmmc.factor instead"
-            )
-        return _Source(X.X, X.kernel, X.lam, Form(), X)
-    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    lam = validation.check_positive("lam", lam)
-    points = validation.check_points(X, spec, sparse=True)
-    form = check_form(points, spec, rank, landmarks, rank_tol)
-    return _Source(points, spec, lam, form, None)
-
-
 def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
@@ -534,7 +393,6 @@ def _solve(factor, plan, n_init, seed, control):
     return _make_result(
         factor,
         plan,
-        diag,
         best,
         best_init,
         status,
@@ -543,14 +401,9 @@ def _solve(factor, plan, n_init, seed, control):
     )
 
 
-def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init):
+def _make_result(factor, plan, best, best_init, status, objectives, n_init):
     """Fit the final labels and gather what the user gets."""
-    U = np.empty((plan.k, plan.n))
-    _sum_rows(factor, _compact(best.labels, plan.k), U)
-    P = np.where(best.labels[:, None] == np.arange(plan.k), 1.0, -1.0)
-    predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
-    residuals = leave_one_out_residuals(P, predictions, diag)
-    kernel = factor.kernel
+    model, loo_mse = fit_labels(factor, best.labels, plan.k)
     return RLSResult(
         labels=best.labels,
         objective=best.objective,
@@ -562,37 +415,17 @@ def _make_result(factor, plan, diag, best, best_init, status, objectives, n_init
         trace={"moves": best.moves},
         objectives=objectives,
         best_init=best_init,
-        params=plan.params
-        | {
-            "lam": factor.lam,
-            "rank": factor.rank if isinstance(factor, LowRankFactor) else None,
-            "kernel": kernel.name if kernel.function is None else kernel.function,
-            "sigma": kernel.sigma,
-            "gamma": kernel.gamma,
-            "degree": kernel.degree,
-            "coef0": kernel.coef0,
-            "kernel_params": kernel.kernel_params,
-            "n_init": n_init,
-        },
-        model=_make_model(factor, P, predictions),
-        loo_mse=float(np.mean(residuals**2)),
+        params=plan.params | factor_params(factor) | {"n_init": n_init},
+        model=model,
+        loo_mse=loo_mse,
     )
-
-
-def _make_model(factor, P, predictions):
-    """Return the model that fits the codes P; ``predictions`` is R P."""
-    d = factor.X.shape[1]
-    if isinstance(factor, LowRankFactor):
-        coef = factor.coefficients(P)
-        return RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
-    return RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
 
 
 def umc_rls(
     X,
     k,
     *,
-    lam=DEFAULT_LAM,
+    lam=0.25,
     method="shaking",
     init="random",
     y=None,
@@ -813,11 +646,9 @@ def solve_umc_rls(
     RLSResult
         The best of the starts.
     """
-    control = _check_control(
-        time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done
-    )
+    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
     n_init = validation.check_integer("n_init", n_init, least=1)
-    source = _check_source(
+    source = check_source(
         X,
         lam=lam,
         kernel=kernel,
@@ -829,6 +660,7 @@ def solve_umc_rls(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        defaults=DEFAULTS,
     )
     plan = _make_plan(source.points, k, source.kernel, **search)
     seed = fixed_seed(random_state)
@@ -916,16 +748,16 @@ def umc_rls_path(
     >>> len(path), best.params["lam"] in (0.01, 0.1, 1.0)
     (3, True)
     """
-    control = _check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
+    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
     n_init = validation.check_integer("n_init", n_init, least=1)
     if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError("X is a factor, which has its lam already; give the points")
     if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
         raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
     lams = [validation.check_positive("lams", lam) for lam in lams]
-    source = _check_source(
+    source = check_source(
         X,
-        lam=DEFAULT_LAM,
+        lam=DEFAULTS["lam"],
         kernel=kernel,
         sigma=sigma,
         gamma=gamma,
@@ -935,6 +767,7 @@ def umc_rls_path(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        defaults=DEFAULTS,
     )
     plan = _make_plan(
         source.points,
