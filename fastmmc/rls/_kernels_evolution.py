@@ -103,7 +103,8 @@ def mutate(y, n_plus, n_wanted, lower, upper, flips, mark, stamp, random):
         else:
             i = pick(y, -y[j], mark, stamp, random)
             if i < 0:
-                # Nothing to swap with: the point stays, and is not tried again.
+                # Nothing to swap with: the point stays, and the child has one flip less.
+                mark[j] = 0
                 n_wanted -= 1
                 continue
             mark[i] = stamp
