@@ -62,7 +62,32 @@ def njit(function):
     callable
         The dispatcher, or ``function`` itself under ``NUMBA_DISABLE_JIT=1``.
     """
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    return _compiled(function, fastmath=False)
+
+
+def njit_sum(function):
+    """Compile a function that only sums products, and let the compiler choose their order.
+
+    Without that leave a sum is one chain of dependent additions and is not vectorised. NaN and
+    infinity keep their meaning. Not for loops that compare: the sign of a small difference may
+    depend on the order.
+
+    Parameters
+    ----------
+    function : callable
+        As for :func:`njit`.
+
+    Returns
+    -------
+    callable
+        As of :func:`njit`.
+    """
+    return _compiled(function, fastmath={"reassoc", "contract"})
+
+
+def _compiled(function, fastmath):
+    """Return the lazily compiled function, with its cache if a folder can be had."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
     if dispatcher is not function:
         try:
             dispatcher._cache = _ForgivingCache(function)

@@ -107,10 +107,14 @@ def test_callback_hears_of_progress_and_can_stop(overlapping):
 
 
 def test_interrupt_gives_back_the_best_so_far(overlapping):
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    def when_running(progress):
+        if timer.ident is None:
+            timer.start()
+
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        result = run(overlapping, n_init=1_000_000)
+        result = run(overlapping, n_init=1_000_000, callback=when_running)
     assert result.status == Status.INTERRUPTED
     assert len(result.objectives) >= 1
 

@@ -5,19 +5,23 @@ The fitness is F(y) = n - y^T R y. Two forms of it, one loop each:
 dense        t = R y is kept for every individual. Flipping the set S changes F by
              4 y_S^T t_S - 4 y_S^T R_SS y_S, O(s^2) whatever n is; t itself is updated only for
              children that survive, O(sn).
-low rank     R = Z Z^T, u = Z^T y is kept. The child's is u - 2 Z_S^T y_S, O(sr), and its
-             fitness n - |u|^2.
+low rank     R = Z Z^T, u = Z^T y is kept. With w = Z_S^T y_S flipping S changes F by
+             4 w^T u - 4 w^T w, O(sr); a survivor's u is u - 2 w.
 
-Individuals live in mu + nu slots, of which mu are in use, so a child can be built while its
-parent is still there. Random numbers come from a generator whose state is in the arrays, so
-slices of any length and the reference code draw the same ones.
+Nearly all children are refused, so the loop does nothing for a child that it can leave for a
+survivor. Individuals live in mu + nu slots, of which mu are in use, so a child can be built
+while its parent is still there. Rows are passed as matrix and index: a view of a row counts
+references, which costs more than what is done with it.
+
+Random numbers come from a generator whose state is in the arrays, so slices of any length and
+the reference code draw the same ones.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit
+from fastmmc._jit import njit, njit_sum
 
 # Tries to hit a fitting point at random before the points are gone through in turn.
 TRIES = 64
@@ -30,6 +34,9 @@ MARK = 3  # stamp of the newest mutation
 RECORDS = 4  # history entries written since the caller last took them
 N_POS = 5
 
+# What the drawing of a child costs, in elementary operations.
+DRAW = 16
+
 
 class Population(NamedTuple):
     """One restart: everything a loop reads and writes (arrays are modified in place)."""
@@ -40,13 +47,12 @@ class Population(NamedTuple):
     n_plus: np.ndarray  # (mu,) int64, labels +1
     slot: np.ndarray  # (mu + nu,) int64, where the individuals live; the rest are free
     parent: np.ndarray  # (nu,) int64, individual that a child comes from
-    child_fitness: np.ndarray  # (nu,) float64
-    child_plus: np.ndarray  # (nu,) int64
+    child_fitness: np.ndarray  # (nu,) float64, inf for a child that does not survive
     n_flips: np.ndarray  # (nu,) int64
     flips: np.ndarray  # (nu, most) int64, points that a child flips
-    child_cache: np.ndarray  # (nu, r) float64 u of the children; (nu, 0) if dense
     mark: np.ndarray  # (n,) int64, the last mutation that flipped a point
     rank: np.ndarray  # (mu + nu,) int64, work space
+    work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
     pos: np.ndarray  # (N_POS,) int64
     history: np.ndarray  # (capacity, 2) float64: generation, best fitness
@@ -64,125 +70,142 @@ def uniform(random):
 
 
 @njit
-def pick(y, wanted, mark, stamp, random):
+def pick(y, own, wanted, mark, stamp, random):
     """Return a random point without the stamp and, unless wanted is 0, of that label; -1: none."""
-    n = y.size
+    n = mark.size
     for _ in range(TRIES):
         j = int(uniform(random) * n)
-        if mark[j] != stamp and (wanted == 0 or y[j] == wanted):
+        if mark[j] != stamp and (wanted == 0 or y[own, j] == wanted):
             return j
     start = int(uniform(random) * n)
     for step in range(n):
         j = (start + step) % n
-        if mark[j] != stamp and (wanted == 0 or y[j] == wanted):
+        if mark[j] != stamp and (wanted == 0 or y[own, j] == wanted):
             return j
     return -1
 
 
 @njit
-def mutate(y, n_plus, n_wanted, lower, upper, flips, mark, stamp, random):
-    """Choose the points that a child flips, so that its +1 labels stay within bounds.
+def mutate(y, own, n_plus, n_wanted, lower, upper, flips, c, mark, stamp, random):
+    """Choose the points that child c flips, so that its +1 labels stay within bounds.
 
     Where a flip alone would break a bound, a random point of the opposite label is flipped with
     it and the sizes stay (Gieseke et al. 2009, footnote 2). That counts as two.
 
     Returns
     -------
-    n_flips, n_plus : int
-        Points chosen, and the child's +1 labels.
+    int
+        Points chosen.
     """
     n_flips = 0
     while n_flips < n_wanted:
-        j = pick(y, 0, mark, stamp, random)
+        j = pick(y, own, 0, mark, stamp, random)
         if j < 0:
             break
         mark[j] = stamp
-        after = n_plus - y[j]
+        after = n_plus - y[own, j]
         if lower <= after <= upper:
             n_plus = after
         else:
-            i = pick(y, -y[j], mark, stamp, random)
+            i = pick(y, own, -y[own, j], mark, stamp, random)
             if i < 0:
                 # Nothing to swap with: the point stays, and the child has one flip less.
-                mark[j] = 0
                 n_wanted -= 1
                 continue
             mark[i] = stamp
-            flips[n_flips] = i
+            flips[c, n_flips] = i
             n_flips += 1
-        flips[n_flips] = j
+        flips[c, n_flips] = j
         n_flips += 1
-    return n_flips, n_plus
+    return n_flips
 
 
 @njit
-def dense_change(R, y, t, flips, n_flips):
+def dense_change(R, diag, y, own, t, flips, c, n_flips):
     """Return F(child) - F(parent) = 4 y_S^T t_S - 4 y_S^T R_SS y_S, O(s^2)."""
-    linear = 0.0
-    square = 0.0
+    total = 0.0
     for a in range(n_flips):
-        i = flips[a]
-        linear += y[i] * t[i]
-        square += R[i, i]
+        i = flips[c, a]
         inner = 0.0
         for b in range(a):
-            inner += y[flips[b]] * R[i, flips[b]]
-        square += 2.0 * y[i] * inner
-    return 4.0 * (linear - square)
+            j = flips[c, b]
+            inner += y[own, j] * R[i, j]
+        total += y[own, i] * (t[own, i] - 2.0 * inner) - diag[i]
+    return 4.0 * total
 
 
-@njit
-def low_rank_cache(Z, y, u, flips, n_flips, out):
-    """Fill ``out`` with the child's u - 2 Z_S^T y_S, O(sr); return |out|^2."""
-    for q in range(u.size):
-        out[q] = u[q]
-    for a in range(n_flips):
-        j = flips[a]
-        scale = 2.0 * y[j]
-        row = Z[j]
-        for q in range(u.size):
-            out[q] -= scale * row[q]
+@njit_sum
+def row_dot(Z, i, u, own):
+    """Return the inner product of row i of Z and row ``own`` of u."""
     total = 0.0
-    for q in range(u.size):
-        total += out[q] * out[q]
+    for q in range(Z.shape[1]):
+        total += Z[i, q] * u[own, q]
+    return total
+
+
+@njit_sum
+def work_dot(work, u, own):
+    """Return w^T (u - w) for w = ``work`` and row ``own`` of u."""
+    total = 0.0
+    for q in range(work.size):
+        total += work[q] * (u[own, q] - work[q])
     return total
 
 
 @njit
+def sum_flipped(Z, y, own, flips, c, n_flips, work):
+    """Fill ``work`` with w = Z_S^T y_S, O(sr)."""
+    for q in range(work.size):
+        work[q] = 0.0
+    for a in range(n_flips):
+        j = flips[c, a]
+        for q in range(work.size):
+            work[q] += y[own, j] * Z[j, q]
+
+
+@njit
+def low_rank_change(Z, diag, y, own, u, flips, c, n_flips, work):
+    """Return F(child) - F(parent) = 4 w^T (u - w) with w = Z_S^T y_S, O(sr)."""
+    if n_flips == 1:
+        j = flips[c, 0]
+        return 4.0 * (y[own, j] * row_dot(Z, j, u, own) - diag[j])
+    sum_flipped(Z, y, own, flips, c, n_flips, work)
+    return 4.0 * work_dot(work, u, own)
+
+
+@njit
 def flips_of(generation, n, fixed):
-    """Return how many points to flip: max(1, n / (t + 1)) rounded down, or a fixed number."""
+    """Return how many points to flip: max(1, n / (t + 1)) rounded down, or a fixed number.
+
+    t counts from 1: at t = 0 all n labels would flip, which changes nothing.
+    """
     if fixed > 0:
         return fixed
     return max(1, n // (generation + 2))
 
 
 @njit
-def same_labels(y, other, mark_of, stamp):
-    """Tell whether the child of ``other`` that flips the stamped points equals y or -y."""
-    n = y.size
-    sign = 0
-    for i in range(n):
-        value = -other[i] if mark_of[i] == stamp else other[i]
-        product = y[i] * value
-        if sign == 0:
-            sign = product
-        elif product != sign:
-            return False
-    return True
+def same_labels(y, own, other, flips, c, n_flips):
+    """Tell whether the child of ``own`` that flips these points equals ``other`` or its inverse."""
+    agreement = 0
+    for i in range(y.shape[1]):
+        agreement += y[own, i] * y[other, i]
+    for a in range(n_flips):
+        agreement -= 2 * y[own, flips[c, a]] * y[other, flips[c, a]]
+    return abs(agreement) == y.shape[1]
 
 
 @njit
-def is_new(pop, mu, parent, fitness, n_children, stamp, tol):
-    """Tell whether a child differs from all individuals and from its elder siblings."""
-    y, slot = pop.y, pop.slot
-    for i in range(mu):
+def is_new(pop, own, fitness, c, n_flips, tol):
+    """Tell whether child c differs from all individuals and from its elder siblings."""
+    for i in range(pop.fitness.size):
         if abs(pop.fitness[i] - fitness) <= tol:
-            if same_labels(y[slot[i]], y[slot[parent]], pop.mark, stamp):
+            if same_labels(pop.y, own, pop.slot[i], pop.flips, c, n_flips):
                 return False
-    for c in range(n_children):
+    for b in range(c):
         # Two children of the same fitness are taken for equal: comparing their sets costs more
         # than the loss of one of two different ones.
-        if abs(pop.child_fitness[c] - fitness) <= tol:
+        if abs(pop.child_fitness[b] - fitness) <= tol:
             return False
     return True
 
@@ -205,53 +228,66 @@ def select(fitness, child_fitness, rank):
 
 
 @njit
-def copy_labels(source, flips, n_flips, target):
-    """Copy labels and flip some of them."""
-    for i in range(source.size):
-        target[i] = source[i]
+def copy_labels(y, origin, flips, c, n_flips, free):
+    """Copy the labels of a parent to a free slot and flip some of them."""
+    for i in range(y.shape[1]):
+        y[free, i] = y[origin, i]
     for a in range(n_flips):
-        target[flips[a]] = -target[flips[a]]
+        y[free, flips[c, a]] = -y[free, flips[c, a]]
 
 
 @njit
-def update_dense_cache(R, y, t, flips, n_flips, target):
-    """Fill ``target`` with t - 2 R_S y_S for the parent's labels y, O(sn)."""
-    for i in range(t.size):
-        target[i] = t[i]
+def update_dense_cache(R, y, origin, t, flips, c, n_flips, free):
+    """Fill the child's t with t - 2 R_S y_S for its parent's labels y, O(sn)."""
+    for i in range(y.shape[1]):
+        t[free, i] = t[origin, i]
     for a in range(n_flips):
-        row = R[flips[a]]
-        scale = 2.0 * y[flips[a]]
-        for i in range(t.size):
-            target[i] -= scale * row[i]
+        j = flips[c, a]
+        scale = 2.0 * y[origin, j]
+        for i in range(y.shape[1]):
+            t[free, i] -= scale * R[j, i]
+
+
+@njit
+def update_low_rank_cache(Z, y, origin, u, flips, c, n_flips, work, free):
+    """Fill the child's u with u - 2 Z_S^T y_S for its parent's labels y, O(sr)."""
+    sum_flipped(Z, y, origin, flips, c, n_flips, work)
+    for q in range(work.size):
+        u[free, q] = u[origin, q] - 2.0 * work[q]
+
+
+@njit
+def plus_after(y, own, n_plus, flips, c, n_flips):
+    """Return how many labels +1 a child has."""
+    for a in range(n_flips):
+        n_plus -= y[own, flips[c, a]]
+    return n_plus
 
 
 @njit
 def replace(R, pop, dense):
     """Let the mu best of parents and children live; return how many children survived."""
     y, cache, slot, rank = pop.y, pop.cache, pop.slot, pop.rank
-    fitness, n_plus = pop.fitness, pop.n_plus
+    fitness, n_plus, flips = pop.fitness, pop.n_plus, pop.flips
     mu, nu = fitness.size, pop.parent.size
     select(fitness, pop.child_fitness, rank)
+    child_plus = np.empty(nu, dtype=np.int64)
     n_new = 0
-    for at in range(mu):
-        n_new += rank[at] >= mu
-    if n_new == 0:
-        return 0
     # Children are built in free slots first, while every parent is still in place.
     for at in range(mu):
         if rank[at] < mu:
             continue
+        n_new += 1
         c = rank[at] - mu
         free = slot[mu + c]
         origin = slot[pop.parent[c]]
-        copy_labels(y[origin], pop.flips[c], pop.n_flips[c], y[free])
+        n_flips = pop.n_flips[c]
+        child_plus[c] = plus_after(y, origin, n_plus[pop.parent[c]], flips, c, n_flips)
+        copy_labels(y, origin, flips, c, n_flips, free)
         if dense:
-            update_dense_cache(
-                R, y[origin], cache[origin], pop.flips[c], pop.n_flips[c], cache[free]
-            )
+            update_dense_cache(R, y, origin, cache, flips, c, n_flips, free)
         else:
-            for q in range(cache.shape[1]):
-                cache[free, q] = pop.child_cache[c, q]
+            update_low_rank_cache(R, y, origin, cache, flips, c, n_flips, pop.work, free)
     new_slot = np.empty(mu + nu, dtype=np.int64)
     new_fitness = np.empty(mu)
     new_plus = np.empty(mu, dtype=np.int64)
@@ -260,7 +296,7 @@ def replace(R, pop, dense):
         new_slot[at] = slot[i]
         if at < mu:
             new_fitness[at] = fitness[i] if i < mu else pop.child_fitness[i - mu]
-            new_plus[at] = n_plus[i] if i < mu else pop.child_plus[i - mu]
+            new_plus[at] = n_plus[i] if i < mu else child_plus[i - mu]
     for at in range(mu + nu):
         slot[at] = new_slot[at]
     for at in range(mu):
@@ -279,13 +315,15 @@ def record(history, pos, value):
 
 
 @njit
-def evolve(R, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol, budget):
+def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol, budget):
     """Make generations, one slice of them (Gieseke et al. 2009, Algorithm 1).
 
     Parameters
     ----------
     R : (n, n) or (n, r) array
         Hat matrix, or its factor Z.
+    diag : (n,) float64 array
+        Diagonal of the hat matrix.
     pop : Population
         Modified in place.
     dense : bool
@@ -310,47 +348,51 @@ def evolve(R, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol
     bool
         True when patience or max_iter is used up.
     """
-    y, cache, fitness, n_plus = pop.y, pop.cache, pop.fitness, pop.n_plus
-    mark, random, pos = pop.mark, pop.random, pop.pos
+    y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
+    parent, child_fitness, flips = pop.parent, pop.child_fitness, pop.flips
+    mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
     n = mark.size
-    mu, nu = fitness.size, pop.parent.size
-    while budget > 0 and pos[STALE] < patience and pos[GENERATION] < max_iter:
+    mu, nu = fitness.size, parent.size
+    generation, stale, stamp = pos[GENERATION], pos[STALE], pos[MARK]
+    while budget > 0 and stale < patience and generation < max_iter:
         if pos[RECORDS] + 1 >= pop.history.shape[0]:
-            return False
-        n_wanted = flips_of(pos[GENERATION], n, fixed)
+            break
+        n_wanted = flips_of(generation, n, fixed)
+        worst = fitness[mu - 1]
+        survivors = 0
         for c in range(nu):
             p = int(uniform(random) * mu) if mu > 1 else 0
-            own = pop.slot[p]
-            pos[MARK] += 1
-            flips = pop.flips[c]
-            n_flips, plus = mutate(
-                y[own], n_plus[p], n_wanted, lower, upper, flips, mark, pos[MARK], random
-            )
+            own = slot[p]
+            stamp += 1
+            s = mutate(y, own, n_plus[p], n_wanted, lower, upper, flips, c, mark, stamp, random)
             if dense:
-                value = fitness[p] + dense_change(R, y[own], cache[own], flips, n_flips)
-                budget -= n_flips * n_flips + 16
+                value = fitness[p] + dense_change(R, diag, y, own, cache, flips, c, s)
+                budget -= s * s + DRAW
             else:
-                value = n - low_rank_cache(
-                    R, y[own], cache[own], flips, n_flips, pop.child_cache[c]
-                )
-                budget -= (n_flips + 1) * cache.shape[1] + 16
-            if distinct and not is_new(pop, mu, p, value, c, pos[MARK], tol):
-                value = np.inf
-            pop.parent[c] = p
-            pop.n_flips[c] = n_flips
-            pop.child_plus[c] = plus
-            pop.child_fitness[c] = value
-        pos[GENERATION] += 1
-        pos[STALE] += 1
-        before = fitness[0]
-        n_new = replace(R, pop, dense)
-        if n_new > 0:
+                value = fitness[p] + low_rank_change(R, diag, y, own, cache, flips, c, s, work)
+                budget -= s * work.size + DRAW
+            if value < worst and (not distinct or is_new(pop, own, value, c, s, tol)):
+                survivors += 1
+                parent[c] = p
+                pop.n_flips[c] = s
+                child_fitness[c] = value
+            else:
+                child_fitness[c] = np.inf
+        generation += 1
+        stale += 1
+        if survivors > 0:
+            before = fitness[0]
+            n_new = replace(R, pop, dense)
             pos[ACCEPTED] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:
-                pos[STALE] = 0
+                stale = 0
+                pos[GENERATION] = generation
                 record(pop.history, pos, fitness[0])
-    return pos[STALE] >= patience or pos[GENERATION] >= max_iter
+    pos[GENERATION] = generation
+    pos[STALE] = stale
+    pos[MARK] = stamp
+    return stale >= patience or generation >= max_iter
 
 
 @njit

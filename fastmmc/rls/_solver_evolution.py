@@ -194,6 +194,7 @@ class _Evolution:
         plan, pop = self._plan, self._population
         ended = evolution.evolve(
             self._matrix,
+            self._diag,
             pop,
             self._dense,
             plan.lower,
@@ -267,12 +268,11 @@ class _Evolution:
             slot=np.arange(mu + nu),
             parent=np.zeros(nu, dtype=np.int64),
             child_fitness=np.zeros(nu),
-            child_plus=np.zeros(nu, dtype=np.int64),
             n_flips=np.zeros(nu, dtype=np.int64),
             flips=np.zeros((nu, most + 1), dtype=np.int64),
-            child_cache=np.zeros((nu, 0 if self._dense else width)),
             mark=np.zeros(n, dtype=np.int64),
             rank=np.zeros(mu + nu, dtype=np.int64),
+            work=np.zeros(0 if self._dense else width),
             random=rng.integers(1, 2**63, size=1, dtype=np.uint64),
             pos=np.zeros(evolution.N_POS, dtype=np.int64),
             history=np.empty((HISTORY_CAPACITY, 2)),

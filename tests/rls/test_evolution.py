@@ -10,6 +10,12 @@ from sklearn.utils.estimator_checks import check_estimator
 import fastmmc
 from fastmmc.rls import _kernels_evolution as evolution
 from fastmmc.rls._solver_evolution import _Evolution, _make_plan
+from fastmmc.rls._solver_fitness import (
+    DirectFitness,
+    SpectralFitness,
+    SupportVectorFitness,
+    evolve,
+)
 from fastmmc.rls._solver_shared import Source
 from tests import naive
 
@@ -83,46 +89,126 @@ def test_caches_fitness_and_bounds_hold_after_every_slice(low_rank, flips, disti
             break
 
 
+def random_flips(rng, n, count):
+    """Labels, a set of flips as the loops take it, and the child."""
+    y = rng.choice([-1, 1], (1, n)).astype(np.int8)
+    flips = rng.choice(n, (1, count), replace=False)
+    child = y[0].astype(float)
+    child[flips[0]] *= -1
+    return y, flips, child
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_change_of_a_set_of_flips(seed):
+def test_five_routes_to_the_fitness_of_a_child_agree(seed, count):
+    """From scratch, Theorem 1, Theorem 2, cached t, cached u, and twenty steps of each."""
     rng = np.random.default_rng(seed)
-    R = hat(points(seed=seed))
-    F = fastmmc.factor(points(seed=seed), lam=0.5, sigma=1.0, rank=24, random_state=0)
-    y = rng.choice([-1, 1], 24).astype(np.int8)
-    flips = rng.choice(24, 6, replace=False)
-    child = y.astype(float)
-    child[flips] *= -1
-    t = R @ y
-    change = evolution.dense_change(R, y, t, flips, 6)
-    truth = (24 - child @ R @ child) - (24 - y @ R @ y)
-    assert change == pytest.approx(truth, rel=1e-9)
-    target = np.empty(24)
-    evolution.update_dense_cache(R, y, t, flips, 6, target)
-    np.testing.assert_allclose(target, R @ child, atol=1e-12)
-    out = np.empty(F.rank)
-    square = evolution.low_rank_cache(F.Z, y, F.Z.T @ y, flips, 6, out)
-    np.testing.assert_allclose(out, F.Z.T @ child, atol=1e-9)
-    assert 24 - square == pytest.approx(24 - child @ R @ child, rel=1e-6)
+    X = points(seed=seed)
+    dense = fastmmc.factor(X, lam=0.5, sigma=1.0)
+    low = fastmmc.factor(X, lam=0.5, sigma=1.0, rank=24, random_state=0)
+    R = hat(X)
+    diag, low_diag = np.diag(R).copy(), low.diagonal()
+    work = np.empty(low.rank)
+    routes = [DirectFitness(dense), SpectralFitness(dense), SpectralFitness(low)]
+    y, _, _ = random_flips(rng, 24, 1)
+    memories = [route.start(y[0].astype(float))[1] for route in routes]
+    t, u = np.zeros((2, 24)), np.zeros((2, low.rank))
+    t[0], u[0] = R @ y[0], low.Z.T @ y[0]
+    for _ in range(20):
+        flips = rng.choice(24, (1, count), replace=False)
+        child = y[0].astype(float)
+        child[flips[0]] *= -1
+        parent, truth = 24 - y[0] @ R @ y[0], 24 - child @ R @ child
+        found = []
+        for i, route in enumerate(routes):
+            value, memories[i] = route.child(y[0].astype(float), memories[i], flips[0])
+            found.append(value)
+        found.append(parent + evolution.dense_change(R, diag, y, 0, t, flips, 0, count))
+        found.append(
+            parent + evolution.low_rank_change(low.Z, low_diag, y, 0, u, flips, 0, count, work)
+        )
+        np.testing.assert_allclose(found, truth, rtol=1e-9)
+        y = np.vstack([y[:1], y[:1]])
+        evolution.update_dense_cache(R, y, 0, t, flips, 0, count, 1)
+        evolution.update_low_rank_cache(low.Z, y, 0, u, flips, 0, count, work, 1)
+        evolution.copy_labels(y, 0, flips, 0, count, 1)
+        np.testing.assert_array_equal(y[1], child)
+        np.testing.assert_allclose(t[1], R @ child, atol=1e-12)
+        np.testing.assert_allclose(u[1], low.Z.T @ child, atol=1e-12)
+        y, t[0], u[0] = y[1:], t[1], u[1]
+
+
+def test_theorem_2_at_low_rank():
+    X = points(60)
+    low = fastmmc.factor(X, lam=0.5, sigma=1.0, rank=9, random_state=0)
+    route = SpectralFitness(low)
+    y, flips, child = random_flips(np.random.default_rng(0), 60, 5)
+    value, v = route.child(y[0].astype(float), route.start(y[0].astype(float))[1], flips[0])
+    assert value == pytest.approx(60 - child @ (low.Z @ low.Z.T) @ child, rel=1e-12)
+    np.testing.assert_allclose(v, low.Z.T @ child, atol=1e-12)
+
+
+def test_the_support_vector_fitness_is_a_minimum():
+    X = points(40)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
+    rng = np.random.default_rng(0)
+    y, flips, child = random_flips(rng, 40, 4)
+    route = SupportVectorFitness(K, 0.5)
+    value, _ = route.child(y[0].astype(float), None, flips[0])
+    assert value == route.start(child)[0]
+    # No other function does better than the one found, up to LIBSVM's tolerance.
+    for scale in (0.0, 0.1, 1.0):
+        for _ in range(20):
+            a = scale * rng.standard_normal(40)
+            f = K @ a + scale * rng.standard_normal()
+            other = np.maximum(0, 1 - child * f).sum() + 0.5 * a @ K @ a
+            assert value <= other + 1e-2
+
+
+@pytest.mark.parametrize("flips", [None, 1])
+def test_algorithm_1_over_the_papers_routes_makes_the_solvers_steps(flips):
+    factor = fastmmc.factor(points(), lam=0.5, sigma=1.0)
+    for route in (DirectFitness(factor), SpectralFitness(factor)):
+        run = search(factor, flips=flips, max_iter=60, nu=1, mu=1)
+        pop, plan = run._population, run._plan
+        y, fitness, n_iter = evolve(
+            route,
+            pop.y[:1].astype(float),
+            nu=1,
+            lower=plan.lower,
+            upper=plan.upper,
+            flips=flips,
+            max_iter=60,
+            patience=plan.patience,
+            random=pop.random.copy(),
+        )
+        while not run.step(2**40):
+            pass
+        run.finish()
+        assert fitness == pytest.approx(run.objective, rel=1e-9)
+        np.testing.assert_array_equal(y == 1, run.labels)
+        assert n_iter >= run.n_iter
 
 
 def test_mutations_keep_to_bounds_and_count_swaps_twice():
     rng = np.random.default_rng(0)
     random = np.array([12345], dtype=np.uint64)
     mark = np.zeros(20, dtype=np.int64)
-    flips = np.zeros(21, dtype=np.int64)
+    flips = np.zeros((1, 21), dtype=np.int64)
     for stamp in range(1, 300):
         lower = int(rng.integers(1, 10))
         upper = int(rng.integers(lower, 20))
         n_plus = int(rng.integers(lower, upper + 1))
         wanted = int(rng.integers(1, 21))
-        y = np.full(20, -1, dtype=np.int8)
-        y[rng.choice(20, n_plus, replace=False)] = 1
-        n_flips, after = evolution.mutate(
-            y, n_plus, wanted, lower, upper, flips, mark, stamp, random
+        y = np.full((1, 20), -1, dtype=np.int8)
+        y[0, rng.choice(20, n_plus, replace=False)] = 1
+        n_flips = evolution.mutate(
+            y, 0, n_plus, wanted, lower, upper, flips, 0, mark, stamp, random
         )
-        chosen = flips[:n_flips]
+        chosen = flips[0, :n_flips]
+        after = evolution.plus_after(y, 0, n_plus, flips, 0, n_flips)
         assert len(set(chosen)) == n_flips <= wanted + 1
-        y[chosen] *= -1
+        y[0, chosen] *= -1
         assert lower <= after == np.sum(y == 1) <= upper
         if lower == upper:
             assert n_flips % 2 == 0
