@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fastmmc.results import STATUS_TEXT, Status
 
@@ -22,6 +24,7 @@ logger = logging.getLogger("fastmmc")
 # A slice of compiled work between two looks at the clock.
 SLICE_SECONDS = 0.05
 FIRST_BUDGET = 2_000_000
+MOST_BUDGET = 2**40  # searches that end their slices early must not drive it beyond all bounds
 POLL_SECONDS = 0.05
 
 
@@ -154,7 +157,7 @@ class _Slicer:
         elapsed = time.perf_counter() - began
         # The first slice may contain a compilation, so the budget never shrinks below its start.
         growth = min(4.0, SLICE_SECONDS / max(elapsed, 1e-4))
-        self.budget = max(FIRST_BUDGET, int(self.budget * growth))
+        self.budget = min(MOST_BUDGET, max(FIRST_BUDGET, int(self.budget * growth)))
         return ended
 
 
@@ -181,6 +184,17 @@ def _work(index, make_search, board):
         search.finish()
         board.fractions[index] = 1.0
     return search, ended
+
+
+@cache
+def _threadpools():
+    """Return the thread pools of BLAS and OpenMP; finding them takes longer than a small run."""
+    return ThreadpoolController()
+
+
+def _limit_openmp():
+    """Keep OpenMP to one thread in this thread; unlike that of BLAS its limit is not global."""
+    _threadpools().limit(limits=1, user_api="openmp")
 
 
 def run_restarts(make_search, n_init, control):
@@ -213,7 +227,11 @@ def run_restarts(make_search, n_init, control):
     status = Status.CONVERGED
     bar = _open_bar(control.verbose)
     # The calling thread only waits, so that an interrupt reaches it at once.
-    with threadpool_limits(limits=1), ThreadPoolExecutor(n_jobs) as pool, bar:
+    with (
+        _threadpools().limit(limits=1),
+        ThreadPoolExecutor(n_jobs, initializer=_limit_openmp) as pool,
+        bar,
+    ):
         waiting = iter(range(n_init))
         running = {}
         try:
@@ -285,12 +303,25 @@ def warn_if_stopped(status, n_done, n_init):
         Starts that ended, and starts asked for.
     """
     if status != Status.CONVERGED:
+        ended = f"; {n_done} of {n_init} starts had ended" if n_done < n_init else ""
         warnings.warn(
-            f"stopped before the end: {STATUS_TEXT[status]}; {n_done} of {n_init} starts had "
-            "ended, and the best labels found so far are returned",
+            f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
+            "returned",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=_callers_level(),
         )
+
+
+def _callers_level():
+    """Return the stack level of the user's line, seen from the caller.
+
+    An estimator's fit is wrapped by scikit-learn, so its frames are ours as well.
+    """
+    ours = "fastmmc.", "sklearn."
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class _NoBar:

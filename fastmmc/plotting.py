@@ -167,16 +167,18 @@ class ClusterDisplay:
 
 
 class ObjectiveDisplay:
-    """Line plot of the objective of the winning start against the moves it made.
+    """Line plot of the objective of the winning start against its moves or generations.
 
     Usually made by :meth:`from_result`.
 
     Parameters
     ----------
-    moves : (T,) int array
-        Moves made so far.
+    steps : (T,) int array
+        Moves or generations made so far.
     objective : (T,) float array
         Objective after them.
+    unit : str, default="moves"
+        What the steps are.
 
     Attributes
     ----------
@@ -198,9 +200,10 @@ class ObjectiveDisplay:
     ('moves', 'objective')
     """
 
-    def __init__(self, moves, objective):
-        self.moves = moves
+    def __init__(self, steps, objective, unit="moves"):
+        self.steps = steps
         self.objective = objective
+        self.unit = unit
 
     def plot(self, ax=None, **kwargs):
         """Draw the objective.
@@ -224,8 +227,8 @@ class ObjectiveDisplay:
         """
         if ax is None:
             _, ax = import_pyplot().subplots(layout="constrained")
-        (self.line_,) = ax.plot(self.moves, self.objective, **kwargs)
-        ax.set_xlabel("moves")
+        (self.line_,) = ax.plot(self.steps, self.objective, **kwargs)
+        ax.set_xlabel(self.unit)
         ax.set_ylabel("objective")
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_ = ax
@@ -255,7 +258,8 @@ class ObjectiveDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        return cls(result.trace["moves"], result.history).plot(ax, **kwargs)
+        unit = "generations" if "generations" in result.trace else "moves"
+        return cls(result.trace[unit], result.history, unit).plot(ax, **kwargs)
 
 
 class ShakingDisplay:

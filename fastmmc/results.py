@@ -51,7 +51,8 @@ class ClusteringResult:
     history : (T,) float64 array
         Objective of the winning start along its way.
     trace : dict of str to (T,) array
-        Further quantities along the way; ``trace["moves"]`` counts the moves made so far.
+        Further quantities along the way; ``trace["moves"]`` or, of an evolution,
+        ``trace["generations"]`` counts what was made so far.
     objectives : (n_init,) float64 array
         Final objective of every start that ended.
     best_init : int

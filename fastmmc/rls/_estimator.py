@@ -256,7 +256,7 @@ class EvoMMC(_RLSClusterer):
 
     Parameters
     ----------
-    lam, mu, nu, flips, init, classify, distinct, patience, max_iter
+    lam, mu, nu, flips, init, classify, distinct, polish, patience, max_iter
         The search, see :func:`fastmmc.evo_mmc`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.evo_mmc`.
@@ -300,6 +300,7 @@ class EvoMMC(_RLSClusterer):
         init="random",
         classify=False,
         distinct=False,
+        polish=True,
         patience=None,
         max_iter=None,
         kernel="rbf",
@@ -325,6 +326,7 @@ class EvoMMC(_RLSClusterer):
         self.init = init
         self.classify = classify
         self.distinct = distinct
+        self.polish = polish
         self.patience = patience
         self.max_iter = max_iter
         self.kernel = kernel
@@ -386,7 +388,7 @@ class FastEvoMMC(_RLSClusterer):
 
     Parameters
     ----------
-    lam, mu, nu, flips, init, classify, distinct, patience, max_iter
+    lam, mu, nu, flips, init, classify, distinct, polish, patience, max_iter
         The search, see :func:`fastmmc.fast_evo_mmc`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.fast_evo_mmc`.
@@ -432,6 +434,7 @@ class FastEvoMMC(_RLSClusterer):
         init="random",
         classify=False,
         distinct=False,
+        polish=True,
         patience=None,
         max_iter=None,
         kernel="rbf",
@@ -460,6 +463,7 @@ class FastEvoMMC(_RLSClusterer):
         self.init = init
         self.classify = classify
         self.distinct = distinct
+        self.polish = polish
         self.patience = patience
         self.max_iter = max_iter
         self.kernel = kernel

@@ -8,10 +8,18 @@ dense        t = R y is kept for every individual. Flipping the set S changes F 
 low rank     R = Z Z^T, u = Z^T y is kept. With w = Z_S^T y_S flipping S changes F by
              4 w^T u - 4 w^T w, O(sr); a survivor's u is u - 2 w.
 
-Nearly all children are refused, so the loop does nothing for a child that it can leave for a
-survivor. Individuals live in mu + nu slots, of which mu are in use, so a child can be built
-while its parent is still there. Rows are passed as matrix and index: a view of a row counts
-references, which costs more than what is done with it.
+Nearly all children are refused, and most of these for a reason that costs O(s) to see. As |R_ij|
+is at most the root of R_ii R_jj, flipping S changes F by
+
+    4 sum_S y_i t_i - 4 (sum_S root(R_ii))^2    or more.
+
+In the low-rank form t is known of one individual only, the anchor. Another one's differs by
+|z_i^T (u - u_anchor)|, at most root(R_ii) |u - u_anchor|, its slack, which is subtracted. A new
+anchor is taken when n rows of Z have been read for want of a better bound: that is what it costs.
+
+Individuals live in mu + nu slots, of which mu are in use, so a child can be built while its
+parent is still there. Rows are passed as matrix and index: a view of a row counts references,
+which costs more than what is done with it.
 
 Random numbers come from a generator whose state is in the arrays, so slices of any length and
 the reference code draw the same ones.
@@ -32,7 +40,8 @@ STALE = 1  # generations since the best fitness last fell
 ACCEPTED = 2  # children that survived
 MARK = 3  # stamp of the newest mutation
 RECORDS = 4  # history entries written since the caller last took them
-N_POS = 5
+READ = 5  # rows of Z read since the anchor was taken
+N_POS = 6
 
 # What the drawing of a child costs, in elementary operations.
 DRAW = 16
@@ -51,6 +60,9 @@ class Population(NamedTuple):
     n_flips: np.ndarray  # (nu,) int64
     flips: np.ndarray  # (nu, most) int64, points that a child flips
     mark: np.ndarray  # (n,) int64, the last mutation that flipped a point
+    anchor: np.ndarray  # (1, n) float64 t of the anchor; (1, 0) if dense
+    anchor_cache: np.ndarray  # (r,) float64 u of the anchor; (0,) if dense
+    slack: np.ndarray  # (mu + nu,) float64 |u - u_anchor|; 0 if dense
     rank: np.ndarray  # (mu + nu,) int64, work space
     work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
@@ -121,6 +133,15 @@ def mutate(y, own, n_plus, n_wanted, lower, upper, flips, c, mark, stamp, random
 
 
 @njit
+def opposite(y, own, j, random):
+    """Return a random point of the other label than point j's; each label has a point."""
+    while True:
+        i = int(uniform(random) * y.shape[1])
+        if y[own, i] != y[own, j]:
+            return i
+
+
+@njit
 def dense_change(R, diag, y, own, t, flips, c, n_flips):
     """Return F(child) - F(parent) = 4 y_S^T t_S - 4 y_S^T R_SS y_S, O(s^2)."""
     total = 0.0
@@ -152,6 +173,29 @@ def work_dot(work, u, own):
     return total
 
 
+@njit_sum
+def square_distance(u, own, v):
+    """Return the squared distance of row ``own`` of u and the vector v."""
+    total = 0.0
+    for q in range(v.size):
+        total += (u[own, q] - v[q]) * (u[own, q] - v[q])
+    return total
+
+
+@njit
+def take_anchor(Z, pop):
+    """Make the best individual the anchor, O(nr)."""
+    best = pop.slot[0]
+    for i in range(Z.shape[0]):
+        pop.anchor[0, i] = row_dot(Z, i, pop.cache, best)
+    for q in range(Z.shape[1]):
+        pop.anchor_cache[q] = pop.cache[best, q]
+    for i in range(pop.fitness.size):
+        own = pop.slot[i]
+        pop.slack[own] = np.sqrt(square_distance(pop.cache, own, pop.anchor_cache))
+    pop.pos[READ] = 0
+
+
 @njit
 def sum_flipped(Z, y, own, flips, c, n_flips, work):
     """Fill ``work`` with w = Z_S^T y_S, O(sr)."""
@@ -164,11 +208,8 @@ def sum_flipped(Z, y, own, flips, c, n_flips, work):
 
 
 @njit
-def low_rank_change(Z, diag, y, own, u, flips, c, n_flips, work):
+def low_rank_change(Z, y, own, u, flips, c, n_flips, work):
     """Return F(child) - F(parent) = 4 w^T (u - w) with w = Z_S^T y_S, O(sr)."""
-    if n_flips == 1:
-        j = flips[c, 0]
-        return 4.0 * (y[own, j] * row_dot(Z, j, u, own) - diag[j])
     sum_flipped(Z, y, own, flips, c, n_flips, work)
     return 4.0 * work_dot(work, u, own)
 
@@ -288,6 +329,7 @@ def replace(R, pop, dense):
             update_dense_cache(R, y, origin, cache, flips, c, n_flips, free)
         else:
             update_low_rank_cache(R, y, origin, cache, flips, c, n_flips, pop.work, free)
+            pop.slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
     new_slot = np.empty(mu + nu, dtype=np.int64)
     new_fitness = np.empty(mu)
     new_plus = np.empty(mu, dtype=np.int64)
@@ -315,7 +357,9 @@ def record(history, pos, value):
 
 
 @njit
-def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol, budget):
+def evolve(
+    R, diag, root, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol, budget
+):
     """Make generations, one slice of them (Gieseke et al. 2009, Algorithm 1).
 
     Parameters
@@ -324,6 +368,8 @@ def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_ite
         Hat matrix, or its factor Z.
     diag : (n,) float64 array
         Diagonal of the hat matrix.
+    root : (n,) float64 array
+        Its square root.
     pop : Population
         Modified in place.
     dense : bool
@@ -351,6 +397,7 @@ def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_ite
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
     parent, child_fitness, flips = pop.parent, pop.child_fitness, pop.flips
     mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
+    smooth, slack = cache if dense else pop.anchor, pop.slack
     n = mark.size
     mu, nu = fitness.size, parent.size
     generation, stale, stamp = pos[GENERATION], pos[STALE], pos[MARK]
@@ -364,22 +411,49 @@ def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_ite
             p = int(uniform(random) * mu) if mu > 1 else 0
             own = slot[p]
             stamp += 1
-            s = mutate(y, own, n_plus[p], n_wanted, lower, upper, flips, c, mark, stamp, random)
+            if n_wanted == 1:
+                # What mutate does for one flip. A call would count references, which takes ten
+                # times as long.
+                j = int(uniform(random) * n)
+                flips[c, 0] = j
+                s = 1
+                if not lower <= n_plus[p] - y[own, j] <= upper:
+                    flips[c, 1] = opposite(y, own, j, random)
+                    s = 2
+            else:
+                s = mutate(y, own, n_plus[p], n_wanted, lower, upper, flips, c, mark, stamp, random)
+            row = own if dense else 0
+            linear = 0.0
+            roots = 0.0
+            for a in range(s):
+                i = flips[c, a]
+                linear += y[own, i] * smooth[row, i] - slack[own] * root[i]
+                roots += root[i]
+            budget -= s + DRAW
+            child_fitness[c] = np.inf
+            if fitness[p] + 4.0 * (linear - roots * roots) >= worst:
+                continue
             if dense:
                 value = fitness[p] + dense_change(R, diag, y, own, cache, flips, c, s)
-                budget -= s * s + DRAW
+                budget -= s * s
             else:
-                value = fitness[p] + low_rank_change(R, diag, y, own, cache, flips, c, s, work)
-                budget -= s * work.size + DRAW
+                if s == 1:
+                    i = flips[c, 0]
+                    value = fitness[p] + 4.0 * (y[own, i] * row_dot(R, i, cache, own) - diag[i])
+                else:
+                    value = fitness[p] + low_rank_change(R, y, own, cache, flips, c, s, work)
+                budget -= s * work.size
+                pos[READ] += s
             if value < worst and (not distinct or is_new(pop, own, value, c, s, tol)):
                 survivors += 1
                 parent[c] = p
                 pop.n_flips[c] = s
                 child_fitness[c] = value
-            else:
-                child_fitness[c] = np.inf
         generation += 1
         stale += 1
+        if pos[READ] > n:
+            take_anchor(R, pop)
+            budget -= n * work.size
         if survivors > 0:
             before = fitness[0]
             n_new = replace(R, pop, dense)
@@ -396,20 +470,33 @@ def evolve(R, diag, pop, dense, lower, upper, fixed, distinct, patience, max_ite
 
 
 @njit
-def no_flip_helps(y, t, diag, n_plus, lower, upper, tol):
-    """Tell whether no single flip within the bounds lowers F; O(n)."""
-    for j in range(y.size):
-        if lower <= n_plus - y[j] <= upper and 4.0 * (y[j] * t[j] - diag[j]) < -tol:
-            return False
-    return True
+def improving_flip(R, diag, root, pop, dense, individual, lower, upper, tol):
+    """Return a point whose flip lowers F within the bounds, or -1.
+
+    O(n), and O(r) for every point of which the bound does not say enough.
+    """
+    own = pop.slot[individual]
+    n_plus = pop.n_plus[individual]
+    y, slack = pop.y, pop.slack[own]
+    smooth, row = (pop.cache, own) if dense else (pop.anchor, 0)
+    for j in range(diag.size):
+        if not lower <= n_plus - y[own, j] <= upper:
+            continue
+        if y[own, j] * smooth[row, j] - slack * root[j] - diag[j] >= 0.0:
+            continue
+        exact = smooth[row, j] if dense else row_dot(R, j, pop.cache, own)
+        if 4.0 * (y[own, j] * exact - diag[j]) < -tol:
+            return j
+    return -1
 
 
 @njit
-def no_swap_helps(R, dense, y, t, diag, order, tol, limit):
-    """Tell whether no swap of two points with different labels lowers F.
+def improving_swap(R, dense, y, t, diag, order, tol, limit):
+    """Return two points of different labels whose exchange lowers F; -1, -1 if there are none.
 
     ``order`` sorts the points by y_j t_j - R_jj. As |R_ij| is at most the root of R_ii R_jj, and
-    that at most the largest R_ii, few pairs are looked at. Gives up (False) after ``limit``.
+    that at most the largest R_ii, few pairs are looked at. Returns -2, -2 if ``limit`` pairs were
+    not enough.
     """
     largest = 0.0
     for i in range(y.size):
@@ -425,7 +512,7 @@ def no_swap_helps(R, dense, y, t, diag, order, tol, limit):
                 continue
             limit -= 1
             if limit < 0:
-                return False
+                return -2, -2
             if dense:
                 both = R[i, j]
             else:
@@ -433,5 +520,21 @@ def no_swap_helps(R, dense, y, t, diag, order, tol, limit):
                 for q in range(R.shape[1]):
                     both += R[i, q] * R[j, q]
             if 4.0 * (separate + 2.0 * both) < -tol:
-                return False
-    return True
+                return i, j
+    return -1, -1
+
+
+@njit
+def change_best(R, diag, pop, dense, n_flips):
+    """Flip the points pop.flips[0, :n_flips] of the best individual, which must lower F."""
+    own = pop.slot[0]
+    if dense:
+        change = dense_change(R, diag, pop.y, own, pop.cache, pop.flips, 0, n_flips)
+    else:
+        change = low_rank_change(R, pop.y, own, pop.cache, pop.flips, 0, n_flips, pop.work)
+    for c in range(pop.parent.size):
+        pop.child_fitness[c] = np.inf
+    pop.child_fitness[0] = pop.fitness[0] + change
+    pop.parent[0] = 0
+    pop.n_flips[0] = n_flips
+    pop.pos[ACCEPTED] += replace(R, pop, dense)

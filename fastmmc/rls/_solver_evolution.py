@@ -43,6 +43,7 @@ class _Plan:
     upper: int
     classify: bool
     distinct: bool
+    polish: bool
     patience: int
     max_iter: int
     params: dict
@@ -66,10 +67,13 @@ class _Plan:
         """Split by k-means, and move the points nearest to the border until the sizes fit."""
         model = KMeans(2, n_init=1, random_state=int(rng.integers(2**31))).fit(self.points)
         distances = model.transform(self.points)
-        order = np.argsort(distances[:, 1] - distances[:, 0], kind="stable")
-        n_plus = int(np.clip(np.sum(model.labels_ == 1), self.lower, self.upper))
+        return self.split(distances[:, 0] - distances[:, 1])
+
+    def split(self, scores):
+        """Label points of positive score +1, but as many as the bounds allow, by their scores."""
+        n_plus = int(np.clip(np.sum(scores >= 0), self.lower, self.upper))
         y = np.full(self.n, -1, dtype=np.int8)
-        y[order[:n_plus]] = 1
+        y[np.argsort(-scores, kind="stable")[:n_plus]] = 1
         return y
 
 
@@ -82,6 +86,7 @@ def _make_plan(
     init,
     classify,
     distinct,
+    polish,
     patience,
     max_iter,
     balance,
@@ -112,8 +117,9 @@ def _make_plan(
         upper=upper,
         classify=validation.check_flag("classify", classify),
         distinct=validation.check_flag("distinct", distinct),
+        polish=validation.check_flag("polish", polish),
         patience=patience or (10 * n if nu == 1 else n),
-        max_iter=100 * n if max_iter is None else max_iter,
+        max_iter=1000 * n if max_iter is None else max_iter,
         params={
             "mu": mu,
             "nu": nu,
@@ -121,6 +127,7 @@ def _make_plan(
             "init": init,
             "classify": classify,
             "distinct": distinct,
+            "polish": polish,
             "patience": patience,
             "max_iter": max_iter,
             "balance": balance,
@@ -169,32 +176,116 @@ def _check_init(init, n, lower, upper, kernel):
     return labels
 
 
+def make_population(matrix, dense, y, nu, most, random):
+    """Return what the compiled loop works on.
+
+    Parameters
+    ----------
+    matrix : (n, n) or (n, r) array
+        Hat matrix, or its factor Z.
+    dense : bool
+        Which of the two it is.
+    y : (mu, n) int8 array
+        Labels -1, +1 of the first individuals.
+    nu : int
+        Children a generation.
+    most : int
+        Labels that a child flips at most.
+    random : (1,) uint64 array
+        State of the random numbers.
+
+    Returns
+    -------
+    Population
+        With the individuals in the order of their fitness.
+    """
+    mu, n = y.shape
+    caches = _cached(matrix, y)
+    width = caches.shape[1]
+    fitness = _fitness_of(caches, y, dense)
+    order = np.argsort(fitness, kind="stable")
+    pop = evolution.Population(
+        y=np.zeros((mu + nu, n), dtype=np.int8),
+        cache=np.zeros((mu + nu, width)),
+        fitness=fitness[order],
+        n_plus=np.sum(y[order] == 1, axis=1, dtype=np.int64),
+        slot=np.arange(mu + nu),
+        parent=np.zeros(nu, dtype=np.int64),
+        child_fitness=np.zeros(nu),
+        n_flips=np.zeros(nu, dtype=np.int64),
+        # A swap may be the last of the flips.
+        flips=np.zeros((nu, most + 1), dtype=np.int64),
+        mark=np.zeros(n, dtype=np.int64),
+        anchor=np.zeros((1, 0 if dense else n)),
+        anchor_cache=np.zeros(0 if dense else width),
+        # Infinite: nothing is known before the first anchor is taken.
+        slack=np.full(mu + nu, 0.0 if dense else np.inf),
+        rank=np.zeros(mu + nu, dtype=np.int64),
+        work=np.zeros(0 if dense else width),
+        random=random,
+        pos=np.zeros(evolution.N_POS, dtype=np.int64),
+        history=np.empty((HISTORY_CAPACITY, 2)),
+    )
+    pop.y[:mu] = y[order]
+    pop.cache[:mu] = caches[order]
+    return pop
+
+
+def _cached(matrix, y):
+    """Return t = R y, or u = Z^T y, for y or for its rows."""
+    return (y.astype(matrix.dtype) @ matrix).astype(np.float64, copy=False)
+
+
+def _fitness_of(caches, y, dense):
+    """Return F(y) = n - y^T R y for the rows of y."""
+    return y.shape[1] - np.einsum("ij,ij->i", caches, y if dense else caches)
+
+
 class _Evolution:
     """One restart: the population and the loops that improve it."""
 
     def __init__(self, factor, diag, plan, rng):
         self._factor = factor
         self._diag = diag
+        self._root = np.sqrt(diag)
         self._plan = plan
         self._dense = not isinstance(factor, LowRankFactor)
         self._matrix = factor.R if self._dense else factor.Z
         self._tol = 1e-12 * plan.n
         self._next_proof = plan.n
+        self._polishing = False
         self._moves = []
         self._values = []
         self.status = Status.CONVERGED
         y = plan.first_labels(rng)
         if plan.classify:
             y = np.stack([self._classify(individual) for individual in y])
-        self._population = self._make_population(y, rng)
+        self._population = make_population(
+            self._matrix,
+            self._dense,
+            y,
+            plan.nu,
+            plan.flips or max(1, plan.n // 2),
+            rng.integers(1, 2**63, size=1, dtype=np.uint64),
+        )
         self._record()
 
     def step(self, budget):
         """Run one slice; return whether the search has ended."""
+        if self._polishing:
+            return self._polish(budget)
+        if not self._search(budget):
+            return False
+        self._polishing = True
+        return not self._plan.polish
+
+    def _search(self, budget):
+        """Make generations; return whether there is no more to make."""
         plan, pop = self._plan, self._population
         ended = evolution.evolve(
             self._matrix,
             self._diag,
+            self._root,
             pop,
             self._dense,
             plan.lower,
@@ -216,6 +307,18 @@ class _Evolution:
             return True
         return stale >= plan.patience or self._is_local_optimum()
 
+    def _polish(self, budget):
+        """Flip and swap labels of the best individual; return whether none helps any more."""
+        pop = self._population
+        price = 2 * self._matrix.size // self._plan.n + self._plan.n
+        for _ in range(1 + budget // (16 * price)):
+            points = self._improvement(0, swaps=True)
+            if not points:
+                return True
+            pop.flips[0, : len(points)] = points
+            evolution.change_best(self._matrix, self._diag, pop, self._dense, len(points))
+        return False
+
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
         pos = self._population.pos
@@ -236,64 +339,25 @@ class _Evolution:
         self.generations = np.array(self._moves)
         self._population = None
 
-    def _caches(self, y):
-        """Return t = R y, or u = Z^T y, for the rows of y."""
-        return (y.astype(self._matrix.dtype) @ self._matrix).astype(np.float64, copy=False)
-
     def _fitness(self, y):
         """Return F(y) = n - y^T R y."""
-        cache = self._caches(y)
-        return float(self._plan.n - (cache @ y if self._dense else cache @ cache))
+        return float(_fitness_of(_cached(self._matrix, y[None]), y[None], self._dense)[0])
 
     def _smoothed(self, cache):
         """Return R y from what is kept of y."""
         return cache if self._dense else self._matrix @ cache
 
-    def _make_population(self, y, rng):
-        plan = self._plan
-        mu, nu, n = plan.mu, plan.nu, plan.n
-        caches = self._caches(y)
-        if self._dense:
-            fitness = n - np.einsum("ij,ij->i", caches, y)
-        else:
-            fitness = n - np.einsum("ij,ij->i", caches, caches)
-        order = np.argsort(fitness, kind="stable")
-        width = caches.shape[1]
-        most = plan.flips or max(1, n // 2)
-        pop = evolution.Population(
-            y=np.zeros((mu + nu, n), dtype=np.int8),
-            cache=np.zeros((mu + nu, width)),
-            fitness=fitness[order],
-            n_plus=np.sum(y[order] == 1, axis=1, dtype=np.int64),
-            slot=np.arange(mu + nu),
-            parent=np.zeros(nu, dtype=np.int64),
-            child_fitness=np.zeros(nu),
-            n_flips=np.zeros(nu, dtype=np.int64),
-            flips=np.zeros((nu, most + 1), dtype=np.int64),
-            mark=np.zeros(n, dtype=np.int64),
-            rank=np.zeros(mu + nu, dtype=np.int64),
-            work=np.zeros(0 if self._dense else width),
-            random=rng.integers(1, 2**63, size=1, dtype=np.uint64),
-            pos=np.zeros(evolution.N_POS, dtype=np.int64),
-            history=np.empty((HISTORY_CAPACITY, 2)),
-        )
-        pop.y[:mu] = y[order]
-        pop.cache[:mu] = caches[order]
-        return pop
-
     def _classify(self, y):
         """Take the signs of the leave-one-out predictions as labels while that lowers F."""
-        plan = self._plan
         value = self._fitness(y.astype(np.float64))
         while True:
             targets = y.astype(np.float64)
             residuals = leave_one_out_residuals(
-                targets, self._smoothed(self._caches(targets)), self._diag
+                targets, self._smoothed(_cached(self._matrix, targets)), self._diag
             )
-            new = np.where(targets - residuals >= 0, 1, -1).astype(np.int8)
+            new = self._plan.split(targets - residuals)
             new_value = self._fitness(new.astype(np.float64))
-            feasible = plan.lower <= np.sum(new == 1) <= plan.upper
-            if not feasible or new_value >= value - self._tol:
+            if new_value >= value - self._tol:
                 return y
             y, value = new, new_value
 
@@ -303,21 +367,35 @@ class _Evolution:
         single = plan.flips == 1 or (
             plan.flips == 0 and plan.n < 2 * (int(pop.pos[evolution.GENERATION]) + 2)
         )
-        return single and all(self._cannot_improve(i) for i in range(plan.mu))
-
-    def _cannot_improve(self, individual):
-        plan, pop = self._plan, self._population
-        slot = pop.slot[individual]
-        y, n_plus = pop.y[slot], int(pop.n_plus[individual])
-        t = self._smoothed(pop.cache[slot])
-        if not evolution.no_flip_helps(y, t, self._diag, n_plus, plan.lower, plan.upper, self._tol):
+        if not single:
             return False
-        if plan.lower < n_plus < plan.upper:
-            return True
+        for i in range(plan.mu):
+            # Mutations swap only where a flip would break a bound.
+            swaps = not plan.lower < pop.n_plus[i] < plan.upper
+            if self._improvement(i, swaps) != ():
+                return False
+        return True
+
+    def _improvement(self, individual, swaps):
+        """Return points whose flips lower F: one, two, none if that is proven, None if unknown."""
+        plan, pop = self._plan, self._population
+        bounds = plan.lower, plan.upper
+        j = evolution.improving_flip(
+            self._matrix, self._diag, self._root, pop, self._dense, individual, *bounds, self._tol
+        )
+        if j >= 0:
+            return (j,)
+        if not swaps:
+            return ()
+        slot = pop.slot[individual]
+        y, t = pop.y[slot], self._smoothed(pop.cache[slot])
         order = np.argsort(y * t - self._diag, kind="stable")
-        return evolution.no_swap_helps(
+        pair = evolution.improving_swap(
             self._matrix, self._dense, y, t, self._diag, order, self._tol, PAIRS * plan.n
         )
+        if pair[0] >= 0:
+            return pair
+        return () if pair[0] == -1 else None
 
     def _record(self):
         pop = self._population
@@ -343,6 +421,7 @@ def evo_mmc(
     init="random",
     classify=False,
     distinct=False,
+    polish=True,
     patience=None,
     max_iter=None,
     kernel="rbf",
@@ -388,14 +467,19 @@ def evo_mmc(
         repaired, or given (0 and 1). The other individuals are random.
     classify : bool, default=False
         Before the first generation replace each individual by the signs of its leave-one-out
-        predictions, again and again as long as that is feasible and lowers F.
+        predictions, the least certain ones changed until the sizes are within bounds, again and
+        again as long as that lowers F.
     distinct : bool, default=False
         Refuse children that equal an individual, up to the exchange of the two clusters.
+    polish : bool, default=True
+        After the last generation flip single labels and swap pairs of the best individual as long
+        as that lowers F. A start that then converged ends where no flip within the size bounds
+        and no swap helps.
     patience : int, optional
         Generations without progress after which a start ends. None: 10 n, or n for more than one
-        child. It ends sooner if no single flip or swap within the bounds helps any individual.
+        child. It ends sooner if no mutation of one label can help any individual.
     max_iter : int, optional
-        Generations of a start. None: 100 n.
+        Generations of a start. None: 1000 n.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
@@ -474,6 +558,7 @@ def evo_mmc(
         init=init,
         classify=classify,
         distinct=distinct,
+        polish=polish,
         patience=patience,
         max_iter=max_iter,
         kernel=kernel,
@@ -508,6 +593,7 @@ def fast_evo_mmc(
     init="random",
     classify=False,
     distinct=False,
+    polish=True,
     patience=None,
     max_iter=None,
     kernel="rbf",
@@ -551,14 +637,19 @@ def fast_evo_mmc(
         repaired, or given (0 and 1). The other individuals are random.
     classify : bool, default=False
         Before the first generation replace each individual by the signs of its leave-one-out
-        predictions, again and again as long as that is feasible and lowers F.
+        predictions, the least certain ones changed until the sizes are within bounds, again and
+        again as long as that lowers F.
     distinct : bool, default=False
         Refuse children that equal an individual, up to the exchange of the two clusters.
+    polish : bool, default=True
+        After the last generation flip single labels and swap pairs of the best individual as long
+        as that lowers F. A start that then converged ends where no flip within the size bounds
+        and no swap helps.
     patience : int, optional
         Generations without progress after which a start ends. None: 10 n, or n for more than one
-        child. It ends sooner if no single flip or swap within the bounds helps any individual.
+        child. It ends sooner if no mutation of one label can help any individual.
     max_iter : int, optional
-        Generations of a start. None: 100 n.
+        Generations of a start. None: 1000 n.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
@@ -643,6 +734,7 @@ def fast_evo_mmc(
         init=init,
         classify=classify,
         distinct=distinct,
+        polish=polish,
         patience=patience,
         max_iter=max_iter,
         kernel=kernel,
@@ -750,7 +842,7 @@ def solve_evolution(
         n_moves=best.n_moves,
         sizes=np.bincount(best.labels, minlength=2),
         history=best.history,
-        trace={"moves": best.generations},
+        trace={"generations": best.generations},
         objectives=np.array([objective for objective, _ in ended]),
         best_init=best_init,
         params=plan.params | factor_params(factor) | {"n_init": n_init},

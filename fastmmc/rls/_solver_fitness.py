@@ -148,9 +148,16 @@ def evolve(route, y, *, nu, lower, upper, flips=None, max_iter, patience, random
             _, memory, labels = population[int(evolution.uniform(random) * mu) if mu > 1 else 0]
             stamp += 1
             n_plus = int(np.sum(labels == 1))
-            count = evolution.mutate(
-                labels[None], 0, n_plus, wanted, lower, upper, chosen, 0, mark, stamp, random
-            )
+            if wanted == 1:
+                count = 1
+                chosen[0, 0] = j = int(evolution.uniform(random) * n)
+                if not lower <= n_plus - labels[j] <= upper:
+                    count = 2
+                    chosen[0, 1] = evolution.opposite(labels[None], 0, j, random)
+            else:
+                count = evolution.mutate(
+                    labels[None], 0, n_plus, wanted, lower, upper, chosen, 0, mark, stamp, random
+                )
             flipped = chosen[0, :count]
             child = labels.copy()
             child[flipped] *= -1

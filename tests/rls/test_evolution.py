@@ -44,6 +44,7 @@ def search(factor, seed=0, **options):
         "init": "random",
         "classify": False,
         "distinct": False,
+        "polish": False,
         "patience": None,
         "max_iter": None,
         "balance": 0.2,
@@ -107,8 +108,7 @@ def test_five_routes_to_the_fitness_of_a_child_agree(seed, count):
     dense = fastmmc.factor(X, lam=0.5, sigma=1.0)
     low = fastmmc.factor(X, lam=0.5, sigma=1.0, rank=24, random_state=0)
     R = hat(X)
-    diag, low_diag = np.diag(R).copy(), low.diagonal()
-    work = np.empty(low.rank)
+    diag, work = np.diag(R).copy(), np.empty(low.rank)
     routes = [DirectFitness(dense), SpectralFitness(dense), SpectralFitness(low)]
     y, _, _ = random_flips(rng, 24, 1)
     memories = [route.start(y[0].astype(float))[1] for route in routes]
@@ -124,9 +124,7 @@ def test_five_routes_to_the_fitness_of_a_child_agree(seed, count):
             value, memories[i] = route.child(y[0].astype(float), memories[i], flips[0])
             found.append(value)
         found.append(parent + evolution.dense_change(R, diag, y, 0, t, flips, 0, count))
-        found.append(
-            parent + evolution.low_rank_change(low.Z, low_diag, y, 0, u, flips, 0, count, work)
-        )
+        found.append(parent + evolution.low_rank_change(low.Z, y, 0, u, flips, 0, count, work))
         np.testing.assert_allclose(found, truth, rtol=1e-9)
         y = np.vstack([y[:1], y[:1]])
         evolution.update_dense_cache(R, y, 0, t, flips, 0, count, 1)
@@ -136,6 +134,16 @@ def test_five_routes_to_the_fitness_of_a_child_agree(seed, count):
         np.testing.assert_allclose(t[1], R @ child, atol=1e-12)
         np.testing.assert_allclose(u[1], low.Z.T @ child, atol=1e-12)
         y, t[0], u[0] = y[1:], t[1], u[1]
+
+
+def test_one_flip_at_low_rank():
+    low = fastmmc.factor(points(60), lam=0.5, sigma=1.0, rank=9, random_state=0)
+    y, flips, child = random_flips(np.random.default_rng(0), 60, 1)
+    j = flips[0, 0]
+    u = (low.Z.T @ y[0])[None]
+    change = 4.0 * (y[0, j] * evolution.row_dot(low.Z, j, u, 0) - low.diagonal()[j])
+    square = np.sum((low.Z.T @ y[0]) ** 2) - np.sum((low.Z.T @ child) ** 2)
+    assert change == pytest.approx(square, rel=1e-9)
 
 
 def test_theorem_2_at_low_rank():
@@ -167,8 +175,12 @@ def test_the_support_vector_fitness_is_a_minimum():
 
 @pytest.mark.parametrize("flips", [None, 1])
 def test_algorithm_1_over_the_papers_routes_makes_the_solvers_steps(flips):
-    factor = fastmmc.factor(points(), lam=0.5, sigma=1.0)
-    for route in (DirectFitness(factor), SpectralFitness(factor)):
+    dense, low_rank = factors()
+    for factor, route in (
+        (dense, DirectFitness(dense)),
+        (dense, SpectralFitness(dense)),
+        (low_rank, SpectralFitness(low_rank)),
+    ):
         run = search(factor, flips=flips, max_iter=60, nu=1, mu=1)
         pop, plan = run._population, run._plan
         y, fitness, n_iter = evolve(
@@ -247,6 +259,10 @@ def test_ends_at_a_local_minimum_within_the_bounds(function, balance):
     R = hat(X)
     assert res.converged and abs(res.sizes[0] - res.sizes[1]) <= balance * 40
     assert res.n_iter < 400 * 10
+    unpolished = function(
+        X, sigma=1.0, balance=balance, random_state=0, n_init=2, polish=False, **options
+    )
+    assert res.objective <= unpolished.objective + 1e-9
     most = np.floor(balance * 20 + 1e-9)
     for i in range(40):
         flipped = res.labels.copy()
@@ -256,15 +272,51 @@ def test_ends_at_a_local_minimum_within_the_bounds(function, balance):
     for i, j in itertools.product(np.flatnonzero(res.labels), np.flatnonzero(res.labels == 0)):
         swapped = res.labels.copy()
         swapped[[i, j]] = swapped[[j, i]]
-        if abs(res.labels.sum() - 20) == most:
-            assert fitness(R, swapped) >= res.objective - 1e-9
+        assert fitness(R, swapped) >= res.objective - 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:stopped before the end")
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_polish_alone_ends_at_a_local_minimum(function):
+    X = points(40)
+    options = {} if function is fastmmc.evo_mmc else {"rank": 40}
+    res = function(
+        X, sigma=1.0, balance=0.2, random_state=0, n_init=1, max_iter=0, mu=3, nu=2, **options
+    )
+    R = hat(X)
+    assert res.n_iter == 0 and res.n_moves > 0
+    assert res.objective == pytest.approx(fitness(R, res.labels), rel=1e-8)
+    for i in range(40):
+        flipped = res.labels.copy()
+        flipped[i] = 1 - flipped[i]
+        if abs(flipped.sum() - 20) <= 4:
+            assert fitness(R, flipped) >= res.objective - 1e-9
+
+
+def test_long_patience_of_a_small_problem():
+    """Slices that end early used to drive their budget beyond 64 bits."""
+    X = points(80)
+    res = fastmmc.evo_mmc(X, mu=1, nu=1, flips=2, patience=8000, n_init=1, random_state=0)
+    assert res.converged
+
+
+def test_a_warning_points_at_the_callers_line():
+    X = points(40)
+    for call in (
+        lambda: fastmmc.evo_mmc(X, max_iter=1, random_state=0),
+        lambda: fastmmc.EvoMMC(max_iter=1, random_state=0).fit(X),
+        lambda: fastmmc.umc_rls(X, 2, max_iter=1, method="steepest", random_state=0),
+    ):
+        with pytest.warns(match="stopped before the end") as caught:
+            call()
+        assert caught[0].filename == __file__
 
 
 def test_the_history_falls():
     res = fastmmc.evo_mmc(points(100), random_state=0, n_init=1)
     assert (np.diff(res.history) <= 1e-9).all()
     assert res.history[-1] == res.objective
-    assert (np.diff(res.trace["moves"]) >= 0).all()
+    assert (np.diff(res.trace["generations"]) >= 0).all()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -294,7 +346,8 @@ def test_slices_change_nothing():
 def test_starts(init):
     X, y = fastmmc.datasets.make_moons(100, noise=0.05, random_state=0)
     start = y if init == "given" else init
-    res = fastmmc.fast_evo_mmc(X, init=start, n_init=1, random_state=0, max_iter=0, balance=0.1)
+    options = {"n_init": 1, "random_state": 0, "balance": 0.1, "polish": False}
+    res = fastmmc.fast_evo_mmc(X, init=start, max_iter=0, **options)
     assert res.status.name == "MAX_ITER" and res.n_iter == 0
     if init == "given":
         np.testing.assert_array_equal(res.labels, y)
@@ -305,7 +358,8 @@ def test_starts(init):
 @pytest.mark.filterwarnings("ignore:stopped before the end")
 def test_the_classification_step_lowers_the_fitness():
     X, _ = fastmmc.datasets.make_moons(100, noise=0.05, random_state=0)
-    options = {"init": "kmeans", "n_init": 1, "random_state": 0, "max_iter": 0, "balance": 0.3}
+    options = {"init": "kmeans", "n_init": 1, "random_state": 0, "max_iter": 0}
+    options |= {"balance": 0.3, "polish": False}
     plain = fastmmc.evo_mmc(X, mu=1, nu=1, **options)
     better = fastmmc.evo_mmc(X, mu=1, nu=1, classify=True, **options)
     assert better.objective <= plain.objective
@@ -370,6 +424,7 @@ def test_target_sizes():
         ({"init": np.zeros(24, dtype=int)}, ValueError, "cluster 1 has 0 points"),
         ({"init": np.full(24, 2)}, ValueError, "labels must be 0 or 1"),
         ({"init": [0, 1]}, ValueError, "init"),
+        ({"polish": 1}, TypeError, "polish must be True or False"),
         ({"distinct": 1}, TypeError, "distinct must be True or False"),
         ({"classify": "yes"}, TypeError, "classify must be True or False"),
         ({"min_size": 13}, ValueError, "min_size must be at most 12"),
