@@ -25,7 +25,7 @@ import numpy as np
 
 from fastmmc._jit import njit
 
-# One chunk of a score vector stays in the first-level cache between update and minimum.
+# The sums of a chunk stay in the first-level cache; its least score narrows the search for where.
 CHUNK = 2048
 LANES = 64
 
@@ -174,39 +174,47 @@ def argleast(values, lanes):
 
 
 @njit
-def leave_and_rescore(left, score, row, labels, label):
-    """Take ``row`` out of the sums ``left`` of cluster ``label`` and out of the claim scores.
-
-    The claiming cluster's sums grow by ``row``, so every score falls by it; for the points of
-    the cluster that was left, their own sums shrink as well. Infinite scores stay infinite.
-    """
-    for i in range(score.size):
-        r = row[i]
-        left[i] -= r
-        score[i] -= r + r if labels[i] == label else r
-
-
-@njit
 def claim_pass(row, left, gained, score, labels, label, eager, lanes):
     """Account for a claim and return the next point to claim, or -1.
 
     ``row`` is the claimed point's row of R; it left cluster ``label``, whose sums are ``left``.
-    One pass in chunks: sums, scores and the least score while the chunk is in the first-level
-    cache. The claiming cluster's sums ``gained`` are updated only if ``eager``.
+    The claiming cluster's sums grow by the row, so every score falls by it; for the points of the
+    cluster that was left, their own sums shrink as well. Infinite scores stay infinite. One pass
+    does that and finds the least score of each chunk. The claiming cluster's sums ``gained`` are
+    updated only if ``eager``.
     """
     best = np.inf
     at = 0
+    # Unsigned indices cannot count from the end, a case that keeps a loop from being vectorised.
+    width = np.uint64(LANES)
     for start in range(0, score.size, CHUNK):
         stop = min(start + CHUNK, score.size)
-        leave_and_rescore(
-            left[start:stop], score[start:stop], row[start:stop], labels[start:stop], label
-        )
-        if eager:
-            add_row(gained[start:stop], row[start:stop])
-        v = least(score[start:stop], lanes)
+        blocks = (stop - start) // LANES
+        for i in range(LANES):
+            lanes[i] = np.inf
+        for b in range(blocks):
+            base = np.uint64(start + b * LANES)
+            for i in range(width):
+                j = base + i
+                r = row[j]
+                left[j] -= r
+                v = score[j] - (r + r if labels[j] == label else r)
+                score[j] = v
+                w = lanes[i]
+                lanes[i] = v if v < w else w
+        v = np.inf
+        for j in range(start + blocks * LANES, stop):
+            r = row[j]
+            left[j] -= r
+            score[j] -= r + r if labels[j] == label else r
+            v = min(v, score[j])
+        for i in range(LANES):
+            v = min(v, lanes[i])
         if v < best:
             best = v
             at = start
+    if eager:
+        add_row(gained, row)
     if best == np.inf:
         return -1
     return first_equal(score, at, best)
