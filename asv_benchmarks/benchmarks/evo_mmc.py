@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 import fastmmc
-from fastmmc.gram import Kernel, box_diagonal, resolve_kernel
+from fastmmc.gram import Kernel, box_diagonal
 from fastmmc.hat import DenseFactor
 from fastmmc.rls import _kernels_evolution as evolution
 from fastmmc.rls import _kernels_fitness as fitness
@@ -58,7 +58,7 @@ class Refused:
         self.root = np.sqrt(self.diag)
         n = self.diag.size
         run = fastmmc.evo_mmc if self.dense else fastmmc.fast_evo_mmc
-        result = run(factor, mu=1, nu=1, flips=1, n_init=1, balance=balance, random_state=0)
+        result = run(factor, init="kmeans", n_init=1, balance=balance, random_state=0)
         y = np.where(result.labels == 1, 1, -1).astype(np.int8)
         half = int(balance * n / 2)
         self.bounds = n // 2 - half, n // 2 + half
@@ -114,7 +114,7 @@ class Generation:
     """
 
     param_names = ("n", "mu", "balance")
-    params = (SIZES, (1, 10), (0.0, BALANCE))
+    params = ((500, 2000, 8000), (1, 10), (0.0, BALANCE))
     timeout = 300
     unit = "seconds"
 
@@ -188,9 +188,10 @@ RUNS = {
     "EvoMMC": 4000,
     "FastEvoMMC": 4000,
     "EvoMMC, Theorem 1": 2000,
-    "EvoMMC(n^2)": 500,
-    "EvoMMC(SVM)": 60,
+    "EvoMMC(n^2)": 1000,
+    "EvoMMC(SVM)": 120,
 }
+RUN_SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)
 
 
 def paper_run(X, route, generations):
@@ -217,14 +218,13 @@ def whole_run(method, X):
         return fastmmc.evo_mmc(X, lam=LAM, **settings)
     if method == "FastEvoMMC":
         return fastmmc.fast_evo_mmc(X, lam=LAM, **settings)
-    generations = 20 * len(X)
+    sigma = box_diagonal(X)
     if method == "EvoMMC(SVM)":
-        kernel = resolve_kernel(Kernel("rbf"), X, box_diagonal)
-        route = SupportVectorFitness(kernel.block(X, X), LAM)
+        route = SupportVectorFitness(Kernel("rbf", sigma=sigma).block(X, X), LAM)
     else:
-        factor = fastmmc.factor(X, lam=LAM)
+        factor = fastmmc.factor(X, lam=LAM, sigma=sigma)
         route = (SpectralFitness if method.endswith("1") else DirectFitness)(factor)
-    return paper_run(X, route, generations)
+    return paper_run(X, route, 20 * len(X))
 
 
 class WholeRun:
@@ -235,14 +235,14 @@ class WholeRun:
     """
 
     param_names = ("method", "n")
-    params = (tuple(RUNS), (60, 125, 250, 500, 1000, 2000, 4000))
+    params = (tuple(RUNS), RUN_SIZES)
     timeout = 300
 
     def setup(self, method, n):
         if n > RUNS[method]:
             raise NotImplementedError
         self.X, _ = two_classes(n)
-        whole_run(method, two_classes(60)[0])
+        whole_run(method, two_classes(20)[0])
 
     def time_run(self, method, n):
         whole_run(method, self.X)

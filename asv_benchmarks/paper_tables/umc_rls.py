@@ -6,24 +6,30 @@ Classification, ICDM 2012. See README.md in this folder for the protocols.
 
 import argparse
 import os
-import platform
 import time
 import warnings
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
-import numba
 import numpy as np
-import sklearn
-from joblib import Parallel, cpu_count, delayed
+from common import (
+    Source,
+    add_common_arguments,
+    hardware,
+    load_available,
+    load_source,
+    mean_and_std,
+    number,
+    run_all,
+    table,
+)
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import fastmmc
-from fastmmc import datasets, umc_rls
+from fastmmc import umc_rls
 from fastmmc.gram import Kernel
 from fastmmc.hat import factor_path
 
@@ -38,15 +44,6 @@ PAPER = {
     "usps 0-3": {"UMC-RLS": 0.85, "k-means": 0.61, "spectral": 0.66},
     "usps 4-7": {"UMC-RLS": 0.91},
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a set of the paper comes from: the classes taken and the number of points drawn."""
-
-    name: str
-    classes: tuple[int, ...] | None = None
-    draw: int | None = None
 
 
 # Labels count from 0 here: coil's classes 1..4 are 0..3.
@@ -85,16 +82,6 @@ FULL = Protocol(
 QUICK = Protocol((0.1, 0.2, 0.5), (2.0**-8, 2.0**-5, 2.0**-2), 3, 2, 1000)
 
 
-def load(name):
-    """Return the points and labels of a set before drawing."""
-    source = SETS[name]
-    X, y = datasets.load(source.name)
-    if source.classes is not None:
-        keep = np.isin(y, source.classes)
-        X, y = X[keep], y[keep]
-    return X.astype(np.float64), y
-
-
 def draw(X, y, size, seed):
     """Return ``size`` points drawn without replacement."""
     chosen = np.random.default_rng(seed).choice(y.size, size, replace=False)
@@ -103,7 +90,7 @@ def draw(X, y, size, seed):
 
 def samples_of(name, count):
     """Return the samples of a set, one if it is taken whole."""
-    X, y = load(name)
+    X, y = load_source(SETS[name])
     size = SETS[name].draw
     return [(X, y)] if size is None else [draw(X, y, size, seed) for seed in range(count)]
 
@@ -143,7 +130,7 @@ def run_baselines(X, y, repeats):
 
 def count_moves(name, n, repeats):
     """Return the moves made at n points with default settings, (methods, repeats)."""
-    X, y = load(name)
+    X, y = load_source(SETS[name])
     X, y = draw(X, y, n, 0)
     k = np.unique(y).size
     factor = fastmmc.factor(X)
@@ -156,28 +143,6 @@ def count_moves(name, n, repeats):
             for method in METHODS.values()
         ]
     )
-
-
-def run_all(tasks, jobs):
-    """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``."""
-
-    def keyed(key, function, *args):
-        return key, function(*args)
-
-    results = Parallel(jobs, return_as="generator_unordered")(
-        delayed(keyed)(key, *task) for key, task in tasks.items()
-    )
-    return dict(with_progress(results, len(tasks)))
-
-
-def with_progress(results, total):
-    """Show a progress bar on stderr if rich is installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        return results
-    return track(results, "running", total=total, console=Console(stderr=True))
 
 
 def table_tasks(name, samples, protocol):
@@ -245,20 +210,6 @@ def summarise(name, n_samples, results, protocol):
             "label-free": ari.mean(),
         }
     return rows
-
-
-def table(header, rows):
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
-def number(value):
-    return "-" if value is None or np.isnan(value) else f"{value:.2f}"
-
-
-def mean_and_std(row):
-    return number(row["mean"]) + ("" if np.isnan(row["mean"]) else f" ± {number(row['std'])}")
 
 
 def ari_table(summaries, show):
@@ -339,14 +290,6 @@ def draw_moves(moves, path):
     figure.savefig(path, dpi=150)
 
 
-def hardware():
-    return (
-        f"{cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}, "
-        f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
-        f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}"
-    )
-
-
 def report(summaries, moves, picture, protocol, command, seconds):
     """Return the Markdown document."""
     spread = "mean ± standard deviation"
@@ -363,7 +306,7 @@ def report(summaries, moves, picture, protocol, command, seconds):
     if summaries:
         parts += [
             f"## Table I: oracle choice of the setting, {spread} over the repeats",
-            ari_table(summaries, mean_and_std),
+            ari_table(summaries, lambda row: mean_and_std(row["mean"], row["std"])),
             "Figures known from the paper, beside ours:",
             paper_table(summaries),
             "## Table II: the best repeat at the oracle's setting",
@@ -386,32 +329,16 @@ def report(summaries, moves, picture, protocol, command, seconds):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small grid, about two minutes")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET")
+    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
     parser.add_argument("--no-moves", action="store_true", help="leave Figure 5 out")
-    parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes")
-    parser.add_argument(
-        "--out", type=Path, default=Path(__file__).with_suffix(".md"), help="Markdown file"
-    )
     return parser.parse_args()
-
-
-def load_sets(names, protocol):
-    """Return the samples of every set that can be had."""
-    loaded = {}
-    for name in names:
-        try:
-            loaded[name] = samples_of(name, protocol.samples)
-        except ValueError as error:
-            print(f"{name} is skipped: {error}")
-    return loaded
 
 
 def main():
     arguments = parse_arguments()
     protocol = QUICK if arguments.quick else FULL
     started = time.perf_counter()
-    loaded = load_sets(arguments.sets, protocol)
+    loaded = load_available(arguments.sets, lambda name: samples_of(name, protocol.samples))
     tasks = {}
     if not arguments.no_moves:
         for name in GROWTH:
