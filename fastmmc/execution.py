@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-import sys
 import threading
 import time
 import warnings
@@ -318,7 +318,7 @@ def _callers_level():
     An estimator's fit is wrapped by scikit-learn, so its frames are ours as well.
     """
     ours = "fastmmc.", "sklearn."
-    frame, level = sys._getframe(1), 1
+    frame, level = inspect.currentframe().f_back, 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(ours):
         frame, level = frame.f_back, level + 1
     return level

@@ -454,7 +454,8 @@ def evo_mmc(
     ----------
     X : (n, d) array_like, DenseFactor or LowRankFactor
         Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
-        their (n, n) Gram matrix; or a factor made by :func:`factor`.
+        their (n, n) Gram matrix; or a factor made by :func:`factor`, whose own lam and kernel then
+        hold (:func:`factor` has other defaults than this function).
     lam : float, default=0.5
         Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
         1/2, 1/200, 1/1000 here.
@@ -484,7 +485,8 @@ def evo_mmc(
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points.
+        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
+        ``fastmmc.gram.box_diagonal(X)``.
     gamma : float, optional
         1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
     degree : int, default=3
@@ -624,7 +626,8 @@ def fast_evo_mmc(
     ----------
     X : (n, d) array_like, sparse matrix, DenseFactor or LowRankFactor
         Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
-        their (n, n) Gram matrix; or a factor made by :func:`factor`.
+        their (n, n) Gram matrix; or a factor made by :func:`factor`, whose own lam and kernel then
+        hold (:func:`factor` has other defaults than this function).
     lam : float, default=0.5
         Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
         1/2, 1/200, 1/1000 here.
@@ -654,7 +657,8 @@ def fast_evo_mmc(
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points.
+        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
+        ``fastmmc.gram.box_diagonal(X)``.
     gamma : float, optional
         1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
     degree : int, default=3
