@@ -8,7 +8,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import sklearn
-from joblib import Parallel, cpu_count, delayed
+from joblib import Memory, Parallel, cpu_count, delayed
 
 import fastmmc
 from fastmmc import datasets
@@ -43,11 +43,15 @@ def load_available(names, load):
     return loaded
 
 
-def run_all(tasks, jobs):
-    """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``."""
+def run_all(tasks, jobs, folder=None):
+    """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``.
+
+    What ended is kept in the folder, if there is one, and taken from there the next time.
+    """
+    memory = Memory(folder, verbose=0)
 
     def keyed(key, function, *args):
-        return key, function(*args)
+        return key, memory.cache(function)(*args)
 
     results = Parallel(jobs, return_as="generator_unordered")(
         delayed(keyed)(key, *task) for key, task in tasks.items()
@@ -92,4 +96,7 @@ def add_common_arguments(parser, sets, out):
     parser.add_argument("--quick", action="store_true", help="a small grid, about two minutes")
     parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), metavar="SET")
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep results, so that a second run goes on"
+    )
     parser.add_argument("--out", type=Path, default=out, help="Markdown file")

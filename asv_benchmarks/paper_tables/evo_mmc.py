@@ -652,7 +652,7 @@ def main():
     started = time.perf_counter()
     loaded = load_available(arguments.sets, load)
     pair_sets = {} if arguments.no_pairs else {name: load(name) for name in protocol.pairs}
-    results = run_all(make_tasks(loaded, pair_sets, protocol), arguments.jobs)
+    results = run_all(make_tasks(loaded, pair_sets, protocol), arguments.jobs, arguments.keep)
 
     summaries, seconds, curves = {}, {}, {}
     for name, (X, y) in loaded.items():

@@ -348,7 +348,7 @@ def main():
                         tasks["moves", name, n] = (count_moves, name, n, protocol.repeats)
     for name, samples in loaded.items():
         tasks.update(table_tasks(name, samples, protocol))
-    results = run_all(tasks, arguments.jobs)
+    results = run_all(tasks, arguments.jobs, arguments.keep)
     summaries = {}
     for name, samples in loaded.items():
         y = samples[0][1]

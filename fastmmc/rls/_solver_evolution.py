@@ -276,6 +276,7 @@ class _Evolution:
             return self._polish(budget)
         if not self._search(budget):
             return False
+        self._record()
         self._polishing = True
         return not self._plan.polish
 
@@ -474,8 +475,8 @@ def evo_mmc(
         Refuse children that equal an individual, up to the exchange of the two clusters.
     polish : bool, default=True
         After the last generation flip single labels and swap pairs of the best individual as long
-        as that lowers F. A start that then converged ends where no flip within the size bounds
-        and no swap helps.
+        as that lowers F. Then no flip within the size bounds helps, and no swap among the 200 n
+        most promising pairs (up to n = 800 these are all).
     patience : int, optional
         Generations without progress after which a start ends. None: 10 n, or n for more than one
         child. It ends sooner if no mutation of one label can help any individual.
@@ -519,7 +520,7 @@ def evo_mmc(
     -------
     RLSResult
         ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
-        counts generations, ``n_moves`` the children that survived.
+        counts generations, ``n_moves`` the children that survived and the moves of the polish.
 
     Raises
     ------
@@ -646,8 +647,8 @@ def fast_evo_mmc(
         Refuse children that equal an individual, up to the exchange of the two clusters.
     polish : bool, default=True
         After the last generation flip single labels and swap pairs of the best individual as long
-        as that lowers F. A start that then converged ends where no flip within the size bounds
-        and no swap helps.
+        as that lowers F. Then no flip within the size bounds helps, and no swap among the 200 n
+        most promising pairs (up to n = 800 these are all).
     patience : int, optional
         Generations without progress after which a start ends. None: 10 n, or n for more than one
         child. It ends sooner if no mutation of one label can help any individual.
@@ -699,7 +700,7 @@ def fast_evo_mmc(
     -------
     RLSResult
         ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
-        counts generations, ``n_moves`` the children that survived.
+        counts generations, ``n_moves`` the children that survived and the moves of the polish.
 
     Raises
     ------
