@@ -19,7 +19,8 @@ anchor is taken when n rows of Z have been read for want of a better bound: that
 
 Individuals live in mu + nu slots, of which mu are in use, so a child can be built while its
 parent is still there. Rows are passed as matrix and index: a view of a row counts references,
-which costs more than what is done with it.
+which costs more than what is done with it. Only the outermost function takes the whole
+population: handing it on costs seconds of compilation.
 
 Random numbers come from a generator whose state is in the arrays, so slices of any length and
 the reference code draw the same ones.
@@ -57,6 +58,7 @@ class Population(NamedTuple):
     slot: np.ndarray  # (mu + nu,) int64, where the individuals live; the rest are free
     parent: np.ndarray  # (nu,) int64, individual that a child comes from
     child_fitness: np.ndarray  # (nu,) float64, inf for a child that does not survive
+    child_plus: np.ndarray  # (nu,) int64
     n_flips: np.ndarray  # (nu,) int64
     flips: np.ndarray  # (nu, most) int64, points that a child flips
     mark: np.ndarray  # (n,) int64, the last mutation that flipped a point
@@ -64,6 +66,8 @@ class Population(NamedTuple):
     anchor_cache: np.ndarray  # (r,) float64 u of the anchor; (0,) if dense
     slack: np.ndarray  # (mu + nu,) float64 |u - u_anchor|; 0 if dense
     rank: np.ndarray  # (mu + nu,) int64, work space
+    spare: np.ndarray  # (2, mu + nu) int64, work space
+    spare_fitness: np.ndarray  # (mu,) float64, work space
     work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
     pos: np.ndarray  # (N_POS,) int64
@@ -119,7 +123,7 @@ def mutate(y, own, n_plus, n_wanted, lower, upper, flips, c, mark, stamp, random
         if lower <= after <= upper:
             n_plus = after
         else:
-            i = pick(y, own, -y[own, j], mark, stamp, random)
+            i = pick(y, own, -int(y[own, j]), mark, stamp, random)
             if i < 0:
                 # Nothing to swap with: the point stays, and the child has one flip less.
                 n_wanted -= 1
@@ -183,17 +187,14 @@ def square_distance(u, own, v):
 
 
 @njit
-def take_anchor(Z, pop):
+def take_anchor(Z, cache, slot, mu, anchor, anchor_cache, slack):
     """Make the best individual the anchor, O(nr)."""
-    best = pop.slot[0]
     for i in range(Z.shape[0]):
-        pop.anchor[0, i] = row_dot(Z, i, pop.cache, best)
+        anchor[0, i] = row_dot(Z, i, cache, slot[0])
     for q in range(Z.shape[1]):
-        pop.anchor_cache[q] = pop.cache[best, q]
-    for i in range(pop.fitness.size):
-        own = pop.slot[i]
-        pop.slack[own] = np.sqrt(square_distance(pop.cache, own, pop.anchor_cache))
-    pop.pos[READ] = 0
+        anchor_cache[q] = cache[slot[0], q]
+    for i in range(mu):
+        slack[slot[i]] = np.sqrt(square_distance(cache, slot[i], anchor_cache))
 
 
 @njit
@@ -237,16 +238,16 @@ def same_labels(y, own, other, flips, c, n_flips):
 
 
 @njit
-def is_new(pop, own, fitness, c, n_flips, tol):
+def is_new(y, own, slot, fitness, child_fitness, value, flips, c, n_flips, tol):
     """Tell whether child c differs from all individuals and from its elder siblings."""
-    for i in range(pop.fitness.size):
-        if abs(pop.fitness[i] - fitness) <= tol:
-            if same_labels(pop.y, own, pop.slot[i], pop.flips, c, n_flips):
+    for i in range(fitness.size):
+        if abs(fitness[i] - value) <= tol:
+            if same_labels(y, own, slot[i], flips, c, n_flips):
                 return False
     for b in range(c):
         # Two children of the same fitness are taken for equal: comparing their sets costs more
         # than the loss of one of two different ones.
-        if abs(pop.child_fitness[b] - fitness) <= tol:
+        if abs(child_fitness[b] - value) <= tol:
             return False
     return True
 
@@ -306,45 +307,20 @@ def plus_after(y, own, n_plus, flips, c, n_flips):
 
 
 @njit
-def replace(R, pop, dense):
-    """Let the mu best of parents and children live; return how many children survived."""
-    y, cache, slot, rank = pop.y, pop.cache, pop.slot, pop.rank
-    fitness, n_plus, flips = pop.fitness, pop.n_plus, pop.flips
-    mu, nu = fitness.size, pop.parent.size
-    select(fitness, pop.child_fitness, rank)
-    child_plus = np.empty(nu, dtype=np.int64)
-    n_new = 0
-    # Children are built in free slots first, while every parent is still in place.
+def reorder(slot, fitness, child_fitness, n_plus, child_plus, rank, spare, spare_fitness):
+    """Bring slots, fitness and +1 labels into the order of ``rank``."""
+    mu = fitness.size
+    for at in range(slot.size):
+        spare[0, at] = slot[rank[at]]
     for at in range(mu):
-        if rank[at] < mu:
-            continue
-        n_new += 1
-        c = rank[at] - mu
-        free = slot[mu + c]
-        origin = slot[pop.parent[c]]
-        n_flips = pop.n_flips[c]
-        child_plus[c] = plus_after(y, origin, n_plus[pop.parent[c]], flips, c, n_flips)
-        copy_labels(y, origin, flips, c, n_flips, free)
-        if dense:
-            update_dense_cache(R, y, origin, cache, flips, c, n_flips, free)
-        else:
-            update_low_rank_cache(R, y, origin, cache, flips, c, n_flips, pop.work, free)
-            pop.slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
-    new_slot = np.empty(mu + nu, dtype=np.int64)
-    new_fitness = np.empty(mu)
-    new_plus = np.empty(mu, dtype=np.int64)
-    for at in range(mu + nu):
         i = rank[at]
-        new_slot[at] = slot[i]
-        if at < mu:
-            new_fitness[at] = fitness[i] if i < mu else pop.child_fitness[i - mu]
-            new_plus[at] = n_plus[i] if i < mu else child_plus[i - mu]
-    for at in range(mu + nu):
-        slot[at] = new_slot[at]
+        spare_fitness[at] = fitness[i] if i < mu else child_fitness[i - mu]
+        spare[1, at] = n_plus[i] if i < mu else child_plus[i - mu]
+    for at in range(slot.size):
+        slot[at] = spare[0, at]
     for at in range(mu):
-        fitness[at] = new_fitness[at]
-        n_plus[at] = new_plus[at]
-    return n_new
+        fitness[at] = spare_fitness[at]
+        n_plus[at] = spare[1, at]
 
 
 @njit
@@ -395,7 +371,8 @@ def evolve(
         True when patience or max_iter is used up.
     """
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
-    parent, child_fitness, flips = pop.parent, pop.child_fitness, pop.flips
+    parent, child_fitness, flips, n_flips = pop.parent, pop.child_fitness, pop.flips, pop.n_flips
+    rank = pop.rank
     mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
     smooth, slack = cache if dense else pop.anchor, pop.slack
     n = mark.size
@@ -444,19 +421,48 @@ def evolve(
                     value = fitness[p] + low_rank_change(R, y, own, cache, flips, c, s, work)
                 budget -= s * work.size
                 pos[READ] += s
-            if value < worst and (not distinct or is_new(pop, own, value, c, s, tol)):
+            if value < worst and (
+                not distinct
+                or is_new(y, own, slot, fitness, child_fitness, value, flips, c, s, tol)
+            ):
                 survivors += 1
                 parent[c] = p
-                pop.n_flips[c] = s
+                n_flips[c] = s
                 child_fitness[c] = value
         generation += 1
         stale += 1
         if pos[READ] > n:
-            take_anchor(R, pop)
+            take_anchor(R, cache, slot, mu, pop.anchor, pop.anchor_cache, slack)
+            pos[READ] = 0
             budget -= n * work.size
         if survivors > 0:
             before = fitness[0]
-            n_new = replace(R, pop, dense)
+            select(fitness, child_fitness, rank)
+            n_new = 0
+            # Children are built in free slots while every parent is still in place.
+            for at in range(mu):
+                if rank[at] < mu:
+                    continue
+                n_new += 1
+                c = rank[at] - mu
+                own, free, s = slot[parent[c]], slot[mu + c], n_flips[c]
+                pop.child_plus[c] = plus_after(y, own, n_plus[parent[c]], flips, c, s)
+                copy_labels(y, own, flips, c, s, free)
+                if dense:
+                    update_dense_cache(R, y, own, cache, flips, c, s, free)
+                else:
+                    update_low_rank_cache(R, y, own, cache, flips, c, s, work, free)
+                    slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
+            reorder(
+                slot,
+                fitness,
+                child_fitness,
+                n_plus,
+                pop.child_plus,
+                rank,
+                pop.spare,
+                pop.spare_fitness,
+            )
             pos[ACCEPTED] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:
@@ -470,21 +476,18 @@ def evolve(
 
 
 @njit
-def improving_flip(R, diag, root, pop, dense, individual, lower, upper, tol):
+def improving_flip(R, diag, root, y, cache, own, smooth, row, slack, n_plus, lower, upper, tol):
     """Return a point whose flip lowers F within the bounds, or -1.
 
-    O(n), and O(r) for every point of which the bound does not say enough.
+    ``smooth`` and ``row`` say where t is known up to ``slack``, which is 0 if R is dense. O(n), and
+    O(r) for every point of which the bound does not say enough.
     """
-    own = pop.slot[individual]
-    n_plus = pop.n_plus[individual]
-    y, slack = pop.y, pop.slack[own]
-    smooth, row = (pop.cache, own) if dense else (pop.anchor, 0)
     for j in range(diag.size):
         if not lower <= n_plus - y[own, j] <= upper:
             continue
         if y[own, j] * smooth[row, j] - slack * root[j] - diag[j] >= 0.0:
             continue
-        exact = smooth[row, j] if dense else row_dot(R, j, pop.cache, own)
+        exact = smooth[row, j] if slack == 0.0 else row_dot(R, j, cache, own)
         if 4.0 * (y[own, j] * exact - diag[j]) < -tol:
             return j
     return -1
@@ -522,19 +525,3 @@ def improving_swap(R, dense, y, t, diag, order, tol, limit):
             if 4.0 * (separate + 2.0 * both) < -tol:
                 return i, j
     return -1, -1
-
-
-@njit
-def change_best(R, diag, pop, dense, n_flips):
-    """Flip the points pop.flips[0, :n_flips] of the best individual, which must lower F."""
-    own = pop.slot[0]
-    if dense:
-        change = dense_change(R, diag, pop.y, own, pop.cache, pop.flips, 0, n_flips)
-    else:
-        change = low_rank_change(R, pop.y, own, pop.cache, pop.flips, 0, n_flips, pop.work)
-    for c in range(pop.parent.size):
-        pop.child_fitness[c] = np.inf
-    pop.child_fitness[0] = pop.fitness[0] + change
-    pop.parent[0] = 0
-    pop.n_flips[0] = n_flips
-    pop.pos[ACCEPTED] += replace(R, pop, dense)

@@ -212,6 +212,7 @@ def make_population(matrix, dense, y, nu, most, random):
         slot=np.arange(mu + nu),
         parent=np.zeros(nu, dtype=np.int64),
         child_fitness=np.zeros(nu),
+        child_plus=np.zeros(nu, dtype=np.int64),
         n_flips=np.zeros(nu, dtype=np.int64),
         # A swap may be the last of the flips.
         flips=np.zeros((nu, most + 1), dtype=np.int64),
@@ -221,6 +222,8 @@ def make_population(matrix, dense, y, nu, most, random):
         # Infinite: nothing is known before the first anchor is taken.
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
         rank=np.zeros(mu + nu, dtype=np.int64),
+        spare=np.zeros((2, mu + nu), dtype=np.int64),
+        spare_fitness=np.zeros(mu),
         work=np.zeros(0 if dense else width),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
@@ -310,15 +313,25 @@ class _Evolution:
 
     def _polish(self, budget):
         """Flip and swap labels of the best individual; return whether none helps any more."""
-        pop = self._population
         price = 2 * self._matrix.size // self._plan.n + self._plan.n
         for _ in range(1 + budget // (16 * price)):
             points = self._improvement(0, swaps=True)
             if not points:
                 return True
-            pop.flips[0, : len(points)] = points
-            evolution.change_best(self._matrix, self._diag, pop, self._dense, len(points))
+            self._flip_best(list(points))
         return False
+
+    def _flip_best(self, points):
+        """Flip labels of the best individual."""
+        pop, own = self._population, self._population.slot[0]
+        y, cache = pop.y[own], pop.cache[own]
+        pop.n_plus[0] -= y[points].sum()
+        cache -= 2.0 * (y[points].astype(self._matrix.dtype) @ self._matrix[points])
+        y[points] = -y[points]
+        pop.fitness[0] = self._plan.n - cache @ (y if self._dense else cache)
+        if not self._dense:
+            pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
+        pop.pos[evolution.ACCEPTED] += 1
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
@@ -380,15 +393,27 @@ class _Evolution:
     def _improvement(self, individual, swaps):
         """Return points whose flips lower F: one, two, none if that is proven, None if unknown."""
         plan, pop = self._plan, self._population
-        bounds = plan.lower, plan.upper
+        slot = pop.slot[individual]
+        smooth, row = (pop.cache, slot) if self._dense else (pop.anchor, 0)
         j = evolution.improving_flip(
-            self._matrix, self._diag, self._root, pop, self._dense, individual, *bounds, self._tol
+            self._matrix,
+            self._diag,
+            self._root,
+            pop.y,
+            pop.cache,
+            slot,
+            smooth,
+            row,
+            pop.slack[slot],
+            pop.n_plus[individual],
+            plan.lower,
+            plan.upper,
+            self._tol,
         )
         if j >= 0:
             return (j,)
         if not swaps:
             return ()
-        slot = pop.slot[individual]
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
         order = np.argsort(y * t - self._diag, kind="stable")
         pair = evolution.improving_swap(
