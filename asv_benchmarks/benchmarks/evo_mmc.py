@@ -169,7 +169,7 @@ class OneChild:
 
 
 class LowRankChild:
-    """Seconds of a refused child of FastEvoMMC, O(r)."""
+    """Seconds of a refused child of FastEvoMMC: O(1), or O(r) where the bound says too little."""
 
     param_names = ("n",)
     params = SIZES

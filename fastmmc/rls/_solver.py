@@ -9,19 +9,19 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fastmmc import validation
-from fastmmc.constraints import integer_labels, partial_labels
-from fastmmc.execution import fixed_seed, restart_stream, run_restarts, warn_if_stopped
+from fastmmc.constraints import partial_labels
+from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import LowRankFactor
-from fastmmc.results import RLSResult, Status
+from fastmmc.results import Status
 from fastmmc.rls import _kernels_claims as claims
 from fastmmc.rls._solver_shared import (
+    best_of_restarts,
     check_control,
+    check_init,
     check_source,
     compact,
-    factor_params,
-    fit_labels,
     matrix_and_row,
     sum_rows,
 )
@@ -148,7 +148,7 @@ class _ClaimSearch:
         self.labels = state.labels.astype(np.int64)
         self.n_moves = int(state.pos[claims.MOVES])
         self.history = np.array(self._values)
-        self.moves = np.array(self._moves)
+        self.trace = {"moves": np.array(self._moves)}
         self._state = self._order = None
 
     def _search(self, budget):
@@ -332,7 +332,7 @@ def _make_plan(
         n=n,
         k=k,
         method=method,
-        init=_check_init(init, n, k, kernel),
+        init=check_init(init, n, k, kernel, f"0..{k - 1}"),
         points=points,
         rule=rule,
         known=known,
@@ -357,23 +357,6 @@ def _make_plan(
     )
 
 
-def _check_init(init, n, k, kernel):
-    """Return "random", "kmeans" or an array of labels."""
-    if isinstance(init, str):
-        validation.check_choice("init", init, ("random", "kmeans"))
-        if init == "kmeans" and kernel.name == "precomputed":
-            raise ValueError(
-                "init='kmeans' needs points; with kernel='precomputed' give 'random' or labels"
-            )
-        return init
-    labels = integer_labels("init", init, n)
-    if labels.min() < 0 or labels.max() >= k:
-        raise ValueError(
-            f"init: labels must be 0..{k - 1}; got values from {labels.min()} to {labels.max()}"
-        )
-    return labels
-
-
 def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
@@ -383,42 +366,7 @@ def _solve(factor, plan, n_init, seed, control):
     def make_search(index):
         return _ClaimSearch(factor, diag, plan, index, restart_stream(seed, index))
 
-    searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
-    best = searches[best_init]
-    if status == Status.CONVERGED:
-        status = best.status
-    warn_if_stopped(status, n_done, n_init)
-    return _make_result(
-        factor,
-        plan,
-        best,
-        best_init,
-        status,
-        np.array([objective for objective, _ in ended]),
-        n_init,
-    )
-
-
-def _make_result(factor, plan, best, best_init, status, objectives, n_init):
-    """Fit the final labels and gather what the user gets."""
-    model, loo_mse = fit_labels(factor, best.labels, plan.k)
-    return RLSResult(
-        labels=best.labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
-        sizes=np.bincount(best.labels, minlength=plan.k),
-        history=best.history,
-        trace={"moves": best.moves},
-        objectives=objectives,
-        best_init=best_init,
-        params=plan.params | factor_params(factor) | {"n_init": n_init},
-        model=model,
-        loo_mse=loo_mse,
-    )
+    return best_of_restarts(factor, make_search, n_init, control, plan.k, plan.params)
 
 
 def umc_rls(

@@ -9,14 +9,18 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fastmmc import validation
-from fastmmc.constraints import integer_labels
-from fastmmc.execution import fixed_seed, restart_stream, run_restarts, warn_if_stopped
+from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import box_diagonal
 from fastmmc.hat import leave_one_out_residuals
 from fastmmc.lowrank import LowRankFactor
-from fastmmc.results import RLSResult, Status
+from fastmmc.results import Status
 from fastmmc.rls import _kernels_evolution as evolution
-from fastmmc.rls._solver_shared import check_control, check_source, factor_params, fit_labels
+from fastmmc.rls._solver_shared import (
+    best_of_restarts,
+    check_control,
+    check_init,
+    check_source,
+)
 from fastmmc.sizes import size_rule
 
 DEFAULTS = {"lam": 0.5, "rank": None}
@@ -111,7 +115,7 @@ def _make_plan(
         mu=mu,
         nu=nu,
         flips=flips or 0,
-        init=_check_init(init, n, lower, upper, source.kernel),
+        init=_check_start(init, n, lower, upper, source.kernel),
         points=source.points,
         lower=lower,
         upper=upper,
@@ -154,20 +158,11 @@ def _bounds(n, balance, target_sizes, min_size):
     return int(lower), int(upper)
 
 
-def _check_init(init, n, lower, upper, kernel):
+def _check_start(init, n, lower, upper, kernel):
     """Return "random", "kmeans" or an array of labels 0 and 1 within the bounds."""
-    if isinstance(init, str):
-        validation.check_choice("init", init, ("random", "kmeans"))
-        if init == "kmeans" and kernel.name == "precomputed":
-            raise ValueError(
-                "init='kmeans' needs points; with kernel='precomputed' give 'random' or labels"
-            )
-        return init
-    labels = integer_labels("init", init, n)
-    if labels.min() < 0 or labels.max() > 1:
-        raise ValueError(
-            f"init: labels must be 0 or 1; got values from {labels.min()} to {labels.max()}"
-        )
+    labels = check_init(init, n, 2, kernel, "0 or 1")
+    if isinstance(labels, str):
+        return labels
     if not lower <= labels.sum() <= upper:
         raise ValueError(
             f"init: cluster 1 has {labels.sum()} points, which the size rule bounds to {lower} to "
@@ -350,7 +345,7 @@ class _Evolution:
         self._values.append(self.objective)
         self._moves.append(self.n_iter)
         self.history = np.array(self._values)
-        self.generations = np.array(self._moves)
+        self.trace = {"generations": np.array(self._moves)}
         self._population = None
 
     def _fitness(self, y):
@@ -659,40 +654,10 @@ def fast_evo_mmc(
         1/2, 1/200, 1/1000 here.
     mu, nu : int, default=1, 1
         Individuals, and children a generation.
-    flips : int, optional
-        Labels that a mutation changes. None: max(1, n / (t + 1)) in generation t.
-    init : {"random", "kmeans"} or (n,) array_like of int, default="random"
-        Labels of the first individual: random within the size bounds, k-means with the sizes
-        repaired, or given (0 and 1). The other individuals are random.
-    classify : bool, default=False
-        Before the first generation replace each individual by the signs of its leave-one-out
-        predictions, the least certain ones changed until the sizes are within bounds, again and
-        again as long as that lowers F.
-    distinct : bool, default=False
-        Refuse children that equal an individual, up to the exchange of the two clusters.
-    polish : bool, default=True
-        After the last generation flip single labels and swap pairs of the best individual as long
-        as that lowers F. Then no flip within the size bounds helps, and no swap among the 200 n
-        most promising pairs (up to n = 800 these are all).
-    patience : int, optional
-        Generations without progress after which a start ends. None: 10 n, or n for more than one
-        child. It ends sooner if no mutation of one label can help any individual.
-    max_iter : int, optional
-        Generations of a start. None: 1000 n.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
-        ``fastmmc.gram.box_diagonal(X)``.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
+    flips, init, classify, distinct, polish, patience, max_iter
+        The search, see :func:`evo_mmc`.
+    kernel, sigma, gamma, degree, coef0, kernel_params
+        The kernel, see :func:`evo_mmc`.
     rank : None, int, float or "auto", default=0.1
         Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
         and max(100, 10 sqrt(n)) landmarks above.
@@ -701,25 +666,10 @@ def fast_evo_mmc(
         worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
     rank_tol : float, default=1e-6
         Share of the trace of K that a pivoted factor may miss.
-    balance : float, default=0.03
-        Every size stays within balance * n / 2 of its target, 0 <= balance < 1: |e^T y| <= balance
-        n for equal targets. For an odd n anything above 0 allows a difference of one.
-    target_sizes : (2,) array_like of int, optional
-        Sizes asked for, summing to n. None: n / 2 each.
-    min_size : int, default=1
-        No cluster is ever smaller than this.
-    n_init : int, default=10
-        Starts; the one with the lowest F wins.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same labels, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
+    balance, target_sizes, min_size
+        The sizes, see :func:`evo_mmc`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`evo_mmc`.
 
     Returns
     -------
@@ -856,26 +806,4 @@ def solve_evolution(
     def make_search(index):
         return _Evolution(factor, diag, plan, restart_stream(seed, index))
 
-    searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
-    best = searches[best_init]
-    if status == Status.CONVERGED:
-        status = best.status
-    warn_if_stopped(status, n_done, n_init)
-    model, loo_mse = fit_labels(factor, best.labels, 2)
-    return RLSResult(
-        labels=best.labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
-        sizes=np.bincount(best.labels, minlength=2),
-        history=best.history,
-        trace={"generations": best.generations},
-        objectives=np.array([objective for objective, _ in ended]),
-        best_init=best_init,
-        params=plan.params | factor_params(factor) | {"n_init": n_init},
-        model=model,
-        loo_mse=loo_mse,
-    )
+    return best_of_restarts(factor, make_search, n_init, control, 2, plan.params)

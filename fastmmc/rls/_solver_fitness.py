@@ -18,7 +18,17 @@ from fastmmc.rls import _kernels_evolution as evolution
 from fastmmc.rls import _kernels_fitness as kernels
 
 
-class DirectFitness:
+class _FromScratch:
+    """A route that remembers nothing of a parent."""
+
+    def child(self, y, memory, flips):
+        """Return the fitness of y with ``flips`` flipped, and nothing to remember."""
+        flipped = y.copy()
+        flipped[flips] *= -1
+        return self.start(flipped)
+
+
+class DirectFitness(_FromScratch):
     """F(y) = n - y^T R y from scratch, O(n^2).
 
     Parameters
@@ -33,12 +43,6 @@ class DirectFitness:
     def start(self, y):
         """Return F(y), and nothing to remember."""
         return float(y.size - y @ (self._R @ y)), None
-
-    def child(self, y, memory, flips):
-        """Return F of y with ``flips`` flipped, and nothing to remember."""
-        flipped = y.copy()
-        flipped[flips] *= -1
-        return self.start(flipped)
 
 
 class SpectralFitness:
@@ -72,7 +76,7 @@ class SpectralFitness:
         return y.size - kernels.weighted_square(self.weight, v), v
 
 
-class SupportVectorFitness:
+class SupportVectorFitness(_FromScratch):
     """The least of sum_i max(0, 1 - y_i f(x_i)) + lam |f|^2 over f, by LIBSVM.
 
     What EvoMMC's square loss replaces: another objective, on the scale of F.
@@ -96,12 +100,6 @@ class SupportVectorFitness:
         square = model.dual_coef_[0] @ smooth[model.support_]
         hinge = np.maximum(0.0, 1.0 - y * (smooth + model.intercept_[0]))
         return float(hinge.sum() + self._lam * square), None
-
-    def child(self, y, memory, flips):
-        """Return the fitness of y with ``flips`` flipped, and nothing to remember."""
-        flipped = y.copy()
-        flipped[flips] *= -1
-        return self.start(flipped)
 
 
 def evolve(route, y, *, nu, lower, upper, flips=None, max_iter, patience, random):

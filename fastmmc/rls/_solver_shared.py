@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.execution import RunControl
+from fastmmc.constraints import integer_labels
+from fastmmc.execution import RunControl, run_restarts, warn_if_stopped
 from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
@@ -17,6 +18,7 @@ from fastmmc.hat import (
     make_factor,
 )
 from fastmmc.lowrank import LowRankFactor
+from fastmmc.results import RLSResult, Status
 from fastmmc.rls import _kernels_claims as claims
 
 
@@ -142,6 +144,23 @@ def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=No
     return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
 
 
+def check_init(init, n, k, kernel, allowed):
+    """Return "random", "kmeans" or an array of labels; ``allowed`` names the labels."""
+    if isinstance(init, str):
+        validation.check_choice("init", init, ("random", "kmeans"))
+        if init == "kmeans" and kernel.name == "precomputed":
+            raise ValueError(
+                "init='kmeans' needs points; with kernel='precomputed' give 'random' or labels"
+            )
+        return init
+    labels = integer_labels("init", init, n)
+    if labels.min() < 0 or labels.max() >= k:
+        raise ValueError(
+            f"init: labels must be {allowed}; got values from {labels.min()} to {labels.max()}"
+        )
+    return labels
+
+
 def compact(labels, k):
     """Return a copy of the labels in the type that the compiled loops take."""
     return labels.astype(np.uint8 if k <= 256 else np.int32)
@@ -179,6 +198,37 @@ def fit_labels(factor, labels, k):
     predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
     residuals = leave_one_out_residuals(P, predictions, factor.diagonal())
     return make_model(factor, P, predictions), float(np.mean(residuals**2))
+
+
+def best_of_restarts(factor, make_search, n_init, control, k, params):
+    """Run the restarts on one hat matrix and return the best as a result.
+
+    ``make_search`` is that of :func:`run_restarts`; a finished search also has labels, status,
+    n_iter, n_moves, history and trace.
+    """
+    searches, status, n_done = run_restarts(make_search, n_init, control)
+    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
+    best_init = min(ended)[1]
+    best = searches[best_init]
+    if status == Status.CONVERGED:
+        status = best.status
+    warn_if_stopped(status, n_done, n_init)
+    model, loo_mse = fit_labels(factor, best.labels, k)
+    return RLSResult(
+        labels=best.labels,
+        objective=best.objective,
+        status=status,
+        n_iter=best.n_iter,
+        n_moves=best.n_moves,
+        sizes=np.bincount(best.labels, minlength=k),
+        history=best.history,
+        trace=best.trace,
+        objectives=np.array([objective for objective, _ in ended]),
+        best_init=best_init,
+        params=params | factor_params(factor) | {"n_init": n_init},
+        model=model,
+        loo_mse=loo_mse,
+    )
 
 
 def factor_params(factor):
