@@ -16,6 +16,8 @@ from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import Status
 from fastmmc.rls import _kernels_evolution as evolution
 from fastmmc.rls._solver_shared import (
+    HISTORY_CAPACITY,
+    History,
     best_of_restarts,
     check_control,
     check_init,
@@ -25,9 +27,6 @@ from fastmmc.sizes import size_rule
 
 DEFAULTS = {"lam": 0.5, "rank": None}
 FAST_DEFAULTS = {"lam": 0.5, "rank": 0.1}
-
-# History entries that a slice can write before it must return.
-HISTORY_CAPACITY = 4096
 
 # Pairs that the proof of a local optimum may look at, as a multiple of n.
 PAIRS = 200
@@ -252,8 +251,7 @@ class _Evolution:
         self._tol = 1e-12 * plan.n
         self._next_proof = plan.n
         self._polishing = False
-        self._moves = []
-        self._values = []
+        self._history = History()
         self.status = Status.CONVERGED
         y = plan.first_labels(rng)
         if plan.classify:
@@ -266,7 +264,7 @@ class _Evolution:
             plan.flips or max(1, plan.n // 2),
             rng.integers(1, 2**63, size=1, dtype=np.uint64),
         )
-        self._record()
+        self._note()
 
     def step(self, budget):
         """Run one slice; return whether the search has ended."""
@@ -274,7 +272,7 @@ class _Evolution:
             return self._polish(budget)
         if not self._search(budget):
             return False
-        self._record()
+        self._note()
         self._polishing = True
         return not self._plan.polish
 
@@ -296,7 +294,7 @@ class _Evolution:
             self._tol,
             budget,
         )
-        self._drain()
+        self._history.drain(pop.history, pop.pos, evolution.RECORDS)
         stale = int(pop.pos[evolution.STALE])
         self._next_proof = plan.n * (stale // plan.n + 1)
         if not ended:
@@ -342,10 +340,9 @@ class _Evolution:
         self.objective = self._fitness(y.astype(np.float64))
         self.n_iter = int(pop.pos[evolution.GENERATION])
         self.n_moves = int(pop.pos[evolution.ACCEPTED])
-        self._values.append(self.objective)
-        self._moves.append(self.n_iter)
-        self.history = np.array(self._values)
-        self.trace = {"generations": np.array(self._moves)}
+        self._history.note(self.n_iter, self.objective)
+        self.history = self._history.values()
+        self.trace = {"generations": self._history.counts()}
         self._population = None
 
     def _fitness(self, y):
@@ -418,18 +415,10 @@ class _Evolution:
             return pair
         return () if pair[0] == -1 else None
 
-    def _record(self):
+    def _note(self):
+        """Note where the search stands."""
         pop = self._population
-        evolution.record(pop.history, pop.pos, pop.fitness[0])
-        self._drain()
-
-    def _drain(self):
-        """Take the history entries that the compiled loop has written."""
-        pop = self._population
-        written = pop.pos[evolution.RECORDS]
-        self._moves.extend(pop.history[:written, 0].astype(np.int64).tolist())
-        self._values.extend(pop.history[:written, 1].tolist())
-        pop.pos[evolution.RECORDS] = 0
+        self._history.note(pop.pos[evolution.GENERATION], pop.fitness[0])
 
 
 def evo_mmc(

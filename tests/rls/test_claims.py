@@ -253,7 +253,7 @@ def test_slicing_never_changes_a_result(overlapping, monkeypatch):
     ]
     monkeypatch.setattr(execution, "FIRST_BUDGET", 1)
     monkeypatch.setattr(execution, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(fastmmc.rls._solver, "HISTORY_CAPACITY", 4)
+    monkeypatch.setattr(fastmmc.rls._solver_claims, "HISTORY_CAPACITY", 4)
     sliced = [
         one_start(overlapping, 4, **options),
         one_start(overlapping, 4, method="steepest"),
