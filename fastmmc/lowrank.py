@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import eigh, lapack, solve, solve_triangular
 from scipy.sparse import csr_array
 from sklearn.cluster import kmeans_plusplus
 
@@ -51,6 +51,8 @@ class LowRankFactor:
         M above.
     indices : (b,) int64 array or None
         Which training points the landmarks are; None if they were given as points.
+    spectrum : (r,) float64 array
+        Eigenvalues w >= 0 of K~: Z^T Z is the diagonal matrix of w / (w + lam).
     """
 
     Z: np.ndarray
@@ -60,6 +62,7 @@ class LowRankFactor:
     basis: np.ndarray
     projection: np.ndarray
     indices: np.ndarray | None
+    spectrum: np.ndarray
 
     @property
     def n(self):
@@ -109,10 +112,51 @@ class LowRankFactor:
         k = out.shape[0]
         each = np.arange(self.n + 1)
         members = csr_array((np.ones(self.n), labels.astype(np.int64), each), shape=(self.n, k))
-        W = members.T @ self.Z
+        out[:] = self.cluster_scores(members.T @ self.Z)
+
+    def cluster_scores(self, W):
+        """Return Z W^T transposed: how well each point fits each of k directions.
+
+        Parameters
+        ----------
+        W : (k, r) array
+            Directions.
+
+        Returns
+        -------
+        (k, n) float64 array
+            Inner products.
+        """
+        out = np.empty((W.shape[0], self.n))
         for start in range(0, self.n, BLOCK):
             rows = slice(start, start + BLOCK)
             out[:, rows] = W @ self.Z[rows].T
+        return out
+
+    def restrict(self, indices):
+        """Return the hat matrix of some points alone, and the map from their labels to scores.
+
+        The points are a problem of their own with the same landmarks and lam: their hat matrix is
+        Y (Y^T Y + lam I)^-1 Y^T with Y = Z_S (w + lam)^1/2, which is not a part of Z Z^T.
+
+        Parameters
+        ----------
+        indices : (m,) int array
+            The points.
+
+        Returns
+        -------
+        R : (m, m) array
+            Their hat matrix, of Z's dtype.
+        extend : (r, m) float64 array
+            ``cluster_scores((extend @ E).T)`` are the predictions for all points from the labels E
+            of these.
+        """
+        scale = np.sqrt(self.spectrum + self.lam)
+        Y = self.Z[indices] * scale
+        solved = solve(Y.T @ Y + self.lam * np.eye(scale.size), Y.T, assume_a="pos")
+        R = Y @ solved
+        return ((R + R.T) / 2).astype(self.Z.dtype, copy=False), scale[:, None] * solved
 
     def transform(self, X):
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
@@ -278,9 +322,9 @@ def make_low_rank_factor(X, lam, kernel, rank, landmarks, rank_tol, rng):
     else:
         indices, basis = _choose(X, rank, landmarks, rng)
         Z, to_Z = _nystroem(X, kernel, basis, indices)
-    half = _shrink(Z, lam)
+    half, spectrum = _shrink(Z, lam)
     Z.flags.writeable = False
-    return LowRankFactor(Z, lam, kernel, X, basis, to_Z @ half, indices)
+    return LowRankFactor(Z, lam, kernel, X, basis, to_Z @ half, indices, spectrum)
 
 
 def _choose(X, rank, landmarks, rng):
@@ -314,7 +358,10 @@ def _nystroem(X, kernel, basis, indices):
 
 
 def _shrink(Z, lam):
-    """Turn Z0 into Z = Z0 V (s + lam)^-1/2 in place, with Z0^T Z0 = V s V^T; return the map."""
+    """Turn Z0 into Z = Z0 V (s + lam)^-1/2 in place, with Z0^T Z0 = V s V^T.
+
+    Returns the map and s.
+    """
     n, r = Z.shape
     blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
     S = np.zeros((r, r))
@@ -322,10 +369,11 @@ def _shrink(Z, lam):
         block = Z[rows].astype(np.float64, copy=False)
         S += block.T @ block
     s, V = eigh(S, check_finite=False)
-    half = V / np.sqrt(np.maximum(s, 0.0) + lam)
+    s = np.maximum(s, 0.0)
+    half = V / np.sqrt(s + lam)
     for rows in blocks:
         Z[rows] = Z[rows] @ half
-    return half
+    return half, s
 
 
 def _pivoted_cholesky(X, kernel, rank, tol):

@@ -207,6 +207,32 @@ def equal_sizes(n, k):
     return n // k + (np.arange(k) < n % k).astype(np.int64)
 
 
+def proportional_sizes(sizes, n):
+    """Return sizes in the same proportions that sum to n, the largest remainders rounded up.
+
+    Parameters
+    ----------
+    sizes : (k,) array of int
+        Sizes.
+    n : int
+        Their new sum.
+
+    Returns
+    -------
+    (k,) int64 array
+        New sizes.
+
+    Examples
+    --------
+    >>> proportional_sizes([50, 30, 20], 5)
+    array([3, 1, 1])
+    """
+    exact = np.asarray(sizes) * (n / np.sum(sizes))
+    new = np.floor(exact).astype(np.int64)
+    new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1
+    return new
+
+
 def reorder_to_targets(labels, targets):
     """Rename clusters so that the larger ones take the larger targets.
 
@@ -232,3 +258,55 @@ def reorder_to_targets(labels, targets):
     names = np.empty(len(targets), dtype=np.int64)
     names[np.argsort(-sizes, kind="stable")] = np.argsort(-np.asarray(targets), kind="stable")
     return names[labels]
+
+
+def fit_sizes(labels, scores, lower, upper, movable=None):
+    """Bring the sizes within bounds by moving the points that lose least by it.
+
+    Clusters that are too large give to those with room, then clusters that are too small take
+    from those above their lower bound. At most k steps of each kind, O(nk) each.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        Labels 0..k-1.
+    scores : (k, n) array
+        How well each point fits each cluster; higher is better.
+    lower, upper : (k,) int64 arrays
+        Size bounds that can be met.
+    movable : (n,) bool array, optional
+        False where the label may not change.
+
+    Returns
+    -------
+    (n,) int64 array
+        New labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.5]])
+    >>> fit_sizes(np.array([0, 0, 0]), scores, np.array([1, 1]), np.array([2, 2]))
+    array([0, 0, 1])
+    """
+    k = len(lower)
+    labels = np.array(labels, dtype=np.int64)
+    movable = np.ones(labels.size, dtype=bool) if movable is None else movable
+    counts = np.bincount(labels, minlength=k)
+    # A cluster that was brought to its bound never changes again in the same loop.
+    while (counts > upper).any():
+        h = np.argmax(counts - upper)
+        members = np.flatnonzero(movable & (labels == h))
+        room = np.flatnonzero(counts < upper)
+        offers = scores[np.ix_(room, members)]
+        loss = scores[h, members] - offers.max(axis=0)
+        leaving = np.argsort(loss, kind="stable")[: counts[h] - upper[h]]
+        labels[members[leaving]] = room[offers[:, leaving].argmax(axis=0)]
+        counts = np.bincount(labels, minlength=k)
+    while (counts < lower).any():
+        h = np.argmax(lower - counts)
+        members = np.flatnonzero(movable & (counts > lower)[labels])
+        loss = scores[labels[members], members] - scores[h, members]
+        labels[members[np.argsort(loss, kind="stable")[: lower[h] - counts[h]]]] = h
+        counts = np.bincount(labels, minlength=k)
+    return labels

@@ -81,3 +81,37 @@ def test_larger_clusters_take_larger_targets():
     labels = np.array([0, 0, 0, 1, 2, 2])
     renamed = sizes.reorder_to_targets(labels, [1, 3, 2])
     np.testing.assert_array_equal(renamed, [1, 1, 1, 0, 2, 2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_are_fitted_by_the_cheapest_points(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 40, 4
+    scores = rng.standard_normal((k, n))
+    labels = scores.argmax(axis=0)
+    counts = np.bincount(labels, minlength=k)
+    free = sizes.fit_sizes(labels, scores, np.zeros(k, int), np.full(k, n))
+    np.testing.assert_array_equal(free, labels)
+    # One cluster too large by two: the two go that lose least.
+    h = counts.argmax()
+    upper = np.full(k, n)
+    upper[h] -= n - (counts[h] - 2)
+    fitted = sizes.fit_sizes(labels, scores, np.zeros(k, int), upper)
+    gone = np.flatnonzero(fitted != labels)
+    second = np.where(np.arange(k)[:, None] == h, -np.inf, scores).max(axis=0)
+    loss = (scores[h] - second)[labels == h]
+    assert gone.size == 2
+    np.testing.assert_allclose(np.sort(loss)[:2], np.sort((scores[h] - second)[gone]))
+    # Exact sizes, with some labels fixed.
+    movable = rng.random(n) < 0.9
+    exact = sizes.equal_sizes(n, k)
+    fitted = sizes.fit_sizes(labels, scores, exact, exact, movable)
+    np.testing.assert_array_equal(np.bincount(fitted, minlength=k), exact)
+    np.testing.assert_array_equal(fitted[~movable], labels[~movable])
+
+
+@pytest.mark.parametrize("n", [1, 7, 10, 33])
+def test_proportional_sizes(n):
+    wanted = np.array([5, 0, 12, 3])
+    new = sizes.proportional_sizes(wanted, n)
+    assert new.sum() == n and (np.abs(new - wanted * n / 20) < 1).all()

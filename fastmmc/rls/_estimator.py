@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc.constraints import looks_partial
-from fastmmc.rls._solver import solve_umc_rls
+from fastmmc.rls._solver import resolve_starts, solve_umc_rls
 from fastmmc.rls._solver_evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
 
 # Result fields that become attributes with a trailing underscore.
@@ -121,7 +121,9 @@ class UMCRLS(_RLSClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    lam, method, init, n_rounds, start_round, polish, keep_best, max_iter
+    lam, method, init, n_rounds, start_round, polish, keep_best
+        The search, see :func:`fastmmc.umc_rls`.
+    batches, population, patience, max_iter
         The search, see :func:`fastmmc.umc_rls`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.umc_rls`.
@@ -170,6 +172,9 @@ class UMCRLS(_RLSClusterer):
         start_round=0,
         polish=False,
         keep_best=False,
+        batches=None,
+        population=8,
+        patience=20,
         max_iter=None,
         kernel="rbf",
         sigma=None,
@@ -183,7 +188,7 @@ class UMCRLS(_RLSClusterer):
         balance=None,
         target_sizes=None,
         min_size=1,
-        n_init=30,
+        n_init="auto",
         random_state=None,
         n_jobs=None,
         max_time=None,
@@ -198,6 +203,9 @@ class UMCRLS(_RLSClusterer):
         self.start_round = start_round
         self.polish = polish
         self.keep_best = keep_best
+        self.batches = batches
+        self.population = population
+        self.patience = patience
         self.max_iter = max_iter
         self.kernel = kernel
         self.sigma = sigma
@@ -242,7 +250,8 @@ class UMCRLS(_RLSClusterer):
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        with fit_tasks(self, params["n_init"]) as on_start_done:
+        n_init = resolve_starts(params["n_init"], params["method"], X.shape[0])
+        with fit_tasks(self, n_init) as on_start_done:
             result = solve_umc_rls(
                 X, k, y=y if looks_partial(y) else None, on_start_done=on_start_done, **params
             )

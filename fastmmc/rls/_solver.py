@@ -3,22 +3,69 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from fastmmc import validation
 from fastmmc.constraints import partial_labels
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
-from fastmmc.lowrank import LowRankFactor
+from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
 from fastmmc.results import Status
+from fastmmc.rls._solver_batches import (
+    BATCHES_FROM_RANDOM,
+    BATCHES_FROM_SAMPLE,
+    BatchSearch,
+    sample_size,
+)
 from fastmmc.rls._solver_claims import ClaimSearch, Plan, donor_floors
+from fastmmc.rls._solver_memetic import MemeticSearch
 from fastmmc.rls._solver_shared import best_of_restarts, check_control, check_init, check_source
 from fastmmc.sizes import shaking_quota, size_rule
 
-METHODS = ("shaking", "steepest", "stochastic")
+METHODS = ("shaking", "steepest", "stochastic", "memetic")
 DEFAULTS = {"lam": 0.25, "rank": "auto"}
+
+
+# Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
+STARTS = 30
+STARTS_TIMES_POINTS = 300_000
+
+# By how much sizes may differ in the memetic search unless the user says otherwise, as a share.
+MEMETIC_BALANCE = 0.4
+
+
+def resolve_starts(n_init, method, n):
+    """Return the number of starts; "auto" depends on the method and on n alone.
+
+    Parameters
+    ----------
+    n_init : int or "auto"
+        As the user gave it.
+    method : str
+        Search.
+    n : int
+        Points.
+
+    Returns
+    -------
+    int
+        Starts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If n_init is neither.
+    """
+    if isinstance(n_init, str):
+        validation.check_choice("n_init", n_init, ("auto",))
+        if method == "memetic":
+            return 1
+        return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
+    return validation.check_integer("n_init", n_init, least=1)
 
 
 def _make_plan(
@@ -33,6 +80,9 @@ def _make_plan(
     start_round,
     polish,
     keep_best,
+    batches,
+    population,
+    patience,
     max_iter,
     balance,
     target_sizes,
@@ -46,6 +96,12 @@ def _make_plan(
     start_round = validation.check_integer(
         "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
     )
+    if isinstance(batches, str):
+        validation.check_choice("batches", batches, ("exact",))
+    elif batches is not None:
+        validation.check_integer("batches", batches, least=1)
+    population = validation.check_integer("population", population, least=2)
+    patience = validation.check_integer("patience", patience, least=1)
     if max_iter is not None:
         max_iter = validation.check_integer("max_iter", max_iter, least=0)
     min_size = validation.check_integer(
@@ -55,6 +111,9 @@ def _make_plan(
         most=n // k,
         why=", the number of points in an average cluster",
     )
+    if balance is None and method == "memetic":
+        # One point more or less must be possible however few there are.
+        balance = max(MEMETIC_BALANCE, k / n)
     if balance is not None and not 0 <= validation.check_number("balance", balance):
         raise ValueError(f"balance must be at least 0, or None; got {balance}")
     known = partial_labels(y, n, k)
@@ -75,6 +134,8 @@ def _make_plan(
         polish=validation.check_flag("polish", polish),
         keep_best=validation.check_flag("keep_best", keep_best),
         max_iter=np.iinfo(np.int64).max if max_iter is None else max_iter,
+        population=population,
+        patience=patience,
         params={
             "k": k,
             "method": method,
@@ -83,6 +144,9 @@ def _make_plan(
             "start_round": start_round,
             "polish": polish,
             "keep_best": keep_best,
+            "batches": batches,
+            "population": population,
+            "patience": patience,
             "max_iter": max_iter,
             "balance": balance,
             "target_sizes": target_sizes,
@@ -95,12 +159,43 @@ def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
-    diag = factor.diagonal()
+    matrix, plan = _choose_form(factor, plan)
+    diag = matrix.diagonal()
+    threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
+
+    def make_single(plan, index, rng):
+        if plan.batches is None:
+            return ClaimSearch(matrix, diag, plan, index, rng)
+        return BatchSearch(matrix, diag, plan, index, rng, threads)
 
     def make_search(index):
-        return ClaimSearch(factor, diag, plan, index, restart_stream(seed, index))
+        rng = restart_stream(seed, index)
+        if plan.method == "memetic":
+            return MemeticSearch(matrix, diag, plan, make_single, rng)
+        return make_single(plan, index, rng)
 
     return best_of_restarts(factor, make_search, n_init, control, plan.k, plan.params)
+
+
+def _choose_form(factor, plan):
+    """Return the matrix that claims are made on, and the plan with the batches filled in.
+
+    On the factor Z a claim costs O(nr), so one by one is for small n, where the product Z Z^T is
+    made, and for those who ask for it.
+    """
+    batches = plan.params["batches"]
+    if plan.k == 1:
+        plan = replace(plan, method="shaking")
+    if isinstance(factor, DenseFactor) or batches == "exact" or plan.k == 1:
+        return factor, plan
+    sample = sample_size(plan.n, plan.k)
+    if batches is None and sample == 0:
+        return DenseFactor(factor.Z @ factor.Z.T, factor.lam, factor.kernel, factor.X), plan
+    if plan.method not in ("shaking", "memetic"):
+        return factor, plan
+    if batches is not None or not isinstance(plan.init, str) or plan.init != "random":
+        return factor, replace(plan, batches=batches or BATCHES_FROM_RANDOM)
+    return factor, replace(plan, batches=BATCHES_FROM_SAMPLE, sample=sample)
 
 
 def umc_rls(
@@ -115,6 +210,9 @@ def umc_rls(
     start_round=0,
     polish=False,
     keep_best=False,
+    batches=None,
+    population=8,
+    patience=20,
     max_iter=None,
     kernel="rbf",
     sigma=None,
@@ -128,7 +226,7 @@ def umc_rls(
     balance=None,
     target_sizes=None,
     min_size=1,
-    n_init=30,
+    n_init="auto",
     random_state=None,
     n_jobs=None,
     max_time=None,
@@ -155,10 +253,12 @@ def umc_rls(
         Number of clusters, 1 <= k <= n.
     lam : float, default=0.25
         Regularisation, > 0. The 2009 paper's lambda is lam / n.
-    method : {"shaking", "steepest", "stochastic"}, default="shaking"
+    method : {"shaking", "steepest", "stochastic", "memetic"}, default="shaking"
         Search. Shaking lets the clusters take turns in claiming points, more than their share
-        at first and less and less so (the paper's UMC-RLS). The other two are plain descents
+        at first and less and less so (the paper's UMC-RLS). The next two are plain descents
         (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
+        Memetic recombines whole clusters of two labellings that the shaking found, shakes the
+        result gently and descends by moves and swaps, again and again.
     init : {"random", "kmeans"} or (n,) array_like of int, default="random"
         Labels to start from: balanced random, k-means, or given.
     y : (n,) array_like of int, optional
@@ -172,8 +272,18 @@ def umc_rls(
         until neither lowers Q.
     keep_best : bool, default=False
         Return the best round end of the shaking instead of the last.
+    batches : int or "exact", optional
+        How shaking claims on the low-rank hat matrix: in so many batches for a cluster of the size
+        asked for, O(n r) each, or one by one ("exact"), O(n r) a claim. None: one by one where n is
+        small enough for the n x n product (4,000 points), else first a sample, one by one, then
+        from round 1 on all points in 32 batches. Batches end with a descent by swaps, and by moves
+        within ``balance``. The dense hat matrix is always claimed one by one.
+    population : int, default=8
+        Labellings that the memetic search keeps, >= 2; no two are the same partition.
+    patience : int, default=20
+        It ends when so many children in a row were no better than the best.
     max_iter : int, optional
-        At most this many moves (steepest) or sweeps (stochastic) a start.
+        At most this many moves (steepest), sweeps (stochastic) or children (memetic) a start.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
@@ -197,15 +307,17 @@ def umc_rls(
         Share of the trace of K that a pivoted factor may miss.
     balance : float, optional
         Every size stays within balance * n / k of its target. None: the paper's rule, by which
-        shaking ends near the targets and the descents are free.
+        shaking ends near the targets and the descents are free; 0.4 for the memetic search.
     target_sizes : (k,) array_like of int, optional
         Sizes asked for, summing to n. None: n / k each.
     min_size : int, default=1
         No cluster ends smaller than this.
-    n_init : int, default=30
-        Starts; the one with the lowest Q wins. With two clusters round 0 of the shaking forgets
-        the start, so the first start is the paper's method and the others begin with round 1.
-        Where all starts would be equal (given labels, unless stochastic) one is run.
+    n_init : int or "auto", default="auto"
+        Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
+        one of the memetic search, which makes a population of its own. With two clusters round 0
+        of the shaking forgets the start, so the first start is the paper's method and the others
+        begin with round 1. Where all starts would be equal (given labels, unless stochastic or
+        memetic) one is run.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Same value, same labels, whatever ``n_jobs`` is.
     n_jobs : int, optional
@@ -237,12 +349,14 @@ def umc_rls(
     Notes
     -----
     Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
-    O(n r^2), then O(n r) a move, which is O(n^2 r) a start; O(n (r + k)) of memory.
+    O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n;
+    O(n (r + k)) of memory.
 
     References
     ----------
     T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
-    least-squares classification, ICDM 2012, Algorithms 1-3.
+    least-squares classification, ICDM 2012, Algorithms 1-3. Of batches, the start from a sample and
+    the memetic search the paper has nothing.
 
     Examples
     --------
@@ -265,6 +379,9 @@ def umc_rls(
         start_round=start_round,
         polish=polish,
         keep_best=keep_best,
+        batches=batches,
+        population=population,
+        patience=patience,
         max_iter=max_iter,
         kernel=kernel,
         sigma=sigma,
@@ -329,7 +446,6 @@ def solve_umc_rls(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
     source = check_source(
         X,
         lam=lam,
@@ -345,6 +461,7 @@ def solve_umc_rls(
         defaults=DEFAULTS,
     )
     plan = _make_plan(source.points, k, source.kernel, **search)
+    n_init = resolve_starts(n_init, plan.method, plan.n)
     seed = fixed_seed(random_state)
     return _solve(source.make_factor(seed), plan, n_init, seed, control)
 
@@ -361,6 +478,9 @@ def umc_rls_path(
     start_round=0,
     polish=False,
     keep_best=False,
+    batches=None,
+    population=8,
+    patience=20,
     max_iter=None,
     kernel="rbf",
     sigma=None,
@@ -374,7 +494,7 @@ def umc_rls_path(
     balance=None,
     target_sizes=None,
     min_size=1,
-    n_init=30,
+    n_init="auto",
     random_state=None,
     n_jobs=None,
     max_time=None,
@@ -395,7 +515,9 @@ def umc_rls_path(
         Number of clusters.
     lams : sequence of float
         Values of lam, all > 0.
-    method, init, y, n_rounds, start_round, polish, keep_best, max_iter
+    method, init, y, n_rounds, start_round, polish, keep_best
+        See :func:`umc_rls`.
+    batches, population, patience, max_iter
         See :func:`umc_rls`.
     kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
         See :func:`umc_rls`.
@@ -431,7 +553,6 @@ def umc_rls_path(
     (3, True)
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
-    n_init = validation.check_integer("n_init", n_init, least=1)
     if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError("X is a factor, which has its lam already; give the points")
     if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
@@ -462,11 +583,15 @@ def umc_rls_path(
         start_round=start_round,
         polish=polish,
         keep_best=keep_best,
+        batches=batches,
+        population=population,
+        patience=patience,
         max_iter=max_iter,
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
     )
+    n_init = resolve_starts(n_init, plan.method, plan.n)
     seed = fixed_seed(random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points)

@@ -30,6 +30,11 @@ class Plan:
     keep_best: bool
     max_iter: int
     params: dict
+    batches: int | None = None  # None: claims are made one by one
+    sample: int = 0  # points that a start in batches is first clustered on
+    population: int = 0  # individuals of the memetic search, and the
+    patience: int = 0  # children in a row that may fail to better the best
+    keep_sums: bool = False  # for those who go on from the result
 
     def start_labels(self, rng):
         """Return the labels that one restart begins with."""
@@ -52,7 +57,7 @@ class Plan:
         """Tell whether every restart would give the same labels."""
         if self.k == 1:
             return True
-        if self.method == "stochastic":
+        if self.method in ("stochastic", "memetic"):
             return False
         return not isinstance(self.init, str) or (self.forgets_start() and len(self.quota) == 1)
 
@@ -121,6 +126,7 @@ class ClaimSearch:
         self.n_moves = int(state.pos[claims.MOVES])
         self.history = self._history.values()
         self.trace = {"moves": self._history.counts()}
+        self.sums = state.U if self._plan.keep_sums else None
         self._state = self._order = None
 
     def _search(self, budget):

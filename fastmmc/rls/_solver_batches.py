@@ -1,0 +1,314 @@
+"""One restart of UMC-RLS on the low-rank hat matrix, in batches of claims: linear in n."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from fastmmc.hat import DenseFactor
+from fastmmc.results import Status
+from fastmmc.rls import _kernels_batches as batches
+from fastmmc.rls._solver_claims import ClaimSearch, donor_floors
+from fastmmc.rls._solver_shared import History, compact
+from fastmmc.sizes import SizeRule, equal_sizes, fit_sizes, proportional_sizes, shaking_quota
+
+# Points of the sample that a start is first clustered on, and at least so many a cluster.
+SAMPLE = 2000
+SAMPLE_PER_CLUSTER = 100
+
+# Batches in which a cluster of the size asked for is claimed: enough to shake from a random start
+# as well as one by one, and enough to go on from the clusters of a sample.
+BATCHES_FROM_RANDOM = 64
+BATCHES_FROM_SAMPLE = 32
+
+# Rows that one thread scores at a time, and that a descent sees under the same scores.
+ROWS = 4096
+
+
+def sample_size(n, k):
+    """Return how many points a start is first clustered on, or 0 if n is too small for that."""
+    size = max(SAMPLE, SAMPLE_PER_CLUSTER * k)
+    return size if n > 2 * size else 0
+
+
+class BatchSearch:
+    """One restart: the shaking of a sample, then of all points in batches, then a descent.
+
+    What runs is a generator that says after every step what the step cost, so that a slice can
+    end there; nothing depends on where it does.
+    """
+
+    def __init__(self, factor, diag, plan, index, rng, threads=1):
+        self._factor = factor
+        self._diag = diag
+        self._plan = plan
+        self._index = index
+        self._rng = rng
+        self._threads = threads
+        self._history = History()
+        self._tol = 1e-12 * plan.n / 8
+        self._labels = compact(plan.start_labels(rng), plan.k)
+        self._movable = np.ones(plan.n, dtype=np.bool_) if plan.known is None else plan.known < 0
+        self._W = np.empty((plan.k, factor.rank))
+        self._moves = 0
+        self._best = None
+        self._fraction = 0.0
+        self.n_iter = 0
+        self.status = Status.CONVERGED
+        self._rebuild()
+        self._work = self._run()
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        for cost in self._work:
+            budget -= cost
+            if budget <= 0:
+                return False
+        return True
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._fraction
+
+    def finish(self):
+        """Bring the sizes within bounds, take the final figures and let the work space go."""
+        self._repair()
+        self._rebuild()
+        self.objective = self._risk()
+        self._note()
+        self.labels = self._labels.astype(np.int64)
+        self.sums = self._W if self._plan.keep_sums else None
+        self.n_moves = self._moves
+        self.history = self._history.values()
+        self.trace = {"moves": self._history.counts()}
+        self._labels = self._W = self._best = self._work = None
+
+    def _run(self):
+        """Go through the phases; yield what each step cost."""
+        first_round = self._plan.first_round(self._index)
+        if self._plan.sample > 0:
+            yield from self._cluster_sample()
+            # The sample had the first round, which would undo what it found.
+            first_round = max(first_round, 1 - self._plan.params["start_round"])
+        self._note()
+        yield from self._shake(first_round)
+        if self._best is not None and self._best[0] < self._risk():
+            self._labels[:] = self._best[1]
+            self._rebuild()
+        self._repair()
+        yield from self._descend()
+
+    def _rebuild(self):
+        """Compute everything that is cached of the labels, O(nr)."""
+        self._counts = np.bincount(self._labels, minlength=self._plan.k)
+        batches.sum_clusters(self._factor.Z, self._labels, self._W)
+
+    def _note(self):
+        """Note where the search stands."""
+        self._history.note(self._moves, self._risk())
+
+    def _risk(self):
+        """Return Q = k n + (4 - k) e^T R e - 4 tr(E^T R E)."""
+        k, total = self._plan.k, self._W.sum(axis=0)
+        return float(k * self._plan.n + (4 - k) * total @ total - 4 * np.sum(self._W**2))
+
+    def _pass_cost(self, n_points):
+        return n_points * (1 + self._factor.rank // 8)
+
+    def _cluster_sample(self):
+        """Start from the clusters of a sample, which are cheap to find one claim at a time."""
+        plan, rule = self._plan, self._plan.rule
+        indices = np.sort(self._rng.choice(plan.n, plan.sample, replace=False))
+        R, extend = self._factor.restrict(indices)
+        dense = DenseFactor(R, self._factor.lam, self._factor.kernel, self._factor.X)
+        sub_plan = _sample_plan(plan, indices)
+        search = ClaimSearch(dense, dense.diagonal(), sub_plan, self._index, self._rng)
+        # One row of R is what a claim costs.
+        while not search.step(plan.sample * 100):
+            yield plan.sample * 100
+        search.finish()
+        scores = self._factor.cluster_scores(_sum_columns(extend, search.labels, plan.k).T)
+        labels = scores.argmax(axis=0)
+        if plan.known is not None:
+            labels = np.where(plan.known >= 0, plan.known, labels)
+        sizes = equal_sizes(plan.n, plan.k) if rule.targets is None else rule.targets
+        lower, upper = (rule.lower, rule.upper) if rule.bounded else (sizes, sizes)
+        self._labels = compact(fit_sizes(labels, scores, lower, upper, self._movable), plan.k)
+        self._rebuild()
+        self._fraction = 0.1
+        yield self._pass_cost(plan.n) * plan.k
+
+    def _shake(self, first_round):
+        """Run the rounds: the clusters take turns in claiming points."""
+        quota, floors = self._plan.quota[first_round:], self._plan.floors[first_round:]
+        rounds, k = quota.shape
+        for at in range(rounds):
+            for d in range(k):
+                yield from self._turn(d, quota[at, d] - self._counts[d], floors[at])
+                self._fraction = 0.1 + 0.8 * (at + (d + 1) / k) / rounds
+            self.n_iter += 1
+            self._rebuild()
+            self._note()
+            yield self._pass_cost(self._plan.n)
+            risk = self._risk()
+            if self._plan.keep_best and (self._best is None or risk < self._best[0]):
+                self._best = risk, self._labels.copy()
+
+    def _turn(self, d, wanted, floor):
+        """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost.
+
+        A batch is a share of the size that the cluster is meant to have, not of what it claims:
+        late rounds claim little, which moves the scores little.
+        """
+        plan = self._plan
+        target = plan.n // plan.k if plan.rule.targets is None else int(plan.rule.targets[d])
+        most = max(1, -(-target // plan.batches))
+        points = np.arange(plan.n)
+        while wanted > 0:
+            score = self._score(d, points, floor)
+            yield self._pass_cost(plan.n)
+            size = min(most, wanted, np.count_nonzero(np.isfinite(score)))
+            if size == 0:
+                return
+            limit = np.partition(score, size - 1)[size - 1]
+            taken = batches.claim_batch(
+                self._factor.Z,
+                points,
+                score,
+                limit,
+                size,
+                self._labels,
+                self._counts,
+                floor,
+                self._W,
+                d,
+            )
+            wanted -= taken
+            self._moves += taken
+
+    def _score(self, d, points, floor):
+        """Return what claiming each of the points for cluster d would change Q / 8 by."""
+        closed = self._counts <= floor
+        closed[d] = True
+        steps = self._W - self._W[d]
+        score = np.empty(points.size)
+
+        def score_rows(start):
+            rows = slice(start, start + ROWS)
+            batches.score_points(
+                self._factor.Z,
+                points[rows],
+                self._labels,
+                closed,
+                steps,
+                self._diag,
+                self._movable,
+                score[rows],
+            )
+
+        starts = range(0, points.size, ROWS)
+        if self._threads == 1 or len(starts) == 1:
+            for start in starts:
+                score_rows(start)
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(score_rows, starts))
+        return score
+
+    def _repair(self):
+        """Bring the sizes within bounds."""
+        lower, upper = self._plan.rule.lower, self._plan.rule.upper
+        if (self._counts >= lower).all() and (self._counts <= upper).all():
+            return
+        scores = self._factor.cluster_scores(self._W)
+        # Its own row of R holds a point where it is; leaving makes that fall away.
+        scores[self._labels, np.arange(self._plan.n)] -= self._diag
+        before = self._labels
+        labels = fit_sizes(before, scores, lower, upper, self._movable)
+        self._labels = compact(labels, self._plan.k)
+        self._moves += np.count_nonzero(self._labels != before)
+        self._rebuild()
+
+    def _descend(self):
+        """Make moves and swaps until a sweep finds none; yield what each block cost."""
+        n, k, rule = self._plan.n, self._plan.k, self._plan.rule
+        lower, upper = rule.lower, rule.upper
+        if not rule.bounded:
+            # The paper's rule fixes the sizes, so only swaps are left.
+            lower = upper = self._counts.copy()
+        shift = np.empty(n)
+        target = np.empty(n, dtype=np.int64)
+        changed = 1
+        while changed > 0:
+            changed = 0
+            for start in range(0, n, ROWS):
+                block = self._factor.Z[start : start + ROWS]
+                changed += batches.descend_block(
+                    self._factor.Z,
+                    start,
+                    block @ self._W.T.astype(block.dtype),
+                    self._labels,
+                    self._counts,
+                    self._W,
+                    self._diag,
+                    self._movable,
+                    lower,
+                    upper,
+                    self._tol,
+                    shift,
+                    target,
+                )
+                yield k * self._pass_cost(block.shape[0])
+            changed += 2 * self._exchange(shift, target)
+            self._moves += changed
+            self._rebuild()
+            self._note()
+            self._fraction = 0.95
+
+    def _exchange(self, shift, target):
+        """Swap points that want into each other's clusters; return how many pairs did."""
+        k = self._plan.k
+        # Points that cannot move have no target, and an infinite shift.
+        wish = self._labels.astype(np.int64) * k + np.maximum(target, 0)
+        order = np.lexsort((shift, wish))
+        bounds = np.searchsorted(wish[order], np.arange(k * k + 1))
+        return batches.exchange(
+            self._factor.Z,
+            order,
+            bounds,
+            shift,
+            self._labels,
+            self._counts,
+            self._W,
+            self._diag,
+            self._tol,
+        )
+
+
+def _sample_plan(plan, indices):
+    """Return the plan for some of the points alone."""
+    m, k, rule, params = indices.size, plan.k, plan.rule, plan.params
+    targets = None if rule.targets is None else proportional_sizes(rule.targets, m)
+    share = m / plan.n
+    lower = np.floor(rule.lower * share).astype(np.int64)
+    upper = np.minimum(m, np.ceil(rule.upper * share)).astype(np.int64)
+    quota = shaking_quota(m, k, params["n_rounds"], params["start_round"], targets)
+    return replace(
+        plan,
+        n=m,
+        init="random",
+        rule=SizeRule(targets, lower, upper, rule.bounded),
+        known=None if plan.known is None else plan.known[indices],
+        quota=quota,
+        floors=donor_floors(m, k, quota, int(params["min_size"] * share)),
+        polish=False,
+        keep_best=False,
+        keep_sums=False,
+    )
+
+
+def _sum_columns(matrix, labels, k):
+    """Return matrix @ E, the columns summed over each cluster."""
+    return np.stack([matrix[:, labels == h].sum(axis=1) for h in range(k)], axis=1)

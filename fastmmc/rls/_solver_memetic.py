@@ -1,0 +1,156 @@
+"""Memetic search: a population of labellings whose clusters are recombined and improved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
+
+from fastmmc.results import Status
+from fastmmc.rls._solver_shared import History
+from fastmmc.sizes import fit_sizes
+
+# Rounds of the shaking that a child goes through: late enough to keep what it inherited, and too
+# few to force equal sizes on it.
+FIRST_CHILD_ROUND = 4
+CHILD_ROUNDS = 3
+
+
+class MemeticSearch:
+    """One start: a population from the shaking, then children of it, one at a time.
+
+    The clusters of two parents are matched by their overlap, and the child takes each cluster's
+    sums, and so its scores, from one of them. Every point goes to the cluster that it fits best,
+    the sizes are brought within bounds, and a gentle shake and a descent follow. The child takes
+    the place of the worst individual if it is better; no two of them are the same partition.
+    """
+
+    def __init__(self, factor, diag, plan, make_search, rng):
+        self._factor = factor
+        self._diag = diag
+        self._plan = plan
+        self._make_search = make_search
+        self._rng = rng
+        self._start_plan = replace(plan, method="shaking", polish=True, keep_sums=True)
+        first = max(0, FIRST_CHILD_ROUND - plan.params["start_round"])
+        rounds = slice(first, first + CHILD_ROUNDS)
+        self._child_plan = replace(
+            self._start_plan, quota=plan.quota[rounds], floors=plan.floors[rounds], sample=0
+        )
+        self._population = []
+        self._history = History()
+        self._fraction = 0.0
+        self._budget = 0
+        self._current = None
+        self.n_iter = 0
+        self.n_moves = 0
+        self.status = Status.CONVERGED
+        self._work = self._run()
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        self._budget = budget
+        return next(self._work, "ended") == "ended"
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._fraction
+
+    def finish(self):
+        """Take the best labels and the final figures, and let the work space go."""
+        if self._current is not None:
+            self._admit(self._current)
+        best = self._best()
+        self.labels = best.labels
+        self.objective = best.objective
+        self.history = self._history.values()
+        self.trace = {"moves": self._history.counts()}
+        self._population = self._current = self._work = None
+
+    def _run(self):
+        """Make the population, then children; yield after every slice."""
+        plan = self._plan
+        for index in range(plan.population):
+            start_plan = self._start_plan
+            if index > 0 and not isinstance(plan.init, str):
+                # Given labels are one individual; the others must differ from it.
+                start_plan = replace(start_plan, init="random")
+            yield from self._improve(self._make_search(start_plan, index, self._rng))
+            self._fraction = 0.4 * (index + 1) / plan.population
+        stale = 0
+        while len(self._population) > 1 and stale < plan.patience:
+            if self.n_iter >= plan.max_iter:
+                self.status = Status.MAX_ITER
+                return
+            best = self._best().objective
+            child_plan = replace(self._child_plan, init=self._child_labels())
+            yield from self._improve(self._make_search(child_plan, 0, self._rng))
+            self.n_iter += 1
+            stale = 0 if self._best().objective < best else stale + 1
+            self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
+
+    def _improve(self, search):
+        """Run a search to its end, slice by slice, and let its labels into the population."""
+        self._current = search
+        while not search.step(self._budget):
+            yield
+        self._current = None
+        self._admit(search)
+        yield
+
+    def _admit(self, search):
+        """Give the labels of a search a place: a free one, its twin's or that of the worst."""
+        search.finish()
+        self.n_moves += search.n_moves
+        twin = next((s for s in self._population if self._are_equal(s, search)), None)
+        if twin is None and len(self._population) < self._plan.population:
+            self._population.append(search)
+        else:
+            other = twin or max(self._population, key=lambda s: s.objective)
+            if search.objective < other.objective:
+                self._population[self._population.index(other)] = search
+        self._history.note(self.n_moves, self._best().objective)
+
+    def _best(self):
+        return min(self._population, key=lambda s: s.objective)
+
+    def _are_equal(self, a, b):
+        overlap = contingency_matrix(a.labels, b.labels)
+        return overlap.max(axis=0).sum() == overlap.max(axis=1).sum() == self._plan.n
+
+    def _child_labels(self):
+        """Recombine two parents drawn at random."""
+        plan, k = self._plan, self._plan.k
+        i, j = self._rng.choice(len(self._population), 2, replace=False)
+        a, b = self._population[i], self._population[j]
+        match = matched_clusters(a.labels, b.labels, k)
+        from_a = np.ones(k, dtype=bool)
+        while from_a.all() or not from_a.any():
+            from_a = self._rng.random(k) < 0.5
+        scores = self._scores(np.where(from_a[:, None], a.sums, b.sums[match]))
+        # A point's own row would hold it in the clusters that it comes from.
+        everyone = np.arange(plan.n)
+        scores[a.labels, everyone] -= np.where(from_a[a.labels], self._diag, 0.0)
+        in_b = np.argsort(match)[b.labels]
+        scores[in_b, everyone] -= np.where(from_a[in_b], 0.0, self._diag)
+        labels = scores.argmax(axis=0)
+        movable = None
+        if plan.known is not None:
+            movable = plan.known < 0
+            labels = np.where(movable, labels, plan.known)
+        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, movable)
+
+    def _scores(self, sums):
+        """Return the scores of all points, (k, n), from the sums of the clusters."""
+        if self._plan.batches is None:
+            return sums
+        return self._factor.cluster_scores(sums)
+
+
+def matched_clusters(a, b, k):
+    """Return which cluster of ``b`` goes with each cluster of ``a``, for the greatest overlap."""
+    overlap = np.zeros((k, k), dtype=np.int64)
+    np.add.at(overlap, (a, b), 1)
+    return linear_sum_assignment(overlap, maximize=True)[1]
