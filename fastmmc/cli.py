@@ -52,6 +52,7 @@ OPTIONS = (
         "landmarks of the low-rank form, or their share of the points; none: dense; "
         "auto: dense up to 10,000 points",
     ),
+    ("--search", "method", str, "how umc-rls searches: shaking, steepest, stochastic, memetic"),
     ("--n-init", "n_init", int, "starts, of which the best one wins"),
     ("--seed", "random_state", int, "the same seed gives the same labels"),
     ("--n-jobs", "n_jobs", int, "threads; -1: all"),
@@ -120,7 +121,9 @@ def _make_parser():
         metavar="SOURCE",
         help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), or a data set's name",
     )
-    cluster.add_argument("--method", choices=METHODS, default="umc-rls", help="default: umc-rls")
+    cluster.add_argument(
+        "--method", dest="solver", choices=METHODS, default="umc-rls", help="default: umc-rls"
+    )
     for option, parameter, kind, text in OPTIONS:
         cluster.add_argument(
             option,
@@ -153,7 +156,7 @@ def _list_methods(args):
 
 
 def _cluster(args):
-    method = METHODS[args.method]
+    method = METHODS[args.solver]
     params = _solver_params(args, method)
     # All that can be refused is refused before the computation.
     for path in (args.out, args.plot):
@@ -245,7 +248,7 @@ def _show_percentage(progress):
 def _report(args, X, y, result, seconds):
     """Gather what is printed."""
     report = {
-        "method": args.method,
+        "method": args.solver,
         "source": args.source,
         "n": X.shape[0],
         "d": X.shape[1],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,12 @@ from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_rows
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
 
-# rank="auto" is dense up to this many points.
+# rank="auto" is dense up to this many points; above, Z has so many columns as long as it has no
+# more than so many entries.
 DENSE_LIMIT = 10_000
+AUTO_RANK = 1_000
+AUTO_ENTRIES = 300_000_000
+LEAST_AUTO_RANK = 100
 
 # Eigenvalues of the landmarks' Gram matrix below this share of the largest one are noise.
 EIGENVALUE_TOLERANCE = 1e-10
@@ -189,9 +192,9 @@ def resolve_rank(rank, landmarks, n):
     Parameters
     ----------
     rank : None, int, float or "auto"
-        As the user gave it: dense, a number, a share of n, or dense up to 10,000 points and
-        max(100, 10 sqrt(n)) above. With ``landmarks="pivoted"`` it is a limit and "auto" sets
-        none.
+        As the user gave it: dense, a number, a share of n, or dense up to 10,000 points, above
+        that 1,000 landmarks, and above 300,000 points 3e8 / n but at least 100. With
+        ``landmarks="pivoted"`` it is a limit and "auto" sets none.
     landmarks : str or array
         As checked by :func:`check_landmarks`.
     n : int
@@ -211,6 +214,8 @@ def resolve_rank(rank, landmarks, n):
     --------
     >>> resolve_rank("auto", "uniform", 5_000) is None, resolve_rank(0.1, "uniform", 5_000)
     (True, 500)
+    >>> [resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)]
+    [1000, 300]
     """
     given = None if isinstance(landmarks, str) else len(landmarks)
     if rank is None:
@@ -223,7 +228,9 @@ def resolve_rank(rank, landmarks, n):
             return given
         if landmarks == "pivoted":
             return n
-        return None if n <= DENSE_LIMIT else max(100, math.ceil(10 * math.sqrt(n)))
+        if n <= DENSE_LIMIT:
+            return None
+        return max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
     if isinstance(rank, float | np.floating):
         share = validation.check_number("rank", rank)
         if not 0 < share <= 1:

@@ -132,6 +132,15 @@ def test_data_set_by_name(capsys):
     assert (report["params"]["sigma"], report["params"]["lam"]) == (0.7, 0.5)
 
 
+def test_search_is_passed_on(capsys):
+    report = report_of(capsys, "iris", "--k", 3, "--seed", 0, "--search", "memetic")
+    X, _ = fastmmc.datasets.load("iris")
+    expected = fastmmc.umc_rls(X, 3, method="memetic", random_state=0)
+    assert report["method"] == "umc-rls" and report["sizes"] == expected.sizes.tolist()
+    wrong = error_of(capsys, "cluster", "iris", "--k", 3, "--search", "some")
+    assert "method must be one of" in wrong
+
+
 def test_data_set_by_name_from_a_folder(capsys, tmp_path, monkeypatch, blobs):
     np.savez(tmp_path / "mine.npz", X=blobs[0], y=blobs[1])
     monkeypatch.setenv("FASTMMC_DATA", str(tmp_path))

@@ -649,7 +649,7 @@ def fast_evo_mmc(
         The kernel, see :func:`evo_mmc`.
     rank : None, int, float or "auto", default=0.1
         Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
-        and max(100, 10 sqrt(n)) landmarks above.
+        and 1,000 landmarks above, 3e8 / n of them above 300,000 points.
     landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
         How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
         worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.

@@ -56,6 +56,7 @@ def test_the_history_falls_and_counts_everything(overlapping):
     assert (res.history[-7:] == res.objective).all()
 
 
+@pytest.mark.jit
 def test_it_beats_its_own_population_on_most_seeds(overlapping):
     gains = []
     for seed in range(10):
@@ -64,6 +65,7 @@ def test_it_beats_its_own_population_on_most_seeds(overlapping):
     assert np.sum(np.array(gains) > 1e-9) >= 5
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("how", [{}, {"rank": 20}, {"rank": 20, "batches": "exact"}])
 def test_dense_and_low_rank(overlapping, how):
     a = run(overlapping, n_init=2, **how)
@@ -84,6 +86,7 @@ def test_in_batches(overlapping, monkeypatch, how):
     assert res.objective <= np.median(starts.objectives)
 
 
+@pytest.mark.jit
 def test_slices_change_nothing(overlapping, monkeypatch):
     whole = run(overlapping)
     monkeypatch.setattr(execution, "FIRST_BUDGET", 1)
@@ -103,6 +106,7 @@ def test_stops(overlapping):
     assert np.isfinite(res.objective) and res.sizes.sum() == 60
 
 
+@pytest.mark.jit
 def test_known_labels_and_given_starts(overlapping):
     y = np.full(60, -1)
     y[:12] = np.arange(12) % K
@@ -136,6 +140,7 @@ def test_bad_parameters(overlapping, bad, error):
         run(overlapping, **bad)
 
 
+@pytest.mark.jit
 def test_estimator(overlapping):
     model = fastmmc.UMCRLS(K, method="memetic", sigma=1.5, lam=0.1, random_state=0)
     labels = model.fit_predict(overlapping)
