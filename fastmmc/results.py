@@ -128,6 +128,18 @@ class RLSResult(ClusteringResult):
     loo_mse : float or None
         Mean squared leave-one-out error of the final labels; lower is better and, unlike the
         objective, comparable between values of lam and sigma.
+    bound : float or None
+        If it was asked for: a number that the objective of no labelling is below whose sizes the
+        size rule allows (where the sizes are not bounded: of none with the sizes of this one).
+        It comes from eigenvalues, so even the best labelling may be well above it.
     """
 
     loo_mse: float | None = None
+    bound: float | None = None
+
+    @property
+    def gap(self):
+        """Share of the objective that lies above the bound: how far the best can be at most."""
+        if self.bound is None:
+            return None
+        return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)

@@ -131,6 +131,8 @@ class UMCRLS(_RLSClusterer):
         The hat matrix, dense or of low rank, see :func:`fastmmc.umc_rls`.
     balance, target_sizes, min_size
         The sizes, see :func:`fastmmc.umc_rls`.
+    bound
+        Whether ``bound_`` and ``gap_`` are computed, see :func:`fastmmc.umc_rls`.
     n_init, random_state, n_jobs, max_time, callback, verbose
         The run, see :func:`fastmmc.umc_rls`.
 
@@ -140,6 +142,8 @@ class UMCRLS(_RLSClusterer):
         Clusters of the training points.
     objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.RLSResult`.
+    bound_, gap_ : float or None
+        Lower bound on the objective, and how far above it the objective is, as a share.
     result_ : RLSResult
         Everything else.
     n_features_in_ : int
@@ -188,6 +192,7 @@ class UMCRLS(_RLSClusterer):
         balance=None,
         target_sizes=None,
         min_size=1,
+        bound=False,
         n_init="auto",
         random_state=None,
         n_jobs=None,
@@ -219,6 +224,7 @@ class UMCRLS(_RLSClusterer):
         self.balance = balance
         self.target_sizes = target_sizes
         self.min_size = min_size
+        self.bound = bound
         self.n_init = n_init
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -255,6 +261,7 @@ class UMCRLS(_RLSClusterer):
             result = solve_umc_rls(
                 X, k, y=y if looks_partial(y) else None, on_start_done=on_start_done, **params
             )
+        self.bound_, self.gap_ = result.bound, result.gap
         return self._keep(result)
 
 

@@ -21,6 +21,7 @@ from fastmmc.rls._solver_batches import (
     BatchSearch,
     sample_size,
 )
+from fastmmc.rls._solver_bound import risk_bound
 from fastmmc.rls._solver_claims import ClaimSearch, Plan, donor_floors
 from fastmmc.rls._solver_memetic import MemeticSearch
 from fastmmc.rls._solver_shared import best_of_restarts, check_control, check_init, check_source
@@ -87,6 +88,7 @@ def _make_plan(
     balance,
     target_sizes,
     min_size,
+    bound,
 ):
     """Check the parameters of the search and fix what all restarts have in common."""
     n = points.shape[0]
@@ -151,7 +153,9 @@ def _make_plan(
             "balance": balance,
             "target_sizes": target_sizes,
             "min_size": min_size,
+            "bound": bound,
         },
+        bound=validation.check_flag("bound", bound),
     )
 
 
@@ -174,7 +178,14 @@ def _solve(factor, plan, n_init, seed, control):
             return MemeticSearch(matrix, diag, plan, make_single, rng)
         return make_single(plan, index, rng)
 
-    return best_of_restarts(factor, make_search, n_init, control, plan.k, plan.params)
+    def bound(sizes):
+        rule = plan.rule
+        lower, upper = (rule.lower, rule.upper) if rule.bounded else (sizes, sizes)
+        return risk_bound(factor, lower, upper)
+
+    return best_of_restarts(
+        factor, make_search, n_init, control, plan.k, plan.params, bound if plan.bound else None
+    )
 
 
 def _choose_form(factor, plan):
@@ -226,6 +237,7 @@ def umc_rls(
     balance=None,
     target_sizes=None,
     min_size=1,
+    bound=False,
     n_init="auto",
     random_state=None,
     n_jobs=None,
@@ -312,6 +324,9 @@ def umc_rls(
         Sizes asked for, summing to n. None: n / k each.
     min_size : int, default=1
         No cluster ends smaller than this.
+    bound : bool, default=False
+        Also compute a lower bound on Q from the largest eigenvalues of R: ``bound`` and ``gap`` of
+        the result. Some hundred products of R with a vector; of low rank O(r^3).
     n_init : int or "auto", default="auto"
         Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
         one of the memetic search, which makes a population of its own. With two clusters round 0
@@ -395,6 +410,7 @@ def umc_rls(
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
+        bound=bound,
         n_init=n_init,
         random_state=random_state,
         n_jobs=n_jobs,
@@ -494,6 +510,7 @@ def umc_rls_path(
     balance=None,
     target_sizes=None,
     min_size=1,
+    bound=False,
     n_init="auto",
     random_state=None,
     n_jobs=None,
@@ -521,7 +538,7 @@ def umc_rls_path(
         See :func:`umc_rls`.
     kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
         See :func:`umc_rls`.
-    balance, target_sizes, min_size
+    balance, target_sizes, min_size, bound
         See :func:`umc_rls`.
     n_init, random_state, n_jobs, callback, verbose
         See :func:`umc_rls`; every lam starts from the same labels.
@@ -590,6 +607,7 @@ def umc_rls_path(
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
+        bound=bound,
     )
     n_init = resolve_starts(n_init, plan.method, plan.n)
     seed = fixed_seed(random_state)

@@ -30,6 +30,7 @@ class Plan:
     keep_best: bool
     max_iter: int
     params: dict
+    bound: bool = False  # whether a lower bound on Q is wanted
     batches: int | None = None  # None: claims are made one by one
     sample: int = 0  # points that a start in batches is first clustered on
     population: int = 0  # individuals of the memetic search, and the

@@ -230,11 +230,11 @@ def fit_labels(factor, labels, k):
     return make_model(factor, P, predictions), float(np.mean(residuals**2))
 
 
-def best_of_restarts(factor, make_search, n_init, control, k, params):
+def best_of_restarts(factor, make_search, n_init, control, k, params, bound=None):
     """Run the restarts on one hat matrix and return the best as a result.
 
     ``make_search`` is that of :func:`run_restarts`; a finished search also has labels, status,
-    n_iter, n_moves, history and trace.
+    n_iter, n_moves, history and trace. ``bound`` takes the sizes found and returns a lower bound.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
@@ -244,13 +244,14 @@ def best_of_restarts(factor, make_search, n_init, control, k, params):
         status = best.status
     warn_if_stopped(status, n_done, n_init)
     model, loo_mse = fit_labels(factor, best.labels, k)
+    sizes = np.bincount(best.labels, minlength=k)
     return RLSResult(
         labels=best.labels,
         objective=best.objective,
         status=status,
         n_iter=best.n_iter,
         n_moves=best.n_moves,
-        sizes=np.bincount(best.labels, minlength=k),
+        sizes=sizes,
         history=best.history,
         trace=best.trace,
         objectives=np.array([objective for objective, _ in ended]),
@@ -258,6 +259,7 @@ def best_of_restarts(factor, make_search, n_init, control, k, params):
         params=params | factor_params(factor) | {"n_init": n_init},
         model=model,
         loo_mse=loo_mse,
+        bound=None if bound is None else bound(sizes),
     )
 
 

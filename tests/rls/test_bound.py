@@ -1,0 +1,87 @@
+"""The spectral lower bound on the risk."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import fastmmc
+from fastmmc.hat import DenseFactor
+from fastmmc.rls import _solver_bound
+from fastmmc.rls._solver_bound import risk_bound
+from tests import naive
+
+
+def dense(R):
+    return DenseFactor(R, 1.0, None, np.zeros((len(R), 1)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("k", "lower", "upper"),
+    [
+        (2, [1, 1], [7, 7]),
+        (2, [4, 4], [4, 4]),
+        (3, [0, 0, 0], [8, 8, 8]),
+        (3, [2, 1, 3], [4, 3, 4]),
+        (3, [2, 2, 2], [3, 3, 3]),
+    ],
+)
+def test_no_labelling_is_below_it(seed, k, lower, upper):
+    X = np.random.default_rng(seed).standard_normal((8, 2))
+    F = fastmmc.factor(X, lam=[0.01, 0.3, 2.0][seed % 3], sigma=1.0)
+    lower, upper = np.array(lower), np.array(upper)
+    bound = risk_bound(F, lower, upper)
+    risks = []
+    for labels in product(range(k), repeat=8):
+        sizes = np.bincount(labels, minlength=k)
+        if (sizes >= lower).all() and (sizes <= upper).all():
+            risks.append(naive.risk(F.R, np.array(labels), k))
+    assert 0 <= bound <= min(risks) + 1e-9
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_it_is_reached_where_the_clusters_are_eigenvectors(k):
+    R = np.kron(np.eye(k), np.full((4, 4), 0.2))
+    labels = np.repeat(np.arange(k), 4)
+    sizes = np.full(k, 4)
+    assert risk_bound(dense(R), sizes, sizes) == pytest.approx(naive.risk(R, labels, k))
+    # Looser bounds cannot make it higher.
+    assert risk_bound(dense(R), sizes - 1, sizes + 1) <= risk_bound(dense(R), sizes, sizes) + 1e-9
+
+
+def test_ways_to_the_eigenvalues_agree(overlapping, monkeypatch):
+    F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5)
+    low = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=60)
+    for k in (1, 2, 4):
+        lower, upper = np.full(k, 60 // k - 3), np.full(k, 60 // k + 3)
+        direct = risk_bound(F, lower, upper)
+        assert risk_bound(low, lower, upper) == pytest.approx(direct, rel=1e-6)
+        with monkeypatch.context() as patch:
+            patch.setattr(_solver_bound, "DIRECT", 10)
+            assert risk_bound(F, lower, upper) == pytest.approx(direct, rel=1e-9)
+            single = dense(F.R.astype(np.float32))
+            assert risk_bound(single, lower, upper) == pytest.approx(direct, rel=1e-4)
+
+
+def test_more_clusters_than_columns(overlapping):
+    F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=3)
+    res = fastmmc.umc_rls(F, 6, n_init=2, random_state=0, bound=True)
+    assert 0 <= res.bound <= res.objective and 0 <= res.gap <= 1
+
+
+@pytest.mark.parametrize("how", [{}, {"balance": 0.2, "polish": True}, {"method": "memetic"}])
+def test_in_the_result(blobs, how):
+    X, _ = blobs
+    res = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, bound=True, **how)
+    assert res.gap == pytest.approx((res.objective - res.bound) / res.objective)
+    assert 0 <= res.bound <= res.objective
+    without = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, **how)
+    assert without.bound is None and without.gap is None
+    np.testing.assert_array_equal(res.labels, without.labels)
+    model = fastmmc.UMCRLS(3, random_state=0, n_init=2, bound=True, **how).fit(X)
+    assert model.bound_ == res.bound and model.gap_ == res.gap
+    paths = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], random_state=0, n_init=2, bound=True, **how)
+    assert all(0 <= path.bound <= path.objective for path in paths)
+    with pytest.raises(TypeError, match="bound"):
+        fastmmc.umc_rls(X, 3, bound="yes", **how)
