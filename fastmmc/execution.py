@@ -9,7 +9,8 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -51,6 +52,22 @@ class Progress:
     elapsed: float
 
 
+class _NoBar:
+    """Stands where a progress bar is not wanted."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        return None
+
+    def prepare(self, fraction):
+        """Do nothing."""
+
+    def show(self, progress):
+        """Do nothing."""
+
+
 @dataclass(frozen=True)
 class RunControl:
     """How a run is to be carried out; the RUN parameters of every solver.
@@ -69,6 +86,9 @@ class RunControl:
         ``time.perf_counter()`` at the beginning of the call.
     on_start_done : callable or None
         Called with (index, n_init) after each start, in the calling thread; true stops the run.
+    bar : object
+        Where the progress is shown, opened by :func:`show_progress`: ``prepare(fraction)`` while
+        the hat matrix is made, then ``show(progress)``.
     """
 
     n_jobs: int | None = None
@@ -77,6 +97,35 @@ class RunControl:
     verbose: int = 0
     started: float = 0.0
     on_start_done: Callable | None = None
+    bar: object = _NoBar()
+
+
+@contextmanager
+def show_progress(control):
+    """Open the progress bar of a call, if one is wanted.
+
+    Parameters
+    ----------
+    control : RunControl
+        As the user asked for.
+
+    Yields
+    ------
+    RunControl
+        The same with its bar open.
+
+    Raises
+    ------
+    ImportError
+        If a bar is wanted and rich is missing.
+
+    Examples
+    --------
+    >>> with show_progress(RunControl()) as control:
+    ...     control.bar.prepare(0.5)
+    """
+    with _RichBar() if control.verbose else _NoBar() as bar:
+        yield replace(control, bar=bar)
 
 
 def restart_stream(seed, index):
@@ -225,12 +274,10 @@ def run_restarts(make_search, n_init, control):
     done = {}
     started = {}
     status = Status.CONVERGED
-    bar = _open_bar(control.verbose)
     # The calling thread only waits, so that an interrupt reaches it at once.
     with (
         _threadpools().limit(limits=1),
         ThreadPoolExecutor(n_jobs, initializer=_limit_openmp) as pool,
-        bar,
     ):
         waiting = iter(range(n_init))
         running = {}
@@ -252,7 +299,7 @@ def run_restarts(make_search, n_init, control):
                         status = Status.CALLBACK
                         board.stop.set()
                 if not board.stop.is_set():
-                    status = _look(control, board, done, bar)
+                    status = _look(control, board, done)
                     if status != Status.CONVERGED:
                         board.stop.set()
         except KeyboardInterrupt:
@@ -274,7 +321,7 @@ def run_restarts(make_search, n_init, control):
     return [chosen.get(index) for index in range(n_init)], status, len(done)
 
 
-def _look(control, board, done, bar):
+def _look(control, board, done):
     """Tell the callback and the bar how far the run is; return why it should stop, if it should."""
     elapsed = time.perf_counter() - control.started
     progress = Progress(
@@ -284,7 +331,7 @@ def _look(control, board, done, bar):
         objective=min((search.objective for search in done.values()), default=np.inf),
         elapsed=elapsed,
     )
-    bar.show(progress)
+    control.bar.show(progress)
     if control.callback is not None and control.callback(progress):
         return Status.CALLBACK
     if control.max_time is not None and elapsed >= control.max_time:
@@ -324,19 +371,6 @@ def _callers_level():
     return level
 
 
-class _NoBar:
-    """Stands where a progress bar is not wanted."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        return None
-
-    def show(self, progress):
-        """Do nothing."""
-
-
 class _RichBar:
     """A progress bar on standard error."""
 
@@ -358,11 +392,15 @@ class _RichBar:
 
     def __enter__(self):
         self._progress.start()
-        self._task = self._progress.add_task("fastmmc", total=1.0)
+        self._task = self._progress.add_task("hat matrix", total=1.0)
         return self
 
     def __exit__(self, *exc_info):
         self._progress.stop()
+
+    def prepare(self, fraction):
+        """Draw how much of the hat matrix is made."""
+        self._progress.update(self._task, completed=fraction, description="hat matrix")
 
     def show(self, progress):
         """Draw the state of the run."""
@@ -370,7 +408,3 @@ class _RichBar:
         if np.isfinite(progress.objective):
             text += f", objective {progress.objective:.6g}"
         self._progress.update(self._task, completed=progress.fraction, description=text)
-
-
-def _open_bar(verbose):
-    return _RichBar() if verbose else _NoBar()

@@ -87,6 +87,7 @@ def factor(
     rank="auto",
     landmarks="uniform",
     rank_tol=1e-6,
+    dtype=None,
     random_state=None,
 ):
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
@@ -121,6 +122,9 @@ def factor(
         worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
     rank_tol : float, default=1e-6
         Share of the trace of K that a pivoted factor may miss.
+    dtype : {"float32", "float64"}, optional
+        Of the hat matrix; single precision halves its memory and the time of the search. None:
+        that of X.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Chooses landmarks; the dense and the pivoted factor draw nothing.
 
@@ -158,7 +162,7 @@ def factor(
     spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     lam = validation.check_positive("lam", lam)
     X = validation.check_points(X, spec, sparse=True)
-    form = check_form(X, spec, rank, landmarks, rank_tol)
+    form = check_form(X, spec, rank, landmarks, rank_tol, dtype)
     return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
 
 
@@ -174,15 +178,18 @@ class Form:
         How they are chosen, or which they are.
     rank_tol : float
         Share of the trace of K that a pivoted factor may miss.
+    dtype : numpy.dtype or None
+        Of R or Z; None: that of X.
     """
 
     rank: int | None = None
     landmarks: str | np.ndarray = "uniform"
     rank_tol: float = 1e-6
+    dtype: np.dtype | None = None
 
 
-def check_form(X, kernel, rank, landmarks, rank_tol):
-    """Check the parameters that choose between the dense and the low-rank hat matrix.
+def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
+    """Check the parameters that choose the form of the hat matrix.
 
     Parameters
     ----------
@@ -195,6 +202,8 @@ def check_form(X, kernel, rank, landmarks, rank_tol):
     landmarks : str or array_like
         As the user gave it.
     rank_tol : float
+        As the user gave it.
+    dtype : None, str or numpy.dtype
         As the user gave it.
 
     Returns
@@ -217,10 +226,10 @@ def check_form(X, kernel, rank, landmarks, rank_tol):
             "X is sparse, which the dense hat matrix cannot take; give a rank, say rank=0.1, or "
             "X.toarray()"
         )
-    return Form(rank, landmarks, rank_tol)
+    return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))
 
 
-def make_factor(X, lam, kernel, form, seed):
+def make_factor(X, lam, kernel, form, seed, on_progress=None):
     """Return the factor of points and parameters that were already checked.
 
     Parameters
@@ -235,6 +244,8 @@ def make_factor(X, lam, kernel, form, seed):
         Dense or low rank.
     seed : numpy.random.SeedSequence
         For landmarks.
+    on_progress : callable, optional
+        Told the share that is done, 0..1, after each block of a low-rank factor.
 
     Returns
     -------
@@ -246,10 +257,10 @@ def make_factor(X, lam, kernel, form, seed):
     MemoryError
         If the array does not fit into free memory.
     """
-    return next(factor_path(X, [lam], kernel, form, seed))
+    return next(factor_path(X, [lam], kernel, form, seed, on_progress))
 
 
-def factor_path(X, lams, kernel, form=Form(), seed=None):
+def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
     """Yield the factor for each lam; dense, the kernel is evaluated once.
 
     Parameters
@@ -264,6 +275,8 @@ def factor_path(X, lams, kernel, form=Form(), seed=None):
         Dense or low rank.
     seed : numpy.random.SeedSequence, optional
         For landmarks, which are the same for every lam.
+    on_progress : callable, optional
+        As for :func:`make_factor`, anew for each lam.
 
     Yields
     ------
@@ -279,11 +292,20 @@ def factor_path(X, lams, kernel, form=Form(), seed=None):
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
             yield lowrank.make_low_rank_factor(
-                X, lam, kernel, form.rank, form.landmarks, form.rank_tol, rng
+                X,
+                lam,
+                kernel,
+                form.rank,
+                form.landmarks,
+                form.rank_tol,
+                rng,
+                form.dtype,
+                on_progress,
             )
         return
-    validation.check_memory(X.shape[0], X.dtype, arrays=min(2, len(lams)))
-    for lam, R in zip(lams, hat_path(kernel, X, lams), strict=True):
+    points = X.astype(form.dtype or X.dtype, copy=False)
+    validation.check_memory(X.shape[0], points.dtype, arrays=min(2, len(lams)))
+    for lam, R in zip(lams, hat_path(kernel, points, lams), strict=True):
         R.flags.writeable = False
         yield DenseFactor(R, lam, kernel, X)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh, lapack, solve, solve_triangular
+from scipy.linalg import eigh, lapack, solve_triangular
 from scipy.sparse import csr_array
 from sklearn.cluster import kmeans_plusplus
 
@@ -137,10 +137,11 @@ class LowRankFactor:
         return out
 
     def restrict(self, indices):
-        """Return the hat matrix of some points alone, and the map from their labels to scores.
+        """Return the factor of some of the points alone, and the map from its scores to these.
 
-        The points are a problem of their own with the same landmarks and lam: their hat matrix is
-        Y (Y^T Y + lam I)^-1 Y^T with Y = Z_S (w + lam)^1/2, which is not a part of Z Z^T.
+        The points are a problem of their own with the same landmarks and lam: with
+        Y = Z_S (w + lam)^1/2 their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of
+        Z Z^T.
 
         Parameters
         ----------
@@ -149,17 +150,23 @@ class LowRankFactor:
 
         Returns
         -------
-        R : (m, m) array
-            Their hat matrix, of Z's dtype.
-        extend : (r, m) float64 array
-            ``cluster_scores((extend @ E).T)`` are the predictions for all points from the labels E
-            of these.
+        part : LowRankFactor
+            Their factor; its ``indices`` still count all points.
+        extend : (r, r) float64 array
+            ``cluster_scores(W @ extend)`` are the predictions for all points from labels E of
+            these, with W = E^T Z of their factor.
         """
         scale = np.sqrt(self.spectrum + self.lam)
-        Y = self.Z[indices] * scale
-        solved = solve(Y.T @ Y + self.lam * np.eye(scale.size), Y.T, assume_a="pos")
-        R = Y @ solved
-        return ((R + R.T) / 2).astype(self.Z.dtype, copy=False), scale[:, None] * solved
+        Z = self.Z[indices] * scale.astype(self.Z.dtype)
+        half, spectrum = _shrink(Z, self.lam)
+        part = replace(
+            self,
+            Z=Z,
+            X=self.X[indices],
+            projection=self.projection * scale @ half,
+            spectrum=spectrum,
+        )
+        return part, (scale[:, None] * half).T
 
     def transform(self, X):
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
@@ -293,7 +300,9 @@ def check_landmarks(landmarks, X, kernel):
     return validation.check_new_points(array, kernel, X.shape[1], np.float64, name="landmarks")
 
 
-def make_low_rank_factor(X, lam, kernel, rank, landmarks, rank_tol, rng):
+def make_low_rank_factor(
+    X, lam, kernel, rank, landmarks, rank_tol, rng, dtype=None, on_progress=None
+):
     """Return the low-rank factor of points and parameters that were already checked.
 
     Parameters
@@ -312,26 +321,48 @@ def make_low_rank_factor(X, lam, kernel, rank, landmarks, rank_tol, rng):
         Share of the trace of K that a pivoted factor may miss.
     rng : numpy.random.Generator
         Chooses landmarks.
+    dtype : numpy.dtype, optional
+        Of Z; None: that of X.
+    on_progress : callable, optional
+        Told the share that is done, 0..1, after each block of rows.
 
     Returns
     -------
     LowRankFactor
-        With a read-only Z of X's dtype.
+        With a read-only Z.
 
     Raises
     ------
     MemoryError
         If Z does not fit into free memory.
     """
-    validation.check_memory(X.shape[0], X.dtype, columns=rank)
+    dtype = dtype or X.dtype
+    validation.check_memory(X.shape[0], dtype, columns=rank)
+    # Every row is visited three times.
+    advance = _counter(3 * X.shape[0], on_progress)
     if isinstance(landmarks, str) and landmarks == "pivoted":
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
+        Z = np.ascontiguousarray(Z, dtype=dtype)
+        advance(Z.shape[0])
     else:
         indices, basis = _choose(X, rank, landmarks, rng)
-        Z, to_Z = _nystroem(X, kernel, basis, indices)
-    half, spectrum = _shrink(Z, lam)
+        Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
+    half, spectrum = _shrink(Z, lam, advance)
     Z.flags.writeable = False
     return LowRankFactor(Z, lam, kernel, X, basis, to_Z @ half, indices, spectrum)
+
+
+def _counter(total, on_progress):
+    """Return a function that is told how many rows were worked on and passes on the share."""
+    done = 0
+
+    def advance(n_rows):
+        nonlocal done
+        done += n_rows
+        if on_progress is not None:
+            on_progress(done / total)
+
+    return advance
 
 
 def _choose(X, rank, landmarks, rng):
@@ -348,7 +379,7 @@ def _choose(X, rank, landmarks, rng):
     return indices, dense_rows(X, indices).astype(np.float64)
 
 
-def _nystroem(X, kernel, basis, indices):
+def _nystroem(X, kernel, basis, indices, dtype, advance):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
 
     The truncated eigendecomposition of K_BB stands where the 2009 paper takes a Cholesky factor,
@@ -358,13 +389,14 @@ def _nystroem(X, kernel, basis, indices):
     w, U = eigh((among + among.T) / 2, check_finite=False)
     keep = w > EIGENVALUE_TOLERANCE * w[-1]
     to_Z = U[:, keep] / np.sqrt(w[keep]) if w[-1] > 0 else np.zeros((basis.shape[0], 1))
-    Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=X.dtype)
+    Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
     for rows, values in kernel_rows(kernel, X, basis, indices):
         Z[rows] = values @ to_Z
+        advance(values.shape[0])
     return Z, to_Z
 
 
-def _shrink(Z, lam):
+def _shrink(Z, lam, advance=lambda n_rows: None):
     """Turn Z0 into Z = Z0 V (s + lam)^-1/2 in place, with Z0^T Z0 = V s V^T.
 
     Returns the map and s.
@@ -375,11 +407,13 @@ def _shrink(Z, lam):
     for rows in blocks:
         block = Z[rows].astype(np.float64, copy=False)
         S += block.T @ block
+        advance(block.shape[0])
     s, V = eigh(S, check_finite=False)
     s = np.maximum(s, 0.0)
     half = V / np.sqrt(s + lam)
     for rows in blocks:
         Z[rows] = Z[rows] @ half
+        advance(Z[rows].shape[0])
     return half, s
 
 
@@ -418,4 +452,4 @@ def _pivoted_cholesky(X, kernel, rank, tol):
         missing[pivots] = 0.0
     to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
     basis = dense_rows(X, pivots).astype(np.float64)
-    return np.ascontiguousarray(L.astype(X.dtype, copy=False)), pivots, basis, to_Z
+    return L, pivots, basis, to_Z

@@ -158,6 +158,40 @@ def check_choice(name, value, allowed):
     return value
 
 
+def check_dtype(dtype):
+    """Return the type of the hat matrix's entries, or None for that of the points.
+
+    Parameters
+    ----------
+    dtype : None, str, type or numpy.dtype
+        What the user gave.
+
+    Returns
+    -------
+    numpy.dtype or None
+        float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> check_dtype("float32")
+    dtype('float32')
+    """
+    if dtype is None:
+        return None
+    try:
+        given = np.dtype(dtype)
+    except TypeError:
+        given = None
+    if given not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float32', 'float64' or None; got {dtype!r}")
+    return given
+
+
 def check_flag(name, value):
     """Return ``value`` if it is a bool.
 

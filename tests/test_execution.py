@@ -139,6 +139,17 @@ def test_progress_bar(overlapping, capsys):
     assert "start" in capsys.readouterr().err
 
 
+def test_the_bar_shows_the_hat_matrix_first(overlapping, monkeypatch):
+    heard = []
+    monkeypatch.setattr(execution._RichBar, "prepare", lambda self, share: heard.append(share))
+    show = execution._RichBar.show
+    monkeypatch.setattr(
+        execution._RichBar, "show", lambda self, p: (heard.append("start"), show(self, p))
+    )
+    run(overlapping, verbose=1, rank=20)
+    assert heard[0] < heard[1] < heard[2] == 1.0 and set(heard[3:]) == {"start"}
+
+
 def test_a_missing_bar_says_how_to_get_it(overlapping, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
     with pytest.raises(ImportError, match=r"pip install 'fastmmc\[progress\]'"):

@@ -124,6 +124,45 @@ def test_float32_is_kept_and_close():
     np.testing.assert_allclose(hat(single), hat(double), atol=1e-4)
 
 
+@pytest.mark.parametrize("how", [{"rank": 20}, {"landmarks": "pivoted"}, {"rank": None}])
+def test_single_precision_on_request(how):
+    X = points()
+    options = {"lam": LAM, "sigma": 1.5, "random_state": 0} | how
+    double, single = fastmmc.factor(X, **options), fastmmc.factor(X, dtype="float32", **options)
+    matrix = "R" if how == {"rank": None} else "Z"
+    assert getattr(single, matrix).dtype == np.float32 and single.X.dtype == np.float64
+    whole = [F.R if matrix == "R" else hat(F) for F in (double, single)]
+    np.testing.assert_allclose(*whole, atol=1e-4)
+    back = fastmmc.factor(X.astype(np.float32), dtype=np.float64, **options)
+    assert getattr(back, matrix).dtype == np.float64
+    res = fastmmc.umc_rls(X, 3, dtype="float32", n_init=2, **options)
+    assert res.objective == fastmmc.umc_rls(single, 3, n_init=2, random_state=0).objective
+    assert res.predict(X).shape == (60,)
+
+
+def test_points_on_disk_are_not_copied(tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    np.save(tmp_path / "points.npy", X)
+    on_disk = np.load(tmp_path / "points.npy", mmap_mode="r")
+    F = fastmmc.factor(on_disk, rank=40, random_state=0, dtype="float32")
+    assert np.shares_memory(F.X, on_disk)
+    res = fastmmc.umc_rls(on_disk, 3, rank=40, n_init=2, random_state=0)
+    in_memory = fastmmc.umc_rls(X, 3, rank=40, n_init=2, random_state=0)
+    np.testing.assert_array_equal(res.labels, in_memory.labels)
+    np.testing.assert_array_equal(res.predict(on_disk), res.predict(X))
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
+def test_the_share_that_is_done_rises_to_one(landmarks):
+    shares = []
+    kernel = fastmmc.gram.Kernel("rbf", sigma=1.5)
+    rng = np.random.default_rng(0)
+    fastmmc.lowrank.make_low_rank_factor(
+        points(1200), LAM, kernel, 20, landmarks, 1e-6, rng, on_progress=shares.append
+    )
+    assert len(shares) >= 7 and np.all(np.diff(shares) > 0) and shares[-1] == 1.0
+
+
 @pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
 def test_sparse_points_give_what_dense_ones_give(landmarks):
     X = points() * (points(seed=1) > 0)

@@ -107,6 +107,8 @@ BAD_PARAMETERS = [
     ({"callback": 3}, TypeError, "callback must be callable"),
     ({"verbose": -1}, ValueError, "verbose must be at least 0"),
     ({"random_state": -1}, ValueError, "random_state"),
+    ({"dtype": "float16"}, ValueError, "dtype must be 'float32', 'float64' or None"),
+    ({"dtype": "double precision"}, ValueError, "dtype must be"),
 ]
 
 

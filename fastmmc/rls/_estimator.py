@@ -127,7 +127,7 @@ class UMCRLS(_RLSClusterer):
         The search, see :func:`fastmmc.umc_rls`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.umc_rls`.
-    rank, landmarks, rank_tol
+    rank, landmarks, rank_tol, dtype
         The hat matrix, dense or of low rank, see :func:`fastmmc.umc_rls`.
     balance, target_sizes, min_size
         The sizes, see :func:`fastmmc.umc_rls`.
@@ -189,6 +189,7 @@ class UMCRLS(_RLSClusterer):
         rank="auto",
         landmarks="uniform",
         rank_tol=1e-6,
+        dtype=None,
         balance=None,
         target_sizes=None,
         min_size=1,
@@ -221,6 +222,7 @@ class UMCRLS(_RLSClusterer):
         self.rank = rank
         self.landmarks = landmarks
         self.rank_tol = rank_tol
+        self.dtype = dtype
         self.balance = balance
         self.target_sizes = target_sizes
         self.min_size = min_size
@@ -390,6 +392,7 @@ class EvoMMC(_RLSClusterer):
                 rank=None,
                 landmarks="uniform",
                 rank_tol=1e-6,
+                dtype=None,
                 defaults=DEFAULTS,
                 on_start_done=on_start_done,
                 **params,
@@ -408,7 +411,7 @@ class FastEvoMMC(_RLSClusterer):
         The search, see :func:`fastmmc.fast_evo_mmc`.
     kernel, sigma, gamma, degree, coef0, kernel_params
         The kernel, see :func:`fastmmc.fast_evo_mmc`.
-    rank, landmarks, rank_tol
+    rank, landmarks, rank_tol, dtype
         The low-rank hat matrix, see :func:`fastmmc.fast_evo_mmc`.
     balance, target_sizes, min_size
         The sizes, see :func:`fastmmc.fast_evo_mmc`.
@@ -462,6 +465,7 @@ class FastEvoMMC(_RLSClusterer):
         rank=0.1,
         landmarks="uniform",
         rank_tol=1e-6,
+        dtype=None,
         balance=0.03,
         target_sizes=None,
         min_size=1,
@@ -491,6 +495,7 @@ class FastEvoMMC(_RLSClusterer):
         self.rank = rank
         self.landmarks = landmarks
         self.rank_tol = rank_tol
+        self.dtype = dtype
         self.balance = balance
         self.target_sizes = target_sizes
         self.min_size = min_size

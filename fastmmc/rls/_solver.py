@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc import validation
 from fastmmc.constraints import partial_labels
-from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.execution import fixed_seed, restart_stream, show_progress
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
 from fastmmc.results import Status
-from fastmmc.rls._solver_batches import (
-    BATCHES_FROM_RANDOM,
-    BATCHES_FROM_SAMPLE,
-    BatchSearch,
-    sample_size,
-)
+from fastmmc.rls._solver_batches import choose_form, make_start
 from fastmmc.rls._solver_bound import risk_bound
-from fastmmc.rls._solver_claims import ClaimSearch, Plan, donor_floors
+from fastmmc.rls._solver_claims import Plan, donor_floors
 from fastmmc.rls._solver_memetic import MemeticSearch
 from fastmmc.rls._solver_shared import best_of_restarts, check_control, check_init, check_source
 from fastmmc.sizes import shaking_quota, size_rule
 
 METHODS = ("shaking", "steepest", "stochastic", "memetic")
 DEFAULTS = {"lam": 0.25, "rank": "auto"}
-
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
 STARTS = 30
@@ -163,14 +156,12 @@ def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
-    matrix, plan = _choose_form(factor, plan)
+    matrix, plan = choose_form(factor, plan)
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
     def make_single(plan, index, rng):
-        if plan.batches is None:
-            return ClaimSearch(matrix, diag, plan, index, rng)
-        return BatchSearch(matrix, diag, plan, index, rng, threads)
+        return make_start(matrix, diag, plan, index, rng, threads)
 
     def make_search(index):
         rng = restart_stream(seed, index)
@@ -186,27 +177,6 @@ def _solve(factor, plan, n_init, seed, control):
     return best_of_restarts(
         factor, make_search, n_init, control, plan.k, plan.params, bound if plan.bound else None
     )
-
-
-def _choose_form(factor, plan):
-    """Return the matrix that claims are made on, and the plan with the batches filled in.
-
-    On the factor Z a claim costs O(nr), so one by one is for small n, where the product Z Z^T is
-    made, and for those who ask for it.
-    """
-    batches = plan.params["batches"]
-    if plan.k == 1:
-        plan = replace(plan, method="shaking")
-    if isinstance(factor, DenseFactor) or batches == "exact" or plan.k == 1:
-        return factor, plan
-    sample = sample_size(plan.n, plan.k)
-    if batches is None and sample == 0:
-        return DenseFactor(factor.Z @ factor.Z.T, factor.lam, factor.kernel, factor.X), plan
-    if plan.method not in ("shaking", "memetic"):
-        return factor, plan
-    if batches is not None or not isinstance(plan.init, str) or plan.init != "random":
-        return factor, replace(plan, batches=batches or BATCHES_FROM_RANDOM)
-    return factor, replace(plan, batches=BATCHES_FROM_SAMPLE, sample=sample)
 
 
 def umc_rls(
@@ -234,6 +204,7 @@ def umc_rls(
     rank="auto",
     landmarks="uniform",
     rank_tol=1e-6,
+    dtype=None,
     balance=None,
     target_sizes=None,
     min_size=1,
@@ -288,7 +259,8 @@ def umc_rls(
         How shaking claims on the low-rank hat matrix: in so many batches for a cluster of the size
         asked for, O(n r) each, or one by one ("exact"), O(n r) a claim. None: one by one where n is
         small enough for the n x n product (4,000 points), else first a sample, one by one, then
-        from round 1 on all points in 32 batches. Batches end with a descent by swaps, and by moves
+        from round 1 on all points in 32 batches; above 50,000 points, or 2,500 k, all that is done
+        on a sample of so many. Batches end with a descent of all points by swaps, and by moves
         within ``balance``. The dense hat matrix is always claimed one by one.
     population : int, default=8
         Labellings that the memetic search keeps, >= 2; no two are the same partition.
@@ -317,6 +289,9 @@ def umc_rls(
         worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
     rank_tol : float, default=1e-6
         Share of the trace of K that a pivoted factor may miss.
+    dtype : {"float32", "float64"}, optional
+        Of the hat matrix; single precision halves its memory and the time of the search. None:
+        that of X.
     balance : float, optional
         Every size stays within balance * n / k of its target. None: the paper's rule, by which
         shaking ends near the targets and the descents are free; 0.4 for the memetic search.
@@ -364,8 +339,8 @@ def umc_rls(
     Notes
     -----
     Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
-    O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n;
-    O(n (r + k)) of memory.
+    O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
+    and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
 
     References
     ----------
@@ -407,6 +382,7 @@ def umc_rls(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        dtype=dtype,
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
@@ -434,6 +410,7 @@ def solve_umc_rls(
     rank,
     landmarks,
     rank_tol,
+    dtype,
     n_init,
     random_state,
     n_jobs,
@@ -447,7 +424,7 @@ def solve_umc_rls(
 
     Parameters
     ----------
-    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
+    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol, dtype
         See :func:`umc_rls`.
     n_init, random_state, n_jobs, max_time, callback, verbose
         See :func:`umc_rls`.
@@ -474,12 +451,15 @@ def solve_umc_rls(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        dtype=dtype,
         defaults=DEFAULTS,
     )
     plan = _make_plan(source.points, k, source.kernel, **search)
     n_init = resolve_starts(n_init, plan.method, plan.n)
     seed = fixed_seed(random_state)
-    return _solve(source.make_factor(seed), plan, n_init, seed, control)
+    with show_progress(control) as control:
+        factor = source.make_factor(seed, on_progress=control.bar.prepare)
+        return _solve(factor, plan, n_init, seed, control)
 
 
 def umc_rls_path(
@@ -507,6 +487,7 @@ def umc_rls_path(
     rank="auto",
     landmarks="uniform",
     rank_tol=1e-6,
+    dtype=None,
     balance=None,
     target_sizes=None,
     min_size=1,
@@ -536,7 +517,7 @@ def umc_rls_path(
         See :func:`umc_rls`.
     batches, population, patience, max_iter
         See :func:`umc_rls`.
-    kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
+    kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol, dtype
         See :func:`umc_rls`.
     balance, target_sizes, min_size, bound
         See :func:`umc_rls`.
@@ -587,6 +568,7 @@ def umc_rls_path(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        dtype=dtype,
         defaults=DEFAULTS,
     )
     plan = _make_plan(
@@ -613,8 +595,10 @@ def umc_rls_path(
     seed = fixed_seed(random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points)
-    for factor in factor_path(source.points, lams, kernel, source.form, seed):
-        results.append(_solve(factor, plan, n_init, seed, control))
-        if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
-            break
+    with show_progress(control) as control:
+        path = factor_path(source.points, lams, kernel, source.form, seed, control.bar.prepare)
+        for factor in path:
+            results.append(_solve(factor, plan, n_init, seed, control))
+            if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
+                break
     return results

@@ -12,11 +12,20 @@ from fastmmc.results import Status
 from fastmmc.rls import _kernels_batches as batches
 from fastmmc.rls._solver_claims import ClaimSearch, donor_floors
 from fastmmc.rls._solver_shared import History, compact
-from fastmmc.sizes import SizeRule, equal_sizes, fit_sizes, proportional_sizes, shaking_quota
+from fastmmc.sizes import SizeRule, fit_sizes, proportional_sizes, shaking_quota
 
-# Points of the sample that a start is first clustered on, and at least so many a cluster.
-SAMPLE = 2000
+# Points of the sample that a start is first clustered on, one claim at a time, and at least so
+# many a cluster.
+SAMPLE = 2_000
 SAMPLE_PER_CLUSTER = 100
+
+# Points, and points a cluster, that the rounds of claims are worth: where there are more, a sample
+# of so many goes through the rounds, and all points through the descent alone.
+ROUNDS = 50_000
+ROUNDS_PER_CLUSTER = 2_500
+
+# What is done of a sample before the clock is looked at.
+SAMPLE_BUDGET = 200_000
 
 # Batches in which a cluster of the size asked for is claimed: enough to shake from a random start
 # as well as one by one, and enough to go on from the clusters of a sample.
@@ -29,8 +38,43 @@ ROWS = 4096
 
 def sample_size(n, k):
     """Return how many points a start is first clustered on, or 0 if n is too small for that."""
+    most = _most_for_rounds(k)
+    if n > most:
+        return most
     size = max(SAMPLE, SAMPLE_PER_CLUSTER * k)
     return size if n > 2 * size else 0
+
+
+def _most_for_rounds(k):
+    return max(ROUNDS, ROUNDS_PER_CLUSTER * k)
+
+
+def choose_form(factor, plan):
+    """Return the matrix that claims are made on, and the plan with the batches filled in.
+
+    On the factor Z a claim costs O(nr), so one by one is for small n, where the product Z Z^T is
+    made, and for those who ask for it.
+    """
+    batches = plan.params["batches"]
+    if plan.k == 1:
+        plan = replace(plan, method="shaking")
+    if isinstance(factor, DenseFactor) or batches == "exact" or plan.k == 1:
+        return factor, plan
+    sample = sample_size(plan.n, plan.k)
+    if batches is None and sample == 0:
+        return DenseFactor(factor.Z @ factor.Z.T, factor.lam, factor.kernel, factor.X), plan
+    if plan.method not in ("shaking", "memetic"):
+        return factor, plan
+    if batches is not None or not isinstance(plan.init, str) or plan.init != "random":
+        return factor, replace(plan, batches=batches or BATCHES_FROM_RANDOM)
+    return factor, replace(plan, batches=BATCHES_FROM_SAMPLE, sample=sample)
+
+
+def make_start(matrix, diag, plan, index, rng, threads=1):
+    """Return the search of one start on what :func:`choose_form` returned."""
+    if plan.batches is None:
+        return ClaimSearch(matrix, diag, plan, index, rng)
+    return BatchSearch(matrix, diag, plan, index, rng, threads)
 
 
 class BatchSearch:
@@ -55,6 +99,7 @@ class BatchSearch:
         self._moves = 0
         self._best = None
         self._fraction = 0.0
+        self._rounds_in_sample = plan.sample > 0 and plan.n > _most_for_rounds(plan.k)
         self.n_iter = 0
         self.status = Status.CONVERGED
         self._rebuild()
@@ -87,18 +132,26 @@ class BatchSearch:
 
     def _run(self):
         """Go through the phases; yield what each step cost."""
-        first_round = self._plan.first_round(self._index)
         if self._plan.sample > 0:
             yield from self._cluster_sample()
-            # The sample had the first round, which would undo what it found.
-            first_round = max(first_round, 1 - self._plan.params["start_round"])
         self._note()
-        yield from self._shake(first_round)
+        yield from self._shake(self._first_round())
         if self._best is not None and self._best[0] < self._risk():
             self._labels[:] = self._best[1]
             self._rebuild()
         self._repair()
         yield from self._descend()
+
+    def _first_round(self):
+        """Return the row of the quota that all points together begin at."""
+        plan = self._plan
+        first = plan.first_round(self._index)
+        if plan.sample == 0:
+            return first
+        # The sample had all rounds, or the first one, which would undo what it found.
+        if self._rounds_in_sample:
+            return len(plan.quota)
+        return max(first, 1 - plan.params["start_round"])
 
     def _rebuild(self):
         """Compute everything that is cached of the labels, O(nr)."""
@@ -118,31 +171,43 @@ class BatchSearch:
         return n_points * (1 + self._factor.rank // 8)
 
     def _cluster_sample(self):
-        """Start from the clusters of a sample, which are cheap to find one claim at a time."""
+        """Start from the clusters of a sample, which are cheaper to find."""
         plan, rule = self._plan, self._plan.rule
         indices = np.sort(self._rng.choice(plan.n, plan.sample, replace=False))
-        R, extend = self._factor.restrict(indices)
-        dense = DenseFactor(R, self._factor.lam, self._factor.kernel, self._factor.X)
-        sub_plan = _sample_plan(plan, indices)
-        search = ClaimSearch(dense, dense.diagonal(), sub_plan, self._index, self._rng)
-        # One row of R is what a claim costs.
-        while not search.step(plan.sample * 100):
-            yield plan.sample * 100
+        part, extend = self._factor.restrict(indices)
+        sample_plan = _sample_plan(plan, indices)
+        if self._rounds_in_sample:
+            sample_plan = replace(sample_plan, keep_best=plan.keep_best)
+        matrix, sample_plan = choose_form(part, sample_plan)
+        search = make_start(
+            matrix, matrix.diagonal(), sample_plan, self._index, self._rng, self._threads
+        )
+        share = 0.9 if self._rounds_in_sample else 0.1
+        while not search.step(SAMPLE_BUDGET):
+            self._fraction = share * search.fraction()
+            yield SAMPLE_BUDGET
         search.finish()
-        scores = self._factor.cluster_scores(_sum_columns(extend, search.labels, plan.k).T)
+        if self._rounds_in_sample:
+            self.n_iter = search.n_iter
+        W = np.empty((plan.k, part.rank))
+        batches.sum_clusters(part.Z, compact(search.labels, plan.k), W)
+        scores = self._factor.cluster_scores(W @ extend)
         labels = scores.argmax(axis=0)
         if plan.known is not None:
             labels = np.where(plan.known >= 0, plan.known, labels)
-        sizes = equal_sizes(plan.n, plan.k) if rule.targets is None else rule.targets
-        lower, upper = (rule.lower, rule.upper) if rule.bounded else (sizes, sizes)
+        lower, upper = rule.lower, rule.upper
+        if not rule.bounded:
+            found = proportional_sizes(np.bincount(search.labels, minlength=plan.k), plan.n)
+            lower = upper = found if rule.targets is None else rule.targets
         self._labels = compact(fit_sizes(labels, scores, lower, upper, self._movable), plan.k)
         self._rebuild()
-        self._fraction = 0.1
+        self._fraction = share
         yield self._pass_cost(plan.n) * plan.k
 
     def _shake(self, first_round):
         """Run the rounds: the clusters take turns in claiming points."""
-        quota, floors = self._plan.quota[first_round:], self._plan.floors[first_round:]
+        rounds = slice(first_round, self._end_of_rounds())
+        quota, floors = self._plan.quota[rounds], self._plan.floors[rounds]
         rounds, k = quota.shape
         for at in range(rounds):
             for d in range(k):
@@ -156,15 +221,34 @@ class BatchSearch:
             if self._plan.keep_best and (self._best is None or risk < self._best[0]):
                 self._best = risk, self._labels.copy()
 
-    def _turn(self, d, wanted, floor):
-        """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost.
+    def _end_of_rounds(self):
+        """Return the row of the quota from which on no cluster grows by half a batch.
 
-        A batch is a share of the size that the cluster is meant to have, not of what it claims:
-        late rounds claim little, which moves the scores little.
+        What such rounds would claim, in a pass each, is left to the descent, unless sizes were
+        asked for, which only they bring about.
         """
+        if self._plan.rule.targets is not None:
+            return len(self._plan.quota)
+        batch = self._batch_sizes()
+        worth = (batch == 1) | (2 * (self._plan.quota - self._targets()) > batch)
+        return np.count_nonzero(worth.any(axis=1))
+
+    def _targets(self):
         plan = self._plan
-        target = plan.n // plan.k if plan.rule.targets is None else int(plan.rule.targets[d])
-        most = max(1, -(-target // plan.batches))
+        return np.full(plan.k, plan.n // plan.k) if plan.rule.targets is None else plan.rule.targets
+
+    def _batch_sizes(self):
+        """Return how many points each cluster claims at a time.
+
+        It is a share of the size that the cluster is meant to have, not of what it claims: late
+        rounds claim little, which moves the scores little.
+        """
+        return np.maximum(1, -(-self._targets() // self._plan.batches))
+
+    def _turn(self, d, wanted, floor):
+        """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost."""
+        plan = self._plan
+        most = self._batch_sizes()[d]
         points = np.arange(plan.n)
         while wanted > 0:
             score = self._score(d, points, floor)
@@ -305,10 +389,7 @@ def _sample_plan(plan, indices):
         floors=donor_floors(m, k, quota, int(params["min_size"] * share)),
         polish=False,
         keep_best=False,
+        batches=None,
+        sample=0,
         keep_sums=False,
     )
-
-
-def _sum_columns(matrix, labels, k):
-    """Return matrix @ E, the columns summed over each cluster."""
-    return np.stack([matrix[:, labels == h].sum(axis=1) for h in range(k)], axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fastmmc import validation
-from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.execution import fixed_seed, restart_stream, show_progress
 from fastmmc.gram import box_diagonal
 from fastmmc.hat import leave_one_out_residuals
 from fastmmc.lowrank import LowRankFactor
@@ -582,6 +582,7 @@ def evo_mmc(
         rank=None,
         landmarks="uniform",
         rank_tol=1e-6,
+        dtype=None,
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
@@ -617,6 +618,7 @@ def fast_evo_mmc(
     rank=0.1,
     landmarks="uniform",
     rank_tol=1e-6,
+    dtype=None,
     balance=0.03,
     target_sizes=None,
     min_size=1,
@@ -655,6 +657,9 @@ def fast_evo_mmc(
         worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
     rank_tol : float, default=1e-6
         Share of the trace of K that a pivoted factor may miss.
+    dtype : {"float32", "float64"}, optional
+        Of the hat matrix; single precision halves its memory and the time of the search. None:
+        that of X.
     balance, target_sizes, min_size
         The sizes, see :func:`evo_mmc`.
     n_init, random_state, n_jobs, max_time, callback, verbose
@@ -715,6 +720,7 @@ def fast_evo_mmc(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        dtype=dtype,
         balance=balance,
         target_sizes=target_sizes,
         min_size=min_size,
@@ -741,6 +747,7 @@ def solve_evolution(
     rank,
     landmarks,
     rank_tol,
+    dtype,
     defaults,
     n_init,
     random_state,
@@ -755,7 +762,7 @@ def solve_evolution(
 
     Parameters
     ----------
-    X, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
+    X, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol, dtype
         See :func:`fast_evo_mmc`.
     defaults : dict
         The default lam and rank of the function called.
@@ -785,14 +792,16 @@ def solve_evolution(
         rank=rank,
         landmarks=landmarks,
         rank_tol=rank_tol,
+        dtype=dtype,
         defaults=defaults,
     )
     plan = _make_plan(source, **search)
     seed = fixed_seed(random_state)
-    factor = source.make_factor(seed, box_diagonal)
-    diag = factor.diagonal()
+    with show_progress(control) as control:
+        factor = source.make_factor(seed, box_diagonal, control.bar.prepare)
+        diag = factor.diagonal()
 
-    def make_search(index):
-        return _Evolution(factor, diag, plan, restart_stream(seed, index))
+        def make_search(index):
+            return _Evolution(factor, diag, plan, restart_stream(seed, index))
 
-    return best_of_restarts(factor, make_search, n_init, control, 2, plan.params)
+        return best_of_restarts(factor, make_search, n_init, control, 2, plan.params)

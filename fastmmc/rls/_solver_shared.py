@@ -107,12 +107,12 @@ class Source:
     form: Form
     factor: DenseFactor | LowRankFactor | None
 
-    def make_factor(self, seed, width=None):
+    def make_factor(self, seed, width=None, on_progress=None):
         """Return the factor that was given, or make it, with ``width(points)`` as default width."""
         if self.factor is not None:
             return self.factor
         kernel = resolve_kernel(self.kernel, self.points, width)
-        return make_factor(self.points, self.lam, kernel, self.form, seed)
+        return make_factor(self.points, self.lam, kernel, self.form, seed, on_progress)
 
 
 def check_source(
@@ -128,6 +128,7 @@ def check_source(
     rank,
     landmarks,
     rank_tol,
+    dtype,
     defaults,
 ):
     """Check X and what the hat matrix is made with.
@@ -136,7 +137,7 @@ def check_source(
     X nothing else may be given, as the factor brings its own.
     """
     if isinstance(X, DenseFactor | LowRankFactor):
-        given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params}
+        given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params, "dtype": dtype}
         extra = [name for name, value in given.items() if value is not None]
         if kernel not in ("rbf", X.kernel.name):
             extra.append("kernel")
@@ -155,7 +156,7 @@ def check_source(
     spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     lam = validation.check_positive("lam", lam)
     points = validation.check_points(X, spec, sparse=True)
-    form = check_form(points, spec, rank, landmarks, rank_tol)
+    form = check_form(points, spec, rank, landmarks, rank_tol, dtype)
     return Source(points, spec, lam, form, None)
 
 

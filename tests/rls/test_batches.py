@@ -21,11 +21,14 @@ def factor(overlapping):
     return fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=12, random_state=0)
 
 
-@pytest.fixture
-def small_samples(monkeypatch):
-    """Let 60 points be enough for a start from a sample."""
+@pytest.fixture(params=["sample", "sample of a sample"])
+def small_samples(monkeypatch, request):
+    """Let 60 points be enough for a start from a sample, or for rounds in a sample alone."""
     monkeypatch.setattr(_solver_batches, "SAMPLE", 20)
     monkeypatch.setattr(_solver_batches, "SAMPLE_PER_CLUSTER", 6)
+    if request.param == "sample of a sample":
+        monkeypatch.setattr(_solver_batches, "ROUNDS", 50)
+        monkeypatch.setattr(_solver_batches, "ROUNDS_PER_CLUSTER", 15)
 
 
 def start(seed=0, n=N, k=K):
@@ -93,6 +96,13 @@ def test_batches_of_one_are_the_claims_one_by_one(factor, monkeypatch, seed):
     assert res.n_moves == exact.n_moves
 
 
+def test_late_rounds_are_left_to_the_descent(factor):
+    last = {b: run(factor, batches=b, n_init=1).n_iter for b in (2, 8, 20, N)}
+    # Clusters of 20 are claimed in batches of 10, 3, 1 and 1; round i adds 20 / 2^i.
+    assert last == {2: 2, 8: 4, 20: 21, N: 21}
+    assert run(factor, batches=2, n_init=1, target_sizes=[10, 20, 30]).n_iter == 21
+
+
 def test_small_n_is_claimed_one_by_one_on_the_product(factor):
     a, b = run(factor), run(factor, batches="exact")
     np.testing.assert_array_equal(a.labels, b.labels)
@@ -138,17 +148,20 @@ def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
 @pytest.mark.parametrize("rows", [[0, 1], list(range(0, 60, 2)), list(range(60))])
 def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
     rows = np.array(rows)
-    R, extend = factor.restrict(rows)
+    part, extend = factor.restrict(rows)
     B = factor.basis
     K_nB, K_BB = factor.kernel.block(factor.X, B), factor.kernel.block(B, B)
     gram = K_nB @ np.linalg.pinv(K_BB) @ K_nB.T
     inner = gram[np.ix_(rows, rows)] + 0.1 * np.eye(rows.size)
-    np.testing.assert_allclose(R, gram[np.ix_(rows, rows)] @ np.linalg.inv(inner), atol=1e-7)
+    hat = gram[np.ix_(rows, rows)] @ np.linalg.inv(inner)
+    np.testing.assert_allclose(part.Z @ part.Z.T, hat, atol=1e-7)
+    np.testing.assert_allclose(part.transform(factor.X[rows]), part.Z, atol=1e-7)
     E = np.eye(rows.size)[:, :2]
     expected = gram[:, rows] @ np.linalg.solve(inner, E)
-    np.testing.assert_allclose(factor.cluster_scores((extend @ E).T).T, expected, atol=1e-7)
+    scores = factor.cluster_scores((E.T @ part.Z) @ extend)
+    np.testing.assert_allclose(scores.T, expected, atol=1e-7)
     if rows.size == 60:
-        np.testing.assert_allclose(R, factor.Z @ factor.Z.T, atol=1e-9)
+        np.testing.assert_allclose(part.Z @ part.Z.T, factor.Z @ factor.Z.T, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -175,10 +188,14 @@ def test_starts_from_a_sample_keep_to_the_size_rule(factor, small_samples, searc
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("how", [{}, {"batches": 64}])
+@pytest.mark.parametrize("how", [{}, {"batches": 64}, {"rounds": 450}])
 def test_the_quality_is_that_of_claims_one_by_one(monkeypatch, how):
     monkeypatch.setattr(_solver_batches, "SAMPLE", 100)
     monkeypatch.setattr(_solver_batches, "SAMPLE_PER_CLUSTER", 10)
+    if "rounds" in how:
+        monkeypatch.setattr(_solver_batches, "ROUNDS", how["rounds"])
+        monkeypatch.setattr(_solver_batches, "ROUNDS_PER_CLUSTER", 1)
+        how = {}
     X, _ = fastmmc.datasets.make_nine_gaussians(random_state=0)
     F = fastmmc.factor(X, rank=60, random_state=0)
 
