@@ -105,7 +105,8 @@ class Protocol:
     balances: tuple[float, ...]
     repeats: tuple[int, int, int]  # of sets up to 1000 points, of larger ones, of MNIST
     pair_repeats: int
-    confirmed: int  # repeats at the oracle's setting, where the grid had fewer
+    finalists: int  # settings that have more repeats, where the grid had fewer than
+    final_repeats: int  # so many
     runs: int  # of one repeat
     pairs: tuple[str, ...]
     claim_starts: int
@@ -121,7 +122,8 @@ FULL = Protocol(
     balances=(0.03, 0.1, 0.3, 0.4),
     repeats=(10, 5, 1),
     pair_repeats=2,
-    confirmed=10,
+    finalists=8,
+    final_repeats=10,
     runs=10,
     pairs=tuple(PAIRS),
     claim_starts=60,
@@ -132,7 +134,8 @@ QUICK = Protocol(
     balances=(0.03, 0.4),
     repeats=(2, 1, 1),
     pair_repeats=2,
-    confirmed=3,
+    finalists=2,
+    final_repeats=3,
     runs=5,
     pairs=tuple(PAIRS)[::8],
     claim_starts=10,
@@ -315,38 +318,47 @@ def summarise_set(figures):
     }
 
 
-def confirm_tasks(name, X, y, summary, protocol):
-    """Return the tasks that repeat the oracle's setting as often as the paper does."""
+def final_tasks(name, X, y, figures, protocol):
+    """Return the tasks that repeat the settings that lead the grid as often as the paper does."""
     tasks = {}
-    for method, row in summary.items():
-        if row["oracle"].size < protocol.confirmed:
-            w, at, b = row["cell"]
-            tasks[name, method] = (
+    for m, method in enumerate(METHODS):
+        means = smallest_errors(figures[:, m]).mean(axis=-1)
+        if np.isnan(means).any() or figures.shape[-2] >= protocol.final_repeats:
+            continue
+        for at in np.argsort(means, axis=None, kind="stable")[: protocol.finalists]:
+            cell = tuple(map(int, np.unravel_index(at, means.shape)))
+            tasks[name, method, cell] = (
                 run_cell,
                 method,
                 X,
                 y,
-                protocol.widths[w] * box_diagonal(X),
-                protocol.lams[at],
+                protocol.widths[cell[0]] * box_diagonal(X),
+                protocol.lams[cell[1]],
                 rank_of(name),
-                protocol.balances[b],
-                protocol.confirmed,
+                protocol.balances[cell[2]],
+                protocol.final_repeats,
                 protocol.runs,
             )
     return tasks
 
 
-def confirm(summaries, sets, protocol, arguments):
-    """Put the figures of all repeats at the oracle's setting into the summaries."""
+def run_finals(summaries, figures, sets, protocol, arguments):
+    """Put the oracle's setting among those with all repeats into the summaries."""
     tasks = {}
-    for name, summary in summaries.items():
-        tasks |= confirm_tasks(name, *sets[name], summary, protocol)
-    for (name, method), figures in run_all(tasks, arguments.jobs, arguments.keep).items():
+    for name in summaries:
+        tasks |= final_tasks(name, *sets[name], figures[name], protocol)
+    best = {}
+    for (name, method, cell), runs in run_all(tasks, arguments.jobs, arguments.keep).items():
+        error = smallest_errors(runs).mean()
+        if (name, method) not in best or error < best[name, method][0]:
+            best[name, method] = error, cell, runs
+    for (name, method), (_, cell, runs) in best.items():
         summaries[name][method] |= {
-            "oracle": smallest_errors(figures),
-            "fittest at the oracle's": fittest(figures)[ERROR],
-            "generations": figures[GENERATIONS],
-            "runs": figures[:2].reshape(2, -1),
+            "oracle": smallest_errors(runs),
+            "fittest at the oracle's": fittest(runs)[ERROR],
+            "generations": runs[GENERATIONS],
+            "runs": runs[:2].reshape(2, -1),
+            "cell": cell,
         }
 
 
@@ -625,8 +637,9 @@ def sets_parts(summaries, pairs, seconds, protocol):
         f"## Table 1: smallest error of {runs} runs at the oracle's setting, mean ± standard "
         "deviation over the repeats",
         error_table(summaries),
-        f"The setting is the grid's best in {protocol.repeats[0]} repeats (above 1000 points "
-        f"{protocol.repeats[1]}), and has {protocol.confirmed} repeats of its own.",
+        f"The setting is the best of the grid in {protocol.repeats[0]} repeats. Above 1000 points "
+        f"the grid has {protocol.repeats[1]}, and the {protocol.finalists} settings that lead it "
+        f"have {protocol.final_repeats}, of which the best is taken.",
         "The bar is the paper's mean plus one standard deviation:",
         bar_table(summaries, pairs),
         f"## Without labels: the run of lowest fitness among {runs}",
@@ -648,8 +661,9 @@ def pairs_parts(pairs, claim, k_means, protocol):
         return []
     return [
         f"## All pairs of digits: means over {len(protocol.pairs)} pairs",
-        f"{protocol.pair_repeats} repeats of {protocol.runs} runs, at the oracle's setting of each "
-        f"pair {protocol.confirmed}. k-means: {number(k_means)}.",
+        f"{protocol.pair_repeats} repeats of {protocol.runs} runs; the {protocol.finalists} "
+        f"settings that lead a pair have {protocol.final_repeats}, and the best of them is the "
+        f"oracle's. k-means: {number(k_means)}.",
         pairs_table(pairs, protocol),
         f"## Without labels: lowest fitness of {protocol.claim_starts} starts, sigma = D, "
         f"lam = {Fraction(CLAIM_LAM)}, balance 0.03, all pairs of digits",
@@ -711,7 +725,7 @@ def main():
 
     figures = {name: gather(name, results, protocol) for name in loaded | pair_sets}
     found = {name: summarise_set(runs) for name, runs in figures.items()}
-    confirm(found, loaded | pair_sets, protocol, arguments)
+    run_finals(found, figures, loaded | pair_sets, protocol, arguments)
 
     summaries, seconds, curves = {}, {}, {}
     for name, (X, y) in loaded.items():
