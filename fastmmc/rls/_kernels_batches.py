@@ -38,15 +38,15 @@ def sum_clusters(Z, labels, W):
 
 
 @njit
-def score_points(Z, points, labels, closed, steps, diag, movable, score):
-    """Score what claiming each of ``points`` would cost, O(mr); inf where it may not be claimed.
+def score_points(Z, start, labels, closed, steps, diag, movable, score):
+    """Score what claiming each of m points would cost, O(mr); inf where it may not be claimed.
 
     Parameters
     ----------
     Z : (n, r) array
         Hat factor.
-    points : (m,) int64 array
-        Points to score.
+    start : int
+        First of the points; the others follow it.
     labels : (n,) uint8 or int32 array
         Their clusters.
     closed : (k,) bool array
@@ -60,8 +60,8 @@ def score_points(Z, points, labels, closed, steps, diag, movable, score):
     score : (m,) float64 array
         Filled.
     """
-    for at in range(points.size):
-        i = points[at]
+    for at in range(score.size):
+        i = start + at
         c = labels[i]
         if closed[c] or not movable[i]:
             score[at] = np.inf
@@ -81,7 +81,7 @@ def move(Z, labels, counts, W, i, d):
 
 
 @njit
-def claim_batch(Z, points, score, limit, wanted, labels, counts, floor, W, d):
+def claim_batch(Z, score, limit, wanted, labels, counts, floor, W, d):
     """Claim the points that score below ``limit``, then those at it, ``wanted`` at most.
 
     Equal scores go to the point that comes first. A donor does not fall below its floor.
@@ -94,16 +94,16 @@ def claim_batch(Z, points, score, limit, wanted, labels, counts, floor, W, d):
     """
     taken = 0
     for turn in range(2):
-        for at in range(points.size):
+        for i in range(score.size):
             if taken == wanted:
                 return taken
-            fits = score[at] < limit if turn == 0 else score[at] == limit
-            if not fits or score[at] == np.inf:
+            fits = score[i] < limit if turn == 0 else score[i] == limit
+            if not fits or score[i] == np.inf:
                 continue
-            o = labels[points[at]]
+            o = labels[i]
             if counts[o] > floor[o]:
-                move(Z, labels, counts, W, points[at], d)
-                score[at] = np.inf
+                move(Z, labels, counts, W, i, d)
+                score[i] = np.inf
                 taken += 1
     return taken
 

@@ -197,12 +197,22 @@ class BatchSearch:
             labels = np.where(plan.known >= 0, plan.known, labels)
         lower, upper = rule.lower, rule.upper
         if not rule.bounded:
-            found = proportional_sizes(np.bincount(search.labels, minlength=plan.k), plan.n)
-            lower = upper = found if rule.targets is None else rule.targets
+            lower = upper = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
         self._labels = compact(fit_sizes(labels, scores, lower, upper, self._movable), plan.k)
         self._rebuild()
         self._fraction = share
         yield self._pass_cost(plan.n) * plan.k
+
+    def _sizes_of_all(self, sizes):
+        """Return the sizes asked for, or those of a sample in proportion; known labels fit in."""
+        plan, targets = self._plan, self._plan.rule.targets
+        sizes = proportional_sizes(sizes, plan.n) if targets is None else targets
+        if plan.known is None:
+            return sizes
+        held = np.bincount(plan.known[plan.known >= 0], minlength=plan.k)
+        if held.sum() == plan.n:
+            return held
+        return held + proportional_sizes(np.maximum(sizes - held, 0), plan.n - held.sum())
 
     def _shake(self, first_round):
         """Run the rounds: the clusters take turns in claiming points."""
@@ -249,9 +259,8 @@ class BatchSearch:
         """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost."""
         plan = self._plan
         most = self._batch_sizes()[d]
-        points = np.arange(plan.n)
         while wanted > 0:
-            score = self._score(d, points, floor)
+            score = self._score(d, floor)
             yield self._pass_cost(plan.n)
             size = min(most, wanted, np.count_nonzero(np.isfinite(score)))
             if size == 0:
@@ -259,7 +268,6 @@ class BatchSearch:
             limit = np.partition(score, size - 1)[size - 1]
             taken = batches.claim_batch(
                 self._factor.Z,
-                points,
                 score,
                 limit,
                 size,
@@ -272,27 +280,26 @@ class BatchSearch:
             wanted -= taken
             self._moves += taken
 
-    def _score(self, d, points, floor):
-        """Return what claiming each of the points for cluster d would change Q / 8 by."""
+    def _score(self, d, floor):
+        """Return what claiming each point for cluster d would change Q / 8 by."""
         closed = self._counts <= floor
         closed[d] = True
         steps = self._W - self._W[d]
-        score = np.empty(points.size)
+        score = np.empty(self._plan.n)
 
         def score_rows(start):
-            rows = slice(start, start + ROWS)
             batches.score_points(
                 self._factor.Z,
-                points[rows],
+                start,
                 self._labels,
                 closed,
                 steps,
                 self._diag,
                 self._movable,
-                score[rows],
+                score[start : start + ROWS],
             )
 
-        starts = range(0, points.size, ROWS)
+        starts = range(0, self._plan.n, ROWS)
         if self._threads == 1 or len(starts) == 1:
             for start in starts:
                 score_rows(start)

@@ -47,14 +47,13 @@ def test_scores_are_the_changes_of_the_risk(factor):
     labels = start().astype(np.uint8)
     Z, diag = np.array(factor.Z), factor.diagonal()
     W = sums(Z, labels)
-    points = np.arange(N)[::-1].copy()
-    score = np.empty(N)
+    score = np.empty(N - 5)
     closed = np.array([False, True, False])
     movable = np.arange(N) != 7
-    batches.score_points(Z, points, labels, closed, W - W[1], diag, movable, score)
+    batches.score_points(Z, 5, labels, closed, W - W[1], diag, movable, score)
     expected = naive.shifts(Z @ Z.T, labels, K)[:, 1]
     expected[(labels == 1) | ~movable] = np.inf
-    np.testing.assert_allclose(score, expected[points], atol=1e-12)
+    np.testing.assert_allclose(score, expected[5:], atol=1e-12)
 
 
 def test_sums_follow_the_moves(factor, rng):
@@ -75,7 +74,7 @@ def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor
     score = np.full(N, np.inf)
     score[:40] = np.tile([1.0, 2.0, 2.0, 3.0], 10)
     floor = np.array([17, 0, 0])
-    taken = batches.claim_batch(Z, np.arange(N), score, 2.0, 12, labels, counts, floor, W, 2)
+    taken = batches.claim_batch(Z, score, 2.0, 12, labels, counts, floor, W, 2)
     # Three of the first cluster and no more, five of the second that score 1, four at the limit.
     assert taken == 12 and counts.tolist() == [17, 11, 32]
     assert np.flatnonzero(labels[:20] == 2).tolist() == [0, 4, 8]
@@ -211,6 +210,16 @@ def test_known_labels_stay(factor, small_samples):
     for how in ({}, {"batches": 4}, {"balance": 0.2}):
         res = run(factor, y=y, **how)
         np.testing.assert_array_equal(res.labels[:24], y[:24])
+
+
+@pytest.mark.parametrize("how", [{}, {"batches": 4}, {"target_sizes": [20, 20, 20]}])
+def test_known_labels_may_fill_a_cluster_beyond_its_share(factor, small_samples, how):
+    y = np.full(N, -1)
+    y[:40] = 0
+    res = run(factor, y=y, **how)
+    assert (res.labels[:40] == 0).all() and res.sizes.min() >= 1
+    y[40:] = np.arange(20) % 2 + 1
+    np.testing.assert_array_equal(run(factor, y=y, **how).labels, y)
 
 
 def test_threads_and_slices_change_nothing(factor, small_samples, monkeypatch):
