@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, lapack
@@ -57,6 +58,11 @@ class DenseFactor:
             R_jj.
         """
         return np.ascontiguousarray(np.diagonal(self.R), dtype=np.float64)
+
+    @cached_property
+    def row_bounds(self):
+        """Least entry of each row of R, (n,) float64."""
+        return self.R.min(axis=1).astype(np.float64)
 
     def coefficients(self, P):
         """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, lapack, solve_triangular
@@ -86,6 +87,12 @@ class LowRankFactor:
             Squared row norms of Z.
         """
         return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
+
+    @cached_property
+    def row_bounds(self):
+        """No entry of a row of Z Z^T is below this, (n,) float64: -|z_i| max_j |z_j|."""
+        norms = np.sqrt(self.diagonal())
+        return -norms * norms.max()
 
     def coefficients(self, P):
         """Return the coefficients of the landmarks for the targets P.

@@ -487,11 +487,30 @@ def score_swaps(entries, back, own, price, labels, score):
 
 
 @njit
-def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
+def fill_reach(labels, U, own, h, reach):
+    """Fill row and column h of reach[b, a] = the least own_j - U[a, j] over the points j of b.
+
+    It is the part of a swap's shift that belongs to j, so with the other part and the least entry
+    of a row of R it tells whether any swap can help; a move changes it for two clusters.
+    """
+    reach[h] = np.inf
+    reach[:, h] = np.inf
+    for j in range(labels.size):
+        b = labels[j]
+        if b == h:
+            for a in range(reach.shape[0]):
+                reach[h, a] = min(reach[h, a], own[j] - U[a, j])
+        else:
+            reach[b, h] = min(reach[b, h], own[j] - U[h, j])
+
+
+@njit
+def polish(R, row, state, free, price, reach, least, lower, upper, tol, stride, budget):
     """Descend by single moves and by swaps until neither helps, one slice of it.
 
     Swaps keep every size, so they go on where size bounds stop all single moves. The points
-    are looked at in turn; each makes its best move or swap.
+    are looked at in turn; each makes its best move or swap. A row of R is read only where the
+    bound of :func:`fill_reach` leaves hope for a swap.
 
     Parameters
     ----------
@@ -505,6 +524,10 @@ def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
         Zeros: a point may take part in a swap whatever the size of its cluster is.
     price : (k,) float64 array
         Work space.
+    reach : (k, k) float64 array
+        Work space.
+    least : (n,) float64 array
+        No entry of a row of R is below.
     lower, upper : (k,) int64 arrays
         Size bounds.
     tol : float
@@ -523,14 +546,12 @@ def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
     diag, own, score = state.diag, state.own, state.score
     pos, value, history = state.pos, state.value, state.history
     k, n = U.shape
-    stale = True
+    fill_own(labels, counts, U, diag, state.movable, free, own)
+    for h in range(k):
+        fill_reach(labels, U, own, h, reach)
     while budget > 0 and pos[CLEAN] < n:
         if pos[RECORDS] + 1 >= history.shape[0]:
             return False
-        if stale:
-            fill_own(labels, counts, U, diag, state.movable, free, own)
-            budget -= 4 * n
-            stale = False
         i = pos[CLUSTER]
         pos[CLUSTER] = (i + 1) % n
         pos[CLEAN] += 1
@@ -540,12 +561,18 @@ def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
         shift, target = np.inf, -1
         if counts[a] > lower[a]:
             shift, target = best_target(labels, counts, U, diag, i, upper)
+        hope = np.inf
         for h in range(k):
             price[h] = U[a, i] - U[h, i] - diag[i]
+            if h != a:
+                hope = min(hope, price[h] + reach[h, a])
         price[a] = np.inf
-        score_swaps(hat_row(R, i, row), U[a], own, price, labels, score)
-        j = argleast(score, state.lanes)
-        budget -= n + row_price(R, row)
+        budget -= k
+        j = -1
+        if hope + 2.0 * least[i] < -tol:
+            score_swaps(hat_row(R, i, row), U[a], own, price, labels, score)
+            j = argleast(score, state.lanes)
+            budget -= n + row_price(R, row)
         swap_shift = np.inf if j < 0 else score[j]
         if min(shift, swap_shift) >= -tol:
             continue
@@ -559,7 +586,10 @@ def polish(R, row, state, free, price, lower, upper, tol, stride, budget):
         if pos[MOVES] % stride == 0:
             record(history, pos, value[OBJECTIVE])
         pos[CLEAN] = 0
-        stale = True
+        fill_own(labels, counts, U, diag, state.movable, free, own)
+        fill_reach(labels, U, own, a, reach)
+        fill_reach(labels, U, own, target, reach)
+        budget -= 8 * n
     return pos[CLEAN] >= n
 
 

@@ -89,6 +89,7 @@ class ClaimSearch:
         self._quota = plan.quota[plan.first_round(index) :]
         self._floors = plan.floors[plan.first_round(index) :]
         self._price = np.empty(plan.k)
+        self._reach = np.empty((plan.k, plan.k))
         self._free = np.zeros(plan.k, dtype=np.int64)
         self.status = Status.CONVERGED
         if plan.method != "shaking":
@@ -194,6 +195,8 @@ class ClaimSearch:
             state,
             self._free,
             self._price,
+            self._reach,
+            self._factor.row_bounds,
             lower,
             upper,
             self._tol,

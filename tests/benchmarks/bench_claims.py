@@ -79,8 +79,16 @@ def stochastic(R, state):
 
 def polish(R, state):
     n = state.labels.size
-    free, price = np.zeros(K, dtype=np.int64), np.empty(K)
-    return claims.polish(R, None, state, free, price, *bounds(n), 1e-12 * n, n, WITHOUT_END)
+    free, price, reach = np.zeros(K, dtype=np.int64), np.empty(K), np.empty((K, K))
+    least = row_minima(n)
+    return claims.polish(
+        R, None, state, free, price, reach, least, *bounds(n), 1e-12 * n, n, WITHOUT_END
+    )
+
+
+@cache
+def row_minima(n):
+    return hat_matrix(n).min(axis=1)
 
 
 @cache
