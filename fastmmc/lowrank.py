@@ -107,7 +107,7 @@ class LowRankFactor:
         (b, k) float64 array
             One column a target: predictions are k(x, basis) times these.
         """
-        return self.projection @ (self.Z.T @ P)
+        return self.projection @ self._sum_products(P)
 
     def sum_rows(self, labels, out):
         """Fill (Z Z^T E)^T: the hat matrix's rows, summed over each cluster.
@@ -122,7 +122,15 @@ class LowRankFactor:
         k = out.shape[0]
         each = np.arange(self.n + 1)
         members = csr_array((np.ones(self.n), labels.astype(np.int64), each), shape=(self.n, k))
-        out[:] = self.cluster_scores(members.T @ self.Z)
+        out[:] = self.cluster_scores(self._sum_products(members).T)
+
+    def _sum_products(self, P):
+        """Return Z^T P in double precision, block by block: Z as a whole is never converted."""
+        total = np.zeros((self.rank, P.shape[1]))
+        for start in range(0, self.n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            total += (P[rows].T @ self.Z[rows].astype(np.float64, copy=False)).T
+        return total
 
     def cluster_scores(self, W):
         """Return Z W^T transposed: how well each point fits each of k directions.
