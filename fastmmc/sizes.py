@@ -26,6 +26,21 @@ class SizeRule:
     upper: np.ndarray
     bounded: bool
 
+    def bounds_at(self, sizes):
+        """Return the bounds of what goes on from some sizes: without a balance these stay.
+
+        Parameters
+        ----------
+        sizes : (k,) int array
+            Sizes reached.
+
+        Returns
+        -------
+        lower, upper : (k,) int64 arrays
+            Size bounds.
+        """
+        return (self.lower, self.upper) if self.bounded else (sizes, sizes)
+
 
 def size_rule(n, k, *, balance=None, target_sizes=None, min_size=1, known=None):
     """Turn the user's size parameters into bounds, or say why they cannot be met.

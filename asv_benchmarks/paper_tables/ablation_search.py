@@ -195,7 +195,7 @@ def run_set(X, y, size, seed):
 
 
 def run_low_rank(name, way, seed):
-    """Return what describes one start, and its seconds.
+    """Return what describes one start.
 
     One by one is run on the product Z Z^T, which gives the same labels in a fraction of the time.
     """
@@ -275,23 +275,29 @@ def digits_table(results):
     return table(header, rows)
 
 
+SUMMARY = ("objective", "ARI, median", "lowest")
+
+
+def summary_cells(objective, ari):
+    """Return what stands under SUMMARY for the runs of a row."""
+    spread = mean_and_std(objective.mean(), objective.std())
+    return spread, f"{np.median(ari):.3f}", f"{ari.min():.3f}"
+
+
 def variants_table(results):
     rows = []
     for name in VARIANTS:
         objective, ari, moves = pick(results, "variant", name).T
-        rows.append([name, mean_and_std(objective.mean(), objective.std())])
-        rows[-1] += [f"{np.median(ari):.3f}", f"{ari.min():.3f}", f"{moves.mean() / 1e3:.0f}"]
-    header = ["variant", "objective", "ARI, median", "lowest", "1000 moves"]
-    return table(header, rows)
+        rows.append([name, *summary_cells(objective, ari), f"{moves.mean() / 1e3:.0f}"])
+    return table(["variant", *SUMMARY, "1000 moves"], rows)
 
 
 def balance_table(results):
     rows = []
     for balance in BALANCES:
         objective, ari, _ = pick(results, "balance", balance).T
-        rows.append([balance, mean_and_std(objective.mean(), objective.std())])
-        rows[-1] += [f"{np.median(ari):.3f}", f"{ari.min():.3f}"]
-    return table(["balance", "objective", "ARI, median", "lowest"], rows)
+        rows.append([balance, *summary_cells(objective, ari)])
+    return table(["balance", *SUMMARY], rows)
 
 
 def sets_table(results, names):

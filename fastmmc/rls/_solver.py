@@ -170,9 +170,7 @@ def _solve(factor, plan, n_init, seed, control):
         return make_single(plan, index, rng)
 
     def bound(sizes):
-        rule = plan.rule
-        lower, upper = (rule.lower, rule.upper) if rule.bounded else (sizes, sizes)
-        return risk_bound(factor, lower, upper)
+        return risk_bound(factor, *plan.rule.bounds_at(sizes))
 
     return best_of_restarts(
         factor, make_search, n_init, control, plan.k, plan.params, bound if plan.bound else None

@@ -102,7 +102,6 @@ class BatchSearch:
         self._rounds_in_sample = plan.sample > 0 and plan.n > _most_for_rounds(plan.k)
         self.n_iter = 0
         self.status = Status.CONVERGED
-        self._rebuild()
         self._work = self._run()
 
     def step(self, budget):
@@ -119,8 +118,8 @@ class BatchSearch:
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and let the work space go."""
-        self._repair()
         self._rebuild()
+        self._repair()
         self.objective = self._risk()
         self._note()
         self.labels = self._labels.astype(np.int64)
@@ -134,6 +133,8 @@ class BatchSearch:
         """Go through the phases; yield what each step cost."""
         if self._plan.sample > 0:
             yield from self._cluster_sample()
+        else:
+            self._rebuild()
         self._note()
         yield from self._shake(self._first_round())
         if self._best is not None and self._best[0] < self._risk():
@@ -172,7 +173,7 @@ class BatchSearch:
 
     def _cluster_sample(self):
         """Start from the clusters of a sample, which are cheaper to find."""
-        plan, rule = self._plan, self._plan.rule
+        plan = self._plan
         indices = np.sort(self._rng.choice(plan.n, plan.sample, replace=False))
         part, extend = self._factor.restrict(indices)
         sample_plan = _sample_plan(plan, indices)
@@ -195,9 +196,8 @@ class BatchSearch:
         labels = scores.argmax(axis=0)
         if plan.known is not None:
             labels = np.where(plan.known >= 0, plan.known, labels)
-        lower, upper = rule.lower, rule.upper
-        if not rule.bounded:
-            lower = upper = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
+        sizes = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
+        lower, upper = plan.rule.bounds_at(sizes)
         self._labels = compact(fit_sizes(labels, scores, lower, upper, self._movable), plan.k)
         self._rebuild()
         self._fraction = share
@@ -324,11 +324,9 @@ class BatchSearch:
 
     def _descend(self):
         """Make moves and swaps until a sweep finds none; yield what each block cost."""
-        n, k, rule = self._plan.n, self._plan.k, self._plan.rule
-        lower, upper = rule.lower, rule.upper
-        if not rule.bounded:
-            # The paper's rule fixes the sizes, so only swaps are left.
-            lower = upper = self._counts.copy()
+        n, k = self._plan.n, self._plan.k
+        # The paper's rule fixes the sizes, so only swaps are left.
+        lower, upper = self._plan.rule.bounds_at(self._counts.copy())
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         changed = 1

@@ -186,9 +186,9 @@ class ClaimSearch:
     def _polish(self, budget):
         state, rule = self._state, self._plan.rule
         lower, upper = rule.lower, rule.upper
-        if self._plan.method == "shaking" and not rule.bounded:
+        if self._plan.method == "shaking":
             # The paper's rule fixes the sizes, so only swaps are left.
-            lower = upper = state.counts.copy()
+            lower, upper = rule.bounds_at(state.counts.copy())
         return claims.polish(
             self._matrix,
             self._row,
