@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastmmc import validation
+
 
 def partial_labels(y, n, k):
     """Check labels that are known for some of the points.
@@ -39,6 +41,51 @@ def partial_labels(y, n, k):
             f"got values from {labels.min()} to {labels.max()}"
         )
     return None if (labels < 0).all() else labels
+
+
+def check_init(init, n, k, kernel, choices=("random", "kmeans")):
+    """Check the labels that a search begins with.
+
+    Parameters
+    ----------
+    init : str or (n,) array_like of int
+        What the user gave.
+    n, k : int
+        Points and clusters.
+    kernel : Kernel
+        With a precomputed one there are no points for k-means.
+    choices : tuple of str
+        Names that are allowed.
+
+    Returns
+    -------
+    str or (n,) int64 array
+        One of the names, or labels 0..k-1.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> from fastmmc.gram import Kernel
+    >>> check_init([0, 1, 1], 3, 2, Kernel("rbf"))
+    array([0, 1, 1])
+    """
+    if isinstance(init, str):
+        validation.check_choice("init", init, choices)
+        if init in ("kmeans", "farthest") and kernel.name == "precomputed":
+            raise ValueError(
+                f"init={init!r} needs points; with kernel='precomputed' give 'random' or labels"
+            )
+        return init
+    labels = integer_labels("init", init, n)
+    if labels.min() < 0 or labels.max() >= k:
+        raise ValueError(
+            f"init: labels must be 0..{k - 1}; got values from {labels.min()} to {labels.max()}"
+        )
+    return labels
 
 
 def looks_partial(y):

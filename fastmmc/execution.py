@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from fastmmc import validation
 from fastmmc.results import STATUS_TEXT, Status
 
 logger = logging.getLogger("fastmmc")
@@ -98,6 +99,46 @@ class RunControl:
     started: float = 0.0
     on_start_done: Callable | None = None
     bar: object = _NoBar()
+
+
+def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
+    """Check the parameters that say how a run is carried out.
+
+    Parameters
+    ----------
+    started : float
+        ``time.perf_counter()`` at the beginning of the call.
+    n_jobs, max_time, callback, verbose
+        As the user gave them.
+    on_start_done : callable, optional
+        Called with (index, n_init) after each start.
+
+    Returns
+    -------
+    RunControl
+        Without a bar; :func:`show_progress` opens it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of them is out of range.
+
+    Examples
+    --------
+    >>> check_control(0.0, -1, 60, None, 0).max_time
+    60.0
+    """
+    if n_jobs is not None:
+        validation.check_integer("n_jobs", n_jobs, least=-(2**31))
+        if n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; give a number of threads, -1 for all, or None")
+    if max_time is not None:
+        max_time = validation.check_positive("max_time", max_time)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable or None; got {callback!r}")
+    if not isinstance(verbose, bool):
+        validation.check_integer("verbose", verbose, least=0)
+    return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
 
 
 @contextmanager
@@ -319,6 +360,36 @@ def run_restarts(make_search, n_init, control):
             search.finish()
     chosen = done or started
     return [chosen.get(index) for index in range(n_init)], status, len(done)
+
+
+def best_of_restarts(make_search, n_init, control):
+    """Run independent restarts and pick the one of the lowest objective.
+
+    Parameters
+    ----------
+    make_search, n_init, control
+        As for :func:`run_restarts`; a finished search also has ``status``.
+
+    Returns
+    -------
+    best : object
+        The winning search.
+    best_init : int
+        Its index.
+    objectives : (m,) float64 array
+        Of the starts that ended; if none did, of those that were begun.
+    status : Status
+        Why the run ended; of the winner, if all starts ended by themselves. A warning has been
+        given unless it is CONVERGED.
+    """
+    searches, status, n_done = run_restarts(make_search, n_init, control)
+    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
+    best_init = min(ended)[1]
+    best = searches[best_init]
+    if status == Status.CONVERGED:
+        status = best.status
+    warn_if_stopped(status, n_done, n_init)
+    return best, best_init, np.array([objective for objective, _ in ended]), status
 
 
 def _look(control, board, done):

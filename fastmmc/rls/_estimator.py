@@ -3,81 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc.constraints import looks_partial
 from fastmmc.rls._solver import resolve_starts, solve_umc_rls
 from fastmmc.rls._solver_evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
 
 # Result fields that become attributes with a trailing underscore.
-RESULT_FIELDS = (
-    "labels",
-    "objective",
-    "loo_mse",
-    "status",
-    "n_iter",
-    "n_moves",
-    "sizes",
-    "history",
-    "objectives",
-)
+RESULT_FIELDS = ("loo_mse", *COMMON_FIELDS)
 
 
-class _RLSClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
+class _RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    def _check_training_points(self, X):
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
-        )
-
-    def _keep(self, result):
-        """Make the result's fields attributes."""
-        self.result_ = result
-        for name in RESULT_FIELDS:
-            setattr(self, f"{name}_", getattr(result, name))
-        return self
-
-    def predict(self, X):
-        """Return the clusters of new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m,) int64 array
-            Clusters 0..k-1.
-        """
-        return np.argmax(self.decision_function(X), axis=1)
-
-    def decision_function(self, X):
-        """Return the score of every cluster for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) array
-            Scores, near +1 for the own cluster and -1 for the others.
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            reset=False,
-        )
-        return self.result_.decision_function(X)
+    _fields = RESULT_FIELDS
 
     def score(self, X, y=None):
         """Return minus the mean squared distance of the scores from the codes of their clusters.
@@ -102,13 +42,6 @@ class _RLSClusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         scores = self.decision_function(X)
         codes = np.where(np.argmax(scores, axis=1)[:, None] == np.arange(scores.shape[1]), 1, -1)
         return -float(np.mean((scores - codes) ** 2))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        low_rank = isinstance(getattr(self, "rank", None), int | float)
-        tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
-        return tags
 
 
 class UMCRLS(_RLSClusterer):

@@ -8,8 +8,8 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc import validation
-from fastmmc.constraints import partial_labels
-from fastmmc.execution import fixed_seed, restart_stream, show_progress
+from fastmmc.constraints import check_init, partial_labels
+from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
@@ -18,7 +18,7 @@ from fastmmc.rls._solver_batches import choose_form, make_start
 from fastmmc.rls._solver_bound import risk_bound
 from fastmmc.rls._solver_claims import Plan, donor_floors
 from fastmmc.rls._solver_memetic import MemeticSearch
-from fastmmc.rls._solver_shared import best_of_restarts, check_control, check_init, check_source
+from fastmmc.rls._solver_shared import best_result, check_source
 from fastmmc.sizes import shaking_quota, size_rule
 
 METHODS = ("shaking", "steepest", "stochastic", "memetic")
@@ -120,7 +120,7 @@ def _make_plan(
         n=n,
         k=k,
         method=method,
-        init=check_init(init, n, k, kernel, f"0..{k - 1}"),
+        init=check_init(init, n, k, kernel),
         points=points,
         rule=rule,
         known=known,
@@ -172,7 +172,7 @@ def _solve(factor, plan, n_init, seed, control):
     def bound(sizes):
         return risk_bound(factor, *plan.rule.bounds_at(sizes))
 
-    return best_of_restarts(
+    return best_result(
         factor, make_search, n_init, control, plan.k, plan.params, bound if plan.bound else None
     )
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from fastmmc.hat import DenseFactor
-from fastmmc.results import Status
+from fastmmc.results import History, Status
 from fastmmc.rls import _kernels_batches as batches
 from fastmmc.rls._solver_claims import ClaimSearch, donor_floors
-from fastmmc.rls._solver_shared import History, compact
+from fastmmc.rls._solver_shared import compact
 from fastmmc.sizes import SizeRule, fit_sizes, proportional_sizes, shaking_quota
 
 # Points of the sample that a start is first clustered on, one claim at a time, and at least so

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
-from fastmmc.results import Status
+from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _kernels_claims as claims
-from fastmmc.rls._solver_shared import HISTORY_CAPACITY, History, compact, matrix_and_row, sum_rows
+from fastmmc.rls._solver_shared import compact, matrix_and_row, sum_rows
 from fastmmc.sizes import SizeRule, balanced_random_labels, reorder_to_targets
 
 

@@ -9,20 +9,14 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fastmmc import validation
-from fastmmc.execution import fixed_seed, restart_stream, show_progress
+from fastmmc.constraints import check_init
+from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
 from fastmmc.gram import box_diagonal
 from fastmmc.hat import leave_one_out_residuals
 from fastmmc.lowrank import LowRankFactor
-from fastmmc.results import Status
+from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _kernels_evolution as evolution
-from fastmmc.rls._solver_shared import (
-    HISTORY_CAPACITY,
-    History,
-    best_of_restarts,
-    check_control,
-    check_init,
-    check_source,
-)
+from fastmmc.rls._solver_shared import best_result, check_source
 from fastmmc.sizes import size_rule
 
 DEFAULTS = {"lam": 0.5, "rank": None}
@@ -159,7 +153,7 @@ def _bounds(n, balance, target_sizes, min_size):
 
 def _check_start(init, n, lower, upper, kernel):
     """Return "random", "kmeans" or an array of labels 0 and 1 within the bounds."""
-    labels = check_init(init, n, 2, kernel, "0 or 1")
+    labels = check_init(init, n, 2, kernel)
     if isinstance(labels, str):
         return labels
     if not lower <= labels.sum() <= upper:
@@ -804,4 +798,4 @@ def solve_evolution(
         def make_search(index):
             return _Evolution(factor, diag, plan, restart_stream(seed, index))
 
-        return best_of_restarts(factor, make_search, n_init, control, 2, plan.params)
+        return best_result(factor, make_search, n_init, control, 2, plan.params)

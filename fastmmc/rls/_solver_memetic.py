@@ -8,8 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 
-from fastmmc.results import Status
-from fastmmc.rls._solver_shared import History
+from fastmmc.results import History, Status
 from fastmmc.sizes import fit_sizes
 
 # Rounds of the shaking that a child goes through: late enough to keep what it inherited, and too

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.constraints import integer_labels
-from fastmmc.execution import RunControl, run_restarts, warn_if_stopped
+from fastmmc.execution import best_of_restarts
 from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
@@ -18,38 +17,8 @@ from fastmmc.hat import (
     make_factor,
 )
 from fastmmc.lowrank import LowRankFactor
-from fastmmc.results import RLSResult, Status
+from fastmmc.results import RLSResult
 from fastmmc.rls import _kernels_claims as claims
-
-# History entries that a slice of a compiled loop can write before it must return.
-HISTORY_CAPACITY = 4096
-
-
-class History:
-    """What a search notes along its way: the objective after so many moves or generations."""
-
-    def __init__(self):
-        self._counts = []
-        self._values = []
-
-    def note(self, count, value):
-        """Append an entry."""
-        self._counts.append(int(count))
-        self._values.append(float(value))
-
-    def drain(self, entries, pos, slot):
-        """Take the entries of a compiled loop, which counts them in pos[slot]."""
-        for count, value in entries[: pos[slot]]:
-            self.note(count, value)
-        pos[slot] = 0
-
-    def counts(self):
-        """Return the counts, (T,) int64."""
-        return np.array(self._counts, dtype=np.int64)
-
-    def values(self):
-        """Return the objectives, (T,) float64."""
-        return np.array(self._values, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,38 +129,6 @@ def check_source(
     return Source(points, spec, lam, form, None)
 
 
-def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
-    """Check the parameters that say how a run is carried out."""
-    if n_jobs is not None:
-        validation.check_integer("n_jobs", n_jobs, least=-(2**31))
-        if n_jobs == 0:
-            raise ValueError("n_jobs must not be 0; give a number of threads, -1 for all, or None")
-    if max_time is not None:
-        max_time = validation.check_positive("max_time", max_time)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable or None; got {callback!r}")
-    if not isinstance(verbose, bool):
-        validation.check_integer("verbose", verbose, least=0)
-    return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
-
-
-def check_init(init, n, k, kernel, allowed):
-    """Return "random", "kmeans" or an array of labels; ``allowed`` names the labels."""
-    if isinstance(init, str):
-        validation.check_choice("init", init, ("random", "kmeans"))
-        if init == "kmeans" and kernel.name == "precomputed":
-            raise ValueError(
-                "init='kmeans' needs points; with kernel='precomputed' give 'random' or labels"
-            )
-        return init
-    labels = integer_labels("init", init, n)
-    if labels.min() < 0 or labels.max() >= k:
-        raise ValueError(
-            f"init: labels must be {allowed}; got values from {labels.min()} to {labels.max()}"
-        )
-    return labels
-
-
 def compact(labels, k):
     """Return a copy of the labels in the type that the compiled loops take."""
     return labels.astype(np.uint8 if k <= 256 else np.int32)
@@ -231,19 +168,13 @@ def fit_labels(factor, labels, k):
     return make_model(factor, P, predictions), float(np.mean(residuals**2))
 
 
-def best_of_restarts(factor, make_search, n_init, control, k, params, bound=None):
+def best_result(factor, make_search, n_init, control, k, params, bound=None):
     """Run the restarts on one hat matrix and return the best as a result.
 
     ``make_search`` is that of :func:`run_restarts`; a finished search also has labels, status,
     n_iter, n_moves, history and trace. ``bound`` takes the sizes found and returns a lower bound.
     """
-    searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
-    best = searches[best_init]
-    if status == Status.CONVERGED:
-        status = best.status
-    warn_if_stopped(status, n_done, n_init)
+    best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     model, loo_mse = fit_labels(factor, best.labels, k)
     sizes = np.bincount(best.labels, minlength=k)
     return RLSResult(
@@ -255,7 +186,7 @@ def best_of_restarts(factor, make_search, n_init, control, k, params, bound=None
         sizes=sizes,
         history=best.history,
         trace=best.trace,
-        objectives=np.array([objective for objective, _ in ended]),
+        objectives=objectives,
         best_init=best_init,
         params=params | factor_params(factor) | {"n_init": n_init},
         model=model,
