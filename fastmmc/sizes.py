@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastmmc import validation
+
 
 @dataclass(frozen=True)
 class SizeRule:
@@ -120,6 +122,53 @@ def _check_feasible(n, k, lower, upper, balance, known):
             f"(at least {lower.tolist()}, at most {upper.tolist()}) cannot take in; "
             "raise balance or lower min_size"
         )
+
+
+def binary_bounds(n, balance, target_sizes, min_size):
+    """Return the least and the greatest size of cluster 1 of two.
+
+    Parameters
+    ----------
+    n : int
+        Points, at least 2.
+    balance : float
+        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1. For an odd n
+        anything above 0 allows a difference of one.
+    target_sizes : (2,) array_like of int or None
+        Sizes asked for, summing to n. None: n / 2 each.
+    min_size : int
+        No cluster is smaller than this.
+
+    Returns
+    -------
+    lower, upper : int
+        Bounds of the size of cluster 1, those that cluster 0 implies included.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the parameters are out of range or cannot be met.
+
+    Examples
+    --------
+    >>> binary_bounds(100, 0.1, None, 1)
+    (45, 55)
+    >>> binary_bounds(7, 0.01, None, 1)
+    (3, 4)
+    """
+    balance = validation.check_number("balance", balance)
+    if not 0 <= balance < 1:
+        raise ValueError(f"balance must be at least 0 and below 1; got {balance}")
+    min_size = validation.check_integer(
+        "min_size", min_size, least=1, most=n // 2, why=", half of the points"
+    )
+    if balance > 0:
+        # Of an odd number of points two clusters differ by one at least.
+        balance = max(balance, 1 / n)
+    rule = size_rule(n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size)
+    lower = max(rule.lower[1], n - rule.upper[0])
+    upper = min(rule.upper[1], n - rule.lower[0])
+    return int(lower), int(upper)
 
 
 def shaking_quota(n, k, n_rounds, start_round=0, targets=None):

@@ -77,6 +77,32 @@ def test_infeasible_sizes_are_refused(kwargs, message):
         sizes.size_rule(10, 3, **kwargs)
 
 
+@pytest.mark.parametrize("n", [2, 7, 10, 33])
+@pytest.mark.parametrize("balance", [0, 0.01, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("min_size", [1, 3])
+@pytest.mark.parametrize("off", [0, 2])
+def test_binary_bounds_are_those_of_all_allowed_sizes(n, balance, min_size, off):
+    targets = None if off == 0 else [n // 2 - off, n - n // 2 + off]
+    centre = Fraction(n, 2) if targets is None else targets[1]
+    # The least that lets the sizes of an odd number of points differ by one.
+    slack = max(Fraction(str(balance)) * n / 2, Fraction(1, 2) if balance else 0)
+    allowed = [size for size in range(min_size, n - min_size + 1) if abs(size - centre) <= slack]
+    if min_size > n // 2 or (targets and min(targets) < 0) or not allowed:
+        with pytest.raises(ValueError, match="min_size|target_sizes|no sizes of 2 clusters"):
+            sizes.binary_bounds(n, balance, targets, min_size)
+    else:
+        found = sizes.binary_bounds(n, balance, targets, min_size)
+        assert found == (allowed[0], allowed[-1]) and all(type(size) is int for size in found)
+
+
+def test_binary_bounds_refuse_a_balance_out_of_range():
+    for balance in (-0.1, 1.0):
+        with pytest.raises(ValueError, match="balance must be at least 0 and below 1"):
+            sizes.binary_bounds(10, balance, None, 1)
+    with pytest.raises(TypeError, match="balance"):
+        sizes.binary_bounds(10, "0.1", None, 1)
+
+
 def test_larger_clusters_take_larger_targets():
     labels = np.array([0, 0, 0, 1, 2, 2])
     renamed = sizes.reorder_to_targets(labels, [1, 3, 2])

@@ -12,7 +12,7 @@ from fastmmc.gram import Kernel, box_diagonal
 from fastmmc.hat import DenseFactor
 from fastmmc.rls import _kernels_evolution as evolution
 from fastmmc.rls import _kernels_fitness as fitness
-from fastmmc.rls._solver_evolution import make_population
+from fastmmc.rls._solver_evolution_search import make_population
 from fastmmc.rls._solver_fitness import (
     DirectFitness,
     SpectralFitness,

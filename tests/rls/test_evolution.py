@@ -9,7 +9,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc.rls import _kernels_evolution as evolution
-from fastmmc.rls._solver_evolution import _Evolution, _make_plan
+from fastmmc.rls._solver_evolution import _make_plan
+from fastmmc.rls._solver_evolution_search import EvolutionSearch
 from fastmmc.rls._solver_fitness import (
     DirectFitness,
     SpectralFitness,
@@ -53,7 +54,7 @@ def search(factor, seed=0, **options):
     } | options
     source = Source(factor.X, factor.kernel, factor.lam, None, factor)
     plan = _make_plan(source, **given)
-    return _Evolution(factor, factor.diagonal(), plan, np.random.default_rng(seed))
+    return EvolutionSearch(factor, factor.diagonal(), plan, np.random.default_rng(seed))
 
 
 def factors():
