@@ -423,7 +423,7 @@ def test_target_sizes():
         ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),
         ({"init": "zeros"}, ValueError, "init must be one of 'random', 'kmeans'"),
         ({"init": np.zeros(24, dtype=int)}, ValueError, "cluster 1 has 0 points"),
-        ({"init": np.full(24, 2)}, ValueError, "labels must be 0 or 1"),
+        ({"init": np.full(24, 2)}, ValueError, r"labels must be 0\.\.1"),
         ({"init": [0, 1]}, ValueError, "init"),
         ({"polish": 1}, TypeError, "polish must be True or False"),
         ({"distinct": 1}, TypeError, "distinct must be True or False"),
