@@ -7,11 +7,19 @@ array([100, 100])
 """
 
 from fastmmc import datasets
+from fastmmc.alternating import (
+    IterLSSVM,
+    IterSVM,
+    IterSVR,
+    iter_ls_svm,
+    iter_svm,
+    iter_svr,
+)
 from fastmmc.execution import Progress
 from fastmmc.hat import DenseFactor, factor
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.registry import METHODS
-from fastmmc.results import ClusteringResult, RLSResult, Status
+from fastmmc.results import ClusteringResult, MarginResult, RLSResult, Status
 from fastmmc.rls import (
     UMCRLS,
     EvoMMC,
@@ -31,7 +39,11 @@ __all__ = [
     "DenseFactor",
     "EvoMMC",
     "FastEvoMMC",
+    "IterLSSVM",
+    "IterSVM",
+    "IterSVR",
     "LowRankFactor",
+    "MarginResult",
     "Progress",
     "RLSResult",
     "Status",
@@ -39,6 +51,9 @@ __all__ = [
     "evo_mmc",
     "factor",
     "fast_evo_mmc",
+    "iter_ls_svm",
+    "iter_svm",
+    "iter_svr",
     "umc_rls",
     "umc_rls_path",
 ]

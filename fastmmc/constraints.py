@@ -75,7 +75,7 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     """
     if isinstance(init, str):
         validation.check_choice("init", init, choices)
-        if init in ("kmeans", "farthest") and kernel.name == "precomputed":
+        if init == "kmeans" and kernel.name == "precomputed":
             raise ValueError(
                 f"init={init!r} needs points; with kernel='precomputed' give 'random' or labels"
             )

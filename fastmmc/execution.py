@@ -463,7 +463,7 @@ class _RichBar:
 
     def __enter__(self):
         self._progress.start()
-        self._task = self._progress.add_task("hat matrix", total=1.0)
+        self._task = self._progress.add_task("kernel matrix", total=1.0)
         return self
 
     def __exit__(self, *exc_info):
@@ -471,7 +471,7 @@ class _RichBar:
 
     def prepare(self, fraction):
         """Draw how much of the hat matrix is made."""
-        self._progress.update(self._task, completed=fraction, description="hat matrix")
+        self._progress.update(self._task, completed=fraction, description="kernel matrix")
 
     def show(self, progress):
         """Draw the state of the run."""

@@ -229,7 +229,7 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
     rank = lowrank.resolve_rank(rank, landmarks, X.shape[0])
     if rank is None and issparse(X):
         raise TypeError(
-            "X is sparse, which the dense hat matrix cannot take; give a rank, say rank=0.1, or "
+            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1, or "
             "X.toarray()"
         )
     return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))

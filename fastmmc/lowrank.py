@@ -351,10 +351,63 @@ def make_low_rank_factor(
     MemoryError
         If Z does not fit into free memory.
     """
-    dtype = dtype or X.dtype
-    validation.check_memory(X.shape[0], dtype, columns=rank)
     # Every row is visited three times.
     advance = _counter(3 * X.shape[0], on_progress)
+    features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
+    Z = features.Z
+    half, spectrum = _shrink(Z, lam, advance)
+    Z.flags.writeable = False
+    return LowRankFactor(
+        Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, spectrum
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features whose products approximate the kernel: K ~ Z Z^T.
+
+    Attributes
+    ----------
+    Z : (n, r) array
+        One row a point.
+    to_Z : (b, r) float64 array
+        Z = K_nB to_Z, with B the basis.
+    basis : (b, d) float64 array
+        The landmarks.
+    indices : (b,) int64 array or None
+        Which points they are, if they are points.
+    """
+
+    Z: np.ndarray
+    to_Z: np.ndarray
+    basis: np.ndarray
+    indices: np.ndarray | None
+
+
+def make_features(
+    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
+):
+    """Return the Nystroem features of points and parameters that were already checked.
+
+    Parameters
+    ----------
+    X, kernel, rank, landmarks, rank_tol, rng, dtype
+        As for :func:`make_low_rank_factor`.
+    advance : callable, optional
+        Told how many rows were worked on.
+
+    Returns
+    -------
+    Features
+        With Z Z^T = K_nB K_BB^+ K_Bn.
+
+    Raises
+    ------
+    MemoryError
+        If Z does not fit into free memory.
+    """
+    dtype = dtype or X.dtype
+    validation.check_memory(X.shape[0], dtype, columns=rank)
     if isinstance(landmarks, str) and landmarks == "pivoted":
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
         Z = np.ascontiguousarray(Z, dtype=dtype)
@@ -362,9 +415,7 @@ def make_low_rank_factor(
     else:
         indices, basis = _choose(X, rank, landmarks, rng)
         Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
-    half, spectrum = _shrink(Z, lam, advance)
-    Z.flags.writeable = False
-    return LowRankFactor(Z, lam, kernel, X, basis, to_Z @ half, indices, spectrum)
+    return Features(Z, to_Z, basis, indices)
 
 
 def _counter(total, on_progress):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fastmmc.alternating._estimator import IterLSSVM, IterSVM, IterSVR
+from fastmmc.alternating._solver import iter_ls_svm, iter_svm, iter_svr
 from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
 from fastmmc.rls._solver import umc_rls
 from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
@@ -65,6 +67,30 @@ METHODS = {
             FastEvoMMC,
             "Gieseke, Pahikkala, Kramer, ICML 2009",
             "evolution of two clusters over a low-rank hat matrix",
+            binary=True,
+        ),
+        Method(
+            "iter-svr",
+            iter_svr,
+            IterSVR,
+            "Zhang, Tsang, Kwok, ICML 2007",
+            "support vector regression on the labels, and new labels from its scores, in turn",
+            binary=True,
+        ),
+        Method(
+            "iter-svm",
+            iter_svm,
+            IterSVM,
+            "Zhang, Tsang, Kwok, ICML 2007",
+            "the same with support vector machines; stays near its first labels",
+            binary=True,
+        ),
+        Method(
+            "iter-ls-svm",
+            iter_ls_svm,
+            IterLSSVM,
+            "Zhang, Tsang, Kwok, ICML 2007",
+            "the same with least-squares machines: one factorisation for all rounds",
             binary=True,
         ),
     )

@@ -174,3 +174,28 @@ class RLSResult(ClusteringResult):
         if self.bound is None:
             return None
         return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginResult(ClusteringResult):
+    """A clustering by a kernel machine with two classes.
+
+    Attributes
+    ----------
+    dual_coef : (m,) float64 array or None
+        Coefficients of the support vectors: w = sum dual_coef_i phi(x_i).
+    support : (m,) int64 array or None
+        Which points they belong to.
+    intercept : float
+        Added to w . phi(x); its sign then tells the cluster.
+    duality_gap : float or None
+        How far the machine's objective can be above the least one for its labels.
+    n_violated : int
+        Points inside the margin or on the wrong side of it.
+    """
+
+    dual_coef: np.ndarray | None = None
+    support: np.ndarray | None = None
+    intercept: float = 0.0
+    duality_gap: float | None = None
+    n_violated: int = 0

@@ -397,7 +397,7 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     return X
 
 
-def check_memory(n, dtype, arrays=1, columns=None):
+def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
     """Raise MemoryError before an array is made that does not fit into free memory.
 
     Parameters
@@ -409,7 +409,9 @@ def check_memory(n, dtype, arrays=1, columns=None):
     arrays : int, default=1
         How many of them are held at a time.
     columns : int, optional
-        Rank of a low-rank factor; None: the n columns of the dense hat matrix.
+        Rank of a low-rank factor; None: the n columns of the dense matrix.
+    what : str
+        Which dense matrix, for the message.
 
     Raises
     ------
@@ -424,7 +426,7 @@ def check_memory(n, dtype, arrays=1, columns=None):
     needed = arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize
     free = available_memory()
     if free is not None and needed > free:
-        what = "dense hat matrix" if columns is None else f"hat factor of rank {columns}"
+        what = f"dense {what}" if columns is None else f"low-rank factor of rank {columns}"
         raise MemoryError(
             f"the {what} of {n} points needs {needed / 2**30:.1f} GiB and "
             f"{free / 2**30:.1f} GiB are free; give a lower rank (rank=0.01 is a hundredth of the "

@@ -245,7 +245,7 @@ def test_bad_parameters_of_precomputed_and_sparse_points():
 
 def test_too_little_memory(monkeypatch):
     monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match="hat factor of rank 20 of 60 points"):
+    with pytest.raises(MemoryError, match="low-rank factor of rank 20 of 60 points"):
         fastmmc.factor(points(), rank=20)
 
 

@@ -1,0 +1,379 @@
+"""Compiled loops of the alternating family: a dual solver on a Gram matrix, and the bias search.
+
+The dual of a kernel machine with targets y and the loss max(0, upper (r - epsilon),
+lower (r + epsilon)) of the residual r = y - f is, with ``upper`` >= 0 >= ``lower``,
+
+    maximise D(u) = u^T y - u^T K u / 2 - epsilon |u|_1,   e^T u = 0,   lower <= u <= upper.
+
+Regression has the box -C..C; a support vector machine has 0..C where y = 1 and -C..0 where
+y = -1, with epsilon = 0. Both are one loop: one coordinate goes up, another as much down.
+
+Bounds and the kink of |u| at 0 enter as offsets: raising u_i gains ``grad_i + rise_i`` a unit,
+lowering u_j costs ``grad_j + fall_j``, where grad = y - K u, rise is -inf at the upper bound and
+fall is inf at the lower one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastmmc._jit import njit
+
+# Interleaved streams of a scan: so many that the compiler keeps their loop, and vectorises it.
+LANES = 64
+
+# Curvatures below are rounding noise: points that look alike to the kernel.
+LEAST_CURVATURE = 1e-12
+
+# Slots of Dual.pos.
+STEPS = 0  # steps made since the targets were set
+FIRST = 1  # the coordinate to raise next, -1: to be found
+N_POS = 2
+
+# Slots of Dual.value.
+HIGH = 0  # greatest gain of raising a coordinate
+LOW = 1  # least cost of lowering one
+N_VALUES = 2
+
+# Losses of the bias search.
+LAPLACE = 0
+HINGE = 1
+SQUARE = 2
+
+
+class Dual(NamedTuple):
+    """Where the dual solver stands (arrays are modified in place)."""
+
+    u: np.ndarray  # (n,) float64
+    grad: np.ndarray  # (n,) float64, y - K u
+    lower: np.ndarray  # (n,) float64
+    upper: np.ndarray  # (n,) float64
+    rise: np.ndarray  # (n,) float64
+    fall: np.ndarray  # (n,) float64
+    diag: np.ndarray  # (n,) float64, diagonal of K
+    high: np.ndarray  # (LANES,) float64, work space
+    low: np.ndarray  # (LANES,) float64, work space
+    pos: np.ndarray  # (N_POS,) int64
+    value: np.ndarray  # (N_VALUES,) float64
+
+
+@njit
+def set_offsets(u, lower, upper, epsilon, rise, fall, i):
+    """Set what bounds and the kink at 0 add to the gradient of coordinate i."""
+    rise[i] = -np.inf
+    if u[i] < upper[i]:
+        rise[i] = -epsilon if u[i] >= 0.0 else epsilon
+    fall[i] = np.inf
+    if u[i] > lower[i]:
+        fall[i] = epsilon if u[i] <= 0.0 else -epsilon
+
+
+@njit
+def prepare(dual, epsilon):
+    """Set the offsets of all coordinates; to be called when u, its bounds or y have changed."""
+    for i in range(dual.u.size):
+        set_offsets(dual.u, dual.lower, dual.upper, epsilon, dual.rise, dual.fall, i)
+    dual.pos[STEPS] = 0
+    dual.pos[FIRST] = -1
+
+
+@njit
+def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low):
+    """Subtract step (row_i - row_j) from the gradient, and look for the extremes.
+
+    Returns argmax and max of grad + rise, and min of grad + fall. Each of LANES interleaved
+    streams keeps its own extremes, so that LLVM vectorises the loops.
+    """
+    n = grad.size
+    for lane in range(LANES):
+        high[lane] = -np.inf
+        low[lane] = np.inf
+    whole = n // LANES * LANES
+    for base in range(0, whole, LANES):
+        g, first, second = grad[base:], row_i[base:], row_j[base:]
+        up, down = rise[base:], fall[base:]
+        for lane in range(LANES):
+            g[lane] -= step * (first[lane] - second[lane])
+        for lane in range(LANES):
+            value = g[lane] + up[lane]
+            high[lane] = value if value > high[lane] else high[lane]
+        for lane in range(LANES):
+            value = g[lane] + down[lane]
+            low[lane] = value if value < low[lane] else low[lane]
+    for p in range(whole, n):
+        grad[p] -= step * (row_i[p] - row_j[p])
+        high[0] = max(high[0], grad[p] + rise[p])
+        low[0] = min(low[0], grad[p] + fall[p])
+    best, least = high[0], low[0]
+    for lane in range(1, LANES):
+        best = max(best, high[lane])
+        least = min(least, low[lane])
+    i = 0
+    while i < n - 1 and grad[i] + rise[i] != best:
+        i += 1
+    return i, best, least
+
+
+@njit
+def extremes(dual):
+    """Set and return the greatest gain of raising a coordinate, and the least cost of lowering one."""
+    i, dual.value[HIGH], dual.value[LOW] = move_and_scan(
+        dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low
+    )
+    return dual.value[HIGH], dual.value[LOW]
+
+
+@njit
+def subtract_rows(grad, K, rows, changes):
+    """Carry changes of some coordinates over to the gradient: grad -= K changes."""
+    for t in range(rows.size):
+        row, change = K[rows[t]], changes[t]
+        for p in range(grad.size):
+            grad[p] -= change * row[p]
+
+
+@njit
+def steepest_partner(grad, fall, diag, row_i, i, up):
+    """Return the coordinate whose descent, with the rise of i, gains most to second order."""
+    # The gain is gain^2 / curvature; comparing products spares the division.
+    best_square, best_curvature, j = 0.0, 1.0, -1
+    for p in range(grad.size):
+        gain = up - (grad[p] + fall[p])
+        if gain > 0.0:
+            curvature = max(diag[i] + diag[p] - 2.0 * row_i[p], LEAST_CURVATURE)
+            square = gain * gain
+            if square * best_curvature > best_square * curvature:
+                best_square, best_curvature, j = square, curvature, p
+    return j
+
+
+@njit
+def step_length(u, lower, upper, i, j, gain, curvature):
+    """Return how far u_i goes up and u_j down: to the optimum, a bound, or the kink at 0."""
+    step = gain / max(curvature, LEAST_CURVATURE)
+    step = min(step, upper[i] - u[i], u[j] - lower[j])
+    if u[i] < 0.0:
+        step = min(step, -u[i])
+    if u[j] > 0.0:
+        step = min(step, u[j])
+    return step
+
+
+@njit
+def solve_dual(K, dual, epsilon, tol, max_steps, budget):
+    """Make steps until no pair violates the optimality conditions by more than tol.
+
+    The working set is that of second order: the coordinate of the greatest gain, and the one that
+    gains most together with it (Fan, Chen and Lin 2005). A step costs two passes of n.
+
+    Returns whether the solver has ended: HIGH - LOW <= tol, or max_steps steps were made.
+    """
+    u, grad, lower, upper = dual.u, dual.grad, dual.lower, dual.upper
+    rise, fall, pos, value = dual.rise, dual.fall, dual.pos, dual.value
+    i = pos[FIRST]
+    if i < 0:
+        i, value[HIGH], value[LOW] = move_and_scan(
+            grad, rise, fall, K[0], K[0], 0.0, dual.high, dual.low
+        )
+    used = 0
+    while value[HIGH] - value[LOW] > tol and pos[STEPS] < max_steps:
+        if used >= budget:
+            pos[FIRST] = i
+            return False
+        j = steepest_partner(grad, fall, dual.diag, K[i], i, value[HIGH])
+        if j < 0:
+            break
+        curvature = dual.diag[i] + dual.diag[j] - 2.0 * K[i, j]
+        gain = value[HIGH] - (grad[j] + fall[j])
+        step = step_length(u, lower, upper, i, j, gain, curvature)
+        move(u, lower, upper, i, j, step)
+        set_offsets(u, lower, upper, epsilon, rise, fall, i)
+        set_offsets(u, lower, upper, epsilon, rise, fall, j)
+        i, value[HIGH], value[LOW] = move_and_scan(
+            grad, rise, fall, K[i], K[j], step, dual.high, dual.low
+        )
+        pos[STEPS] += 1
+        used += 2 * u.size
+    pos[FIRST] = i
+    return True
+
+
+@njit
+def move(u, lower, upper, i, j, step):
+    """Move u_i up and u_j down; what comes to a bound or to 0 lies on it exactly."""
+    to_zero_i, to_zero_j = u[i] < 0.0 and step == -u[i], u[j] > 0.0 and step == u[j]
+    to_bound_i, to_bound_j = step == upper[i] - u[i], step == u[j] - lower[j]
+    u[i] += step
+    u[j] -= step
+    if to_zero_i:
+        u[i] = 0.0
+    elif to_bound_i:
+        u[i] = upper[i]
+    if to_zero_j:
+        u[j] = 0.0
+    elif to_bound_j:
+        u[j] = lower[j]
+
+
+@njit
+def split_loss(scores, weight, weighted, m, b, loss, epsilon, low_start, high_start):
+    """Return sum s_i loss(y_i, o_i + b) where the first m of the sorted scores have y = -1.
+
+    ``weight`` and ``weighted`` are prefix sums of the weights and of weights times scores. With
+    two offsets +-epsilon, (|t| - epsilon)_+ = (|t - epsilon| + |t + epsilon|) / 2 - epsilon. The
+    points whose y - o + offset lies at or below b are those from low_start on (y = -1) and those
+    from high_start on (y = 1).
+    """
+    n_offsets = low_start.size
+    total = 0.0
+    for t in range(n_offsets):
+        offset = epsilon if t == 1 else -epsilon
+        start, to_value = low_start[t], b + 1.0 - offset
+        total += to_value * (weight[m] - weight[start]) + weighted[m] - weighted[start]
+        if loss == LAPLACE:
+            total -= to_value * weight[start] + weighted[start]
+        start, to_value = high_start[t], b - 1.0 - offset
+        total -= to_value * (weight[start] - weight[m]) + weighted[start] - weighted[m]
+        if loss == LAPLACE:
+            total += to_value * (weight[-1] - weight[start]) + weighted[-1] - weighted[start]
+    return total / n_offsets - (epsilon * weight[-1] if n_offsets == 2 else 0.0)
+
+
+@njit
+def first_at_least(scores, value):
+    """Return the index of the first sorted score that is not below the value."""
+    low, high = 0, scores.size
+    while low < high:
+        middle = (low + high) // 2
+        if scores[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit
+def find_starts(scores, m, b, epsilon, low_start, high_start):
+    """Find the points whose y - o + offset lies at or below b, for both labels."""
+    for t in range(low_start.size):
+        offset = epsilon if t == 1 else -epsilon
+        low_start[t] = min(m, first_at_least(scores, offset - 1.0 - b))
+        high_start[t] = max(m, first_at_least(scores, offset + 1.0 - b))
+
+
+@njit
+def lower_bias(scores, weight, m, loss, epsilon, low_start, high_start):
+    """Return the interval of the best biases of split m, and make the sets below it true.
+
+    The sets hold the smallest of the values y_i - o_i (with +-epsilon: two a point). The loss falls
+    with b as long as they weigh less than half of all (Laplace), or less than the points of y = 1
+    (hinge). Raising m lowers the best bias, so points only ever leave.
+    """
+    n = scores.size
+    n_offsets = low_start.size
+    total = weight[n]
+    threshold = total - weight[m] if loss == HINGE else 0.5 * n_offsets * total
+    held = 0.0
+    for t in range(n_offsets):
+        held += weight[m] - weight[low_start[t]] + total - weight[high_start[t]]
+    above = np.inf
+    for t in range(n_offsets):
+        offset = epsilon if t == 1 else -epsilon
+        if low_start[t] > 0:
+            above = min(above, offset - 1.0 - scores[low_start[t] - 1])
+        if high_start[t] > m:
+            above = min(above, offset + 1.0 - scores[high_start[t] - 1])
+    while True:
+        b, where, is_low, n_held = -np.inf, 0, True, 0
+        for t in range(n_offsets):
+            offset = epsilon if t == 1 else -epsilon
+            n_held += m - low_start[t] + n - high_start[t]
+            if low_start[t] < m and offset - 1.0 - scores[low_start[t]] > b:
+                b, where, is_low = offset - 1.0 - scores[low_start[t]], t, True
+            if high_start[t] < n and offset + 1.0 - scores[high_start[t]] > b:
+                b, where, is_low = offset + 1.0 - scores[high_start[t]], t, False
+        p = low_start[where] if is_low else high_start[where]
+        lighter = held - (weight[p + 1] - weight[p])
+        if lighter < threshold or n_held <= 1:
+            break
+        held = lighter
+        above = b
+        if is_low:
+            low_start[where] += 1
+        else:
+            high_start[where] += 1
+    return b, above if held <= threshold else b
+
+
+@njit
+def raise_split(scores, m, b, epsilon, low_start, high_start):
+    """Give point m the label -1, which lowers its y - o by 2, and keep the sets below b true."""
+    for t in range(low_start.size):
+        offset = epsilon if t == 1 else -epsilon
+        if high_start[t] == m:
+            high_start[t] = m + 1
+        elif offset - 1.0 - scores[m] > b:
+            low_start[t] = m + 1
+
+
+@njit
+def square_bias(weight, weighted, m):
+    """Return the best bias of split m under the square loss."""
+    return (weight[-1] - 2.0 * weight[m] - weighted[-1]) / weight[-1]
+
+
+@njit
+def square_loss(weight, weighted, squares, m, b):
+    """Return sum s_i (o_i + b - y_i)^2; ``squares`` is sum s_i o_i^2."""
+    total = weight[-1]
+    cross = weighted[-1] - 2.0 * weighted[m] + b * (total - 2.0 * weight[m])
+    return squares + 2.0 * b * weighted[-1] + b * b * total - 2.0 * cross + total
+
+
+@njit
+def best_split(scores, weight, weighted, squares, first, last, loss, epsilon, tied):
+    """Find the split of the sorted scores, and its bias, of the least loss.
+
+    The first m points get y = -1, first <= m <= last. Tied: the bias must put the border
+    between the two groups, -scores[m] <= b <= -scores[m - 1]; splits between equal scores are
+    left out. Else the bias is free. One sweep over m, O(n), tied O(n + (last - first) log n).
+
+    Returns m (-1 if no split is left), the bias, the loss.
+    """
+    n = scores.size
+    n_offsets = 2 if epsilon > 0.0 else 1
+    low_start = np.zeros(n_offsets, dtype=np.int64)
+    high_start = np.full(n_offsets, first)
+    clipped_low = np.zeros(n_offsets, dtype=np.int64)
+    clipped_high = np.zeros(n_offsets, dtype=np.int64)
+    best, best_m, best_b = np.inf, -1, 0.0
+    for m in range(first, last + 1):
+        if loss == SQUARE:
+            low = high = square_bias(weight, weighted, m)
+        else:
+            low, high = lower_bias(scores, weight, m, loss, epsilon, low_start, high_start)
+        # The middle of the interval of best biases.
+        b = low if np.isinf(high) else 0.5 * (low + high)
+        is_split = m == 0 or m == n or scores[m - 1] < scores[m]
+        if is_split or not tied:
+            if tied:
+                if m < n:
+                    b = max(b, -scores[m])
+                if m > 0:
+                    b = min(b, -scores[m - 1])
+            if loss == SQUARE:
+                value = square_loss(weight, weighted, squares, m, b)
+            elif tied:
+                find_starts(scores, m, b, epsilon, clipped_low, clipped_high)
+                value = split_loss(
+                    scores, weight, weighted, m, b, loss, epsilon, clipped_low, clipped_high
+                )
+            else:
+                value = split_loss(
+                    scores, weight, weighted, m, b, loss, epsilon, low_start, high_start
+                )
+            if value < best:
+                best, best_m, best_b = value, m, b
+        if m < last and loss != SQUARE:
+            raise_split(scores, m, low, epsilon, low_start, high_start)
+    return best_m, best_b, best
