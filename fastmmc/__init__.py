@@ -10,8 +10,9 @@ from fastmmc import datasets
 from fastmmc.execution import Progress
 from fastmmc.hat import DenseFactor, factor
 from fastmmc.lowrank import LowRankFactor
+from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
-from fastmmc.results import ClusteringResult, RLSResult, Status
+from fastmmc.results import ClusteringResult, RLSResult, Status, Tree, TreeNode, TreeResult
 from fastmmc.rls import (
     UMCRLS,
     EvoMMC,
@@ -34,11 +35,16 @@ __all__ = [
     "LowRankFactor",
     "Progress",
     "RLSResult",
+    "RecursiveMMC",
     "Status",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
     "datasets",
     "evo_mmc",
     "factor",
     "fast_evo_mmc",
+    "recursive_mmc",
     "umc_rls",
     "umc_rls_path",
 ]
