@@ -18,8 +18,17 @@ from fastmmc.alternating import (
 from fastmmc.execution import Progress
 from fastmmc.hat import DenseFactor, factor
 from fastmmc.lowrank import LowRankFactor
+from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
-from fastmmc.results import ClusteringResult, MarginResult, RLSResult, Status
+from fastmmc.results import (
+    ClusteringResult,
+    MarginResult,
+    RLSResult,
+    Status,
+    Tree,
+    TreeNode,
+    TreeResult,
+)
 from fastmmc.rls import (
     UMCRLS,
     EvoMMC,
@@ -46,7 +55,11 @@ __all__ = [
     "MarginResult",
     "Progress",
     "RLSResult",
+    "RecursiveMMC",
     "Status",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
     "datasets",
     "evo_mmc",
     "factor",
@@ -54,6 +67,7 @@ __all__ = [
     "iter_ls_svm",
     "iter_svm",
     "iter_svr",
+    "recursive_mmc",
     "umc_rls",
     "umc_rls_path",
 ]

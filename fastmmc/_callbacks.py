@@ -18,15 +18,17 @@ except ImportError:  # scikit-learn before 1.9
 
 
 @contextmanager
-def fit_tasks(estimator, n_init):
+def fit_tasks(estimator, n_init, unit="start"):
     """Report a fit as one task with a subtask for each start.
 
     Parameters
     ----------
     estimator : CallbackSupport
         Its ``fit`` must be decorated with ``with_callbacks``.
-    n_init : int
-        Starts.
+    n_init : int or None
+        Starts; None where their number is not known.
+    unit : str, default="start"
+        What the subtasks are.
 
     Yields
     ------
@@ -42,9 +44,9 @@ def fit_tasks(estimator, n_init):
     context.call_on_fit_task_begin(estimator=estimator)
 
     def on_start_done(index, _):
-        start = context.subcontext(task_name="start", task_id=index)
-        start.call_on_fit_task_begin(estimator=estimator)
-        return start.call_on_fit_task_end(estimator=estimator)
+        task = context.subcontext(task_name=unit, task_id=index)
+        task.call_on_fit_task_begin(estimator=estimator)
+        return task.call_on_fit_task_end(estimator=estimator)
 
     yield on_start_done
     context.call_on_fit_task_end(estimator=estimator)

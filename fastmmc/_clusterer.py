@@ -31,6 +31,17 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
         )
 
+    def _check_new_points(self, X):
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            reset=False,
+        )
+
     def _keep(self, result):
         """Make the result's fields attributes."""
         self.result_ = result
@@ -51,7 +62,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         (m,) int64 array
             Clusters 0..k-1.
         """
-        return np.argmax(self.decision_function(X), axis=1)
+        X = self._check_new_points(X)
+        return self.result_.predict(X)
 
     def decision_function(self, X):
         """Return the score of every cluster for new points.
@@ -66,20 +78,12 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         (m, k) array
             Scores; the largest one names the cluster.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            reset=False,
-        )
+        X = self._check_new_points(X)
         return self.result_.decision_function(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         low_rank = isinstance(getattr(self, "rank", None), int | float)
         tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
         return tags

@@ -52,7 +52,14 @@ OPTIONS = (
         "landmarks of the low-rank form, or their share of the points; none: dense; "
         "auto: dense up to 10,000 points",
     ),
-    ("--search", "method", str, "how umc-rls searches: shaking, steepest, stochastic, memetic"),
+    (
+        "--search",
+        "method",
+        str,
+        "how umc-rls searches: shaking, steepest, stochastic, memetic; or by which method for two "
+        "clusters recursive-mmc splits",
+    ),
+    ("--split", "split", str, "which cluster recursive-mmc splits next: largest, gain"),
     ("--n-init", "n_init", int, "starts, of which the best one wins"),
     ("--seed", "random_state", int, "the same seed gives the same labels"),
     ("--n-jobs", "n_jobs", int, "threads; -1: all"),
@@ -176,6 +183,8 @@ def _cluster(args):
         print(json.dumps(report, default=methodcaller("tolist")))
     else:
         _print_report(report, STATUS_TEXT[result.status])
+        if hasattr(result, "tree"):
+            print(result.tree)
 
 
 def _solver_params(args, method):
@@ -188,6 +197,9 @@ def _solver_params(args, method):
     elif "k" not in given:
         raise ValueError(f"--k is missing: {method.name} must be told the number of clusters")
     accepted = inspect.signature(method.function).parameters
+    if "method_params" in accepted:
+        # What the method lacks is meant for the one that it calls.
+        given["method_params"] = {n: given.pop(n) for n in [*given] if n not in accepted}
     for option, name, _, _ in OPTIONS:
         if name in given and name not in accepted:
             known = ", ".join(o for o, parameter, _, _ in OPTIONS if parameter in accepted)

@@ -39,9 +39,10 @@ class Progress:
     fraction : float
         Share of the work that is done, an estimate in 0..1.
     n_done, n_init : int
-        Starts that ended, and starts in all.
+        Starts that ended, and starts in all; of a recursive clustering splits.
     objective : float
-        Best final objective so far (inf before the first start has ended).
+        Best final objective so far (inf before the first start has ended); of a recursive
+        clustering that of the clusters so far.
     elapsed : float
         Seconds since the call began.
     """
@@ -142,13 +143,15 @@ def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=No
 
 
 @contextmanager
-def show_progress(control):
+def show_progress(control, unit="start"):
     """Open the progress bar of a call, if one is wanted.
 
     Parameters
     ----------
     control : RunControl
         As the user asked for.
+    unit : str, default="start"
+        What ``n_done`` and ``n_init`` count.
 
     Yields
     ------
@@ -165,7 +168,7 @@ def show_progress(control):
     >>> with show_progress(RunControl()) as control:
     ...     control.bar.prepare(0.5)
     """
-    with _RichBar() if control.verbose else _NoBar() as bar:
+    with _RichBar(unit) if control.verbose else _NoBar() as bar:
         yield replace(control, bar=bar)
 
 
@@ -422,12 +425,27 @@ def warn_if_stopped(status, n_done, n_init):
     """
     if status != Status.CONVERGED:
         ended = f"; {n_done} of {n_init} starts had ended" if n_done < n_init else ""
-        warnings.warn(
+        warn_user(
             f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
-            "returned",
-            ConvergenceWarning,
-            stacklevel=_callers_level(),
+            "returned"
         )
+
+
+def warn_user(text):
+    """Give a ConvergenceWarning that names the user's own line.
+
+    Parameters
+    ----------
+    text : str
+        What happened.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> with pytest.warns(ConvergenceWarning, match="fewer"):
+    ...     warn_user("fewer clusters than asked for")
+    """
+    warnings.warn(text, ConvergenceWarning, stacklevel=_callers_level())
 
 
 def _callers_level():
@@ -445,7 +463,7 @@ def _callers_level():
 class _RichBar:
     """A progress bar on standard error."""
 
-    def __init__(self):
+    def __init__(self, unit):
         try:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -453,6 +471,7 @@ class _RichBar:
             raise ImportError(
                 "verbose=1 shows a progress bar, which needs rich: pip install 'fastmmc[progress]'"
             ) from error
+        self._unit = unit
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -475,7 +494,7 @@ class _RichBar:
 
     def show(self, progress):
         """Draw the state of the run."""
-        text = f"start {progress.n_done}/{progress.n_init}"
+        text = f"{self._unit} {progress.n_done}/{progress.n_init}"
         if np.isfinite(progress.objective):
             text += f", objective {progress.objective:.6g}"
         self._progress.update(self._task, completed=progress.fraction, description=text)

@@ -167,14 +167,14 @@ class ClusterDisplay:
 
 
 class ObjectiveDisplay:
-    """Line plot of the objective of the winning start against its moves or generations.
+    """Line plot of the objective of the winning start against its moves, generations or splits.
 
     Usually made by :meth:`from_result`.
 
     Parameters
     ----------
     steps : (T,) int array
-        Moves or generations made so far.
+        Moves, generations or splits made so far.
     objective : (T,) float array
         Objective after them.
     unit : str, default="moves"
@@ -258,7 +258,7 @@ class ObjectiveDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        unit = "generations" if "generations" in result.trace else "moves"
+        unit = next(unit for unit in ("generations", "splits", "moves") if unit in result.trace)
         return cls(result.trace[unit], result.history, unit).plot(ax, **kwargs)
 
 
@@ -401,6 +401,116 @@ class ShakingDisplay:
             labels.append(result.labels)
         titles = ["start"] + [f"after round {i}" for i in rounds]
         return cls(_project(F.X)[0], labels, titles).plot(ax, **kwargs)
+
+
+class TreeDisplay:
+    """Drawing of the splits of a recursive clustering, with the sizes of their parts.
+
+    Usually made by :meth:`from_result`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The splits.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure that holds it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import TreeDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.recursive_mmc(X, 3, method="evo_mmc", random_state=0)
+    >>> display = TreeDisplay.from_result(result)
+    >>> display.ax_.get_xlabel(), len(display.ax_.texts)
+    ('cluster', 5)
+    """
+
+    def __init__(self, tree):
+        self.tree = tree
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the tree: the root on top, each cluster below in its colour.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.text`, as ``fontsize``.
+
+        Returns
+        -------
+        TreeDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            _, ax = import_pyplot().subplots(layout="constrained")
+        nodes = self.tree.nodes
+        places = _tree_places(nodes)
+        style = {"ha": "center", "va": "center", "fontsize": "small"}
+        for node, (x, y) in zip(nodes, places, strict=True):
+            if node.label is None:
+                (left, below), (right, lower) = places[node.left], places[node.right]
+                ax.plot(
+                    [left, left, right, right], [below, y, y, lower], color="0.6", lw=1, zorder=1
+                )
+            color = "0.4" if node.label is None else COLORS[node.label % len(COLORS)]
+            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
+            ax.text(x, y, str(node.size), **(style | {"bbox": box} | kwargs))
+        depth = max(node.depth for node in nodes)
+        ax.set(xlim=(-0.6, (len(nodes) + 1) // 2 - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
+        ax.set_xlabel("cluster")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+    @classmethod
+    def from_result(cls, result, *, ax=None, **kwargs):
+        """Draw the tree of a result.
+
+        Parameters
+        ----------
+        result : TreeResult
+            What :func:`fastmmc.recursive_mmc` returned.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.text`.
+
+        Returns
+        -------
+        TreeDisplay
+            Drawn already.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return cls(result.tree).plot(ax, **kwargs)
+
+
+def _tree_places(nodes):
+    """Return (x, y) of the nodes: leaves at their labels, the others between their parts."""
+    x = [0.0] * len(nodes)
+    # Parts come after the node that they are parts of.
+    for i in reversed(range(len(nodes))):
+        node = nodes[i]
+        x[i] = (x[node.left] + x[node.right]) / 2 if node.label is None else float(node.label)
+    return [(x[i], node.depth) for i, node in enumerate(nodes)]
 
 
 def _points_of(result):

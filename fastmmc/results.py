@@ -18,6 +18,7 @@ class Status(IntEnum):
     INTERRUPTED = 3
     CALLBACK = 4
     NUMERICAL = 5
+    INFEASIBLE = 6
 
 
 STATUS_TEXT = {
@@ -27,6 +28,7 @@ STATUS_TEXT = {
     Status.INTERRUPTED: "the run was interrupted",
     Status.CALLBACK: "the callback asked to stop",
     Status.NUMERICAL: "a numerical problem stopped the run",
+    Status.INFEASIBLE: "no cluster can be split further",
 }
 
 
@@ -83,7 +85,7 @@ class ClusteringResult:
         Objective of the winning start along its way.
     trace : dict of str to (T,) array
         Further quantities along the way; ``trace["moves"]`` or, of an evolution,
-        ``trace["generations"]`` counts what was made so far.
+        ``trace["generations"]``, of a tree ``trace["splits"]`` counts what was made so far.
     objectives : (n_init,) float64 array
         Final objective of every start that ended.
     best_init : int
@@ -130,9 +132,12 @@ class ClusteringResult:
         sklearn.exceptions.NotFittedError
             If the result carries no model.
         """
+        self._check_model()
+        return self.model.decision_function(X)
+
+    def _check_model(self):
         if self.model is None:
             raise NotFittedError("this result carries no model, so it cannot predict")
-        return self.model.decision_function(X)
 
     def predict(self, X):
         """Return the clusters of new points.
@@ -199,3 +204,123 @@ class MarginResult(ClusteringResult):
     intercept: float = 0.0
     duality_gap: float | None = None
     n_violated: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TreeNode:
+    """A node of a tree of clusters: a cluster, or a set of points that was split in two.
+
+    Attributes
+    ----------
+    size : int
+        Points.
+    depth : int
+        Splits above it.
+    label : int or None
+        The cluster; None where the node was split.
+    left, right : int or None
+        Indices of the parts with label 0 and 1 of the split in :attr:`Tree.nodes`; None where the
+        node is a cluster.
+    objective : float or None
+        Of the split, as the binary method defines it.
+    gain : float or None
+        By how much the split lowers the within-cluster sum of squares.
+    params : dict or None
+        Of the split: what the binary method made of None for these points.
+    model : object or None
+        Tells the parts apart.
+    columns : (size,) int64 array or None
+        With a precomputed kernel the points of the node, whose kernel values the model takes.
+    """
+
+    size: int
+    depth: int
+    label: int | None = None
+    left: int | None = None
+    right: int | None = None
+    objective: float | None = None
+    gain: float | None = None
+    params: dict | None = field(repr=False, default=None)
+    model: object = field(repr=False, default=None)
+    columns: np.ndarray | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree of clusters; ``print`` shows it.
+
+    Attributes
+    ----------
+    nodes : tuple of TreeNode
+        The root first, each node before its left part and that before its right part, so that
+        the clusters are met in the order of their labels.
+    """
+
+    nodes: tuple[TreeNode, ...]
+
+    def __str__(self):
+        return self.as_text()
+
+    def as_text(self):
+        """Draw the tree with the sizes of its nodes, a line each.
+
+        Returns
+        -------
+        str
+            The lines.
+
+        Examples
+        --------
+        >>> root = TreeNode(size=5, depth=0, left=1, right=2)
+        >>> print(Tree((root, TreeNode(3, 1, label=0), TreeNode(2, 1, label=1))))
+        5 points
+        |-- cluster 0: 3 points
+        `-- cluster 1: 2 points
+        """
+        lines = []
+        pending = [(0, "", "")]
+        while pending:
+            i, first, rest = pending.pop()
+            node = self.nodes[i]
+            name = "" if node.label is None else f"cluster {node.label}: "
+            lines.append(f"{first}{name}{node.size} point{'s' if node.size > 1 else ''}")
+            if node.label is None:
+                pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
+                pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeResult(ClusteringResult):
+    """A clustering by splits in two.
+
+    Attributes
+    ----------
+    tree : Tree
+        The splits and the clusters that they ended in.
+    """
+
+    tree: Tree = field(repr=False, default=None)
+
+    def predict(self, X):
+        """Return the clusters of new points by routing them down the tree.
+
+        A point meets only the splits above its cluster.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m,) int64 array
+            Clusters 0..k-1.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the result carries no model.
+        """
+        self._check_model()
+        return self.model.predict(X)

@@ -397,6 +397,44 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     return X
 
 
+def check_sample_weight(sample_weight, n):
+    """Return the weights of the points as positive floats.
+
+    Parameters
+    ----------
+    sample_weight : (n,) array_like or None
+        What the user gave.
+    n : int
+        Points.
+
+    Returns
+    -------
+    (n,) float64 array or None
+        The weights; None where none were given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are not n positive numbers.
+
+    Examples
+    --------
+    >>> check_sample_weight([1, 2], 2)
+    array([1., 2.])
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},); got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise ValueError(
+            "sample_weight must be finite and greater than zero (leave points of weight zero out); "
+            f"got weights from {weights.min()} to {weights.max()}"
+        )
+    return weights
+
+
 def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
     """Raise MemoryError before an array is made that does not fit into free memory.
 

@@ -141,6 +141,33 @@ def test_search_is_passed_on(capsys):
     assert "method must be one of" in wrong
 
 
+def test_recursive_splitting(capsys, table, blobs):
+    splitting = ["--method", "recursive-mmc", "--search", "fast-evo-mmc", "--k", 3]
+    options = [*splitting, "--split", "gain", "--sigma", 9, "--label-column", "kind", *FEW]
+    report = report_of(capsys, table, *options)
+    params = {"sigma": 9.0}
+    expected = fastmmc.recursive_mmc(
+        blobs[0],
+        3,
+        method="fast_evo_mmc",
+        method_params=params,
+        split="gain",
+        n_init=2,
+        random_state=0,
+    )
+    assert report["sizes"] == expected.sizes.tolist()
+    assert report["params"] == expected.params and expected.params["method_params"] == params
+    assert cli.main(["cluster", str(table), *map(str, options)]) == 0
+    assert capsys.readouterr().out.endswith(f"{expected.tree}\n")
+    wrong = ["cluster", "iris", "--method", "recursive-mmc", "--search", "evo-mmc", "--k", 3]
+    assert "evo-mmc has no 'rank'" in error_of(capsys, *wrong, "--rank", 5)
+    assert "split must be one of" in error_of(capsys, *wrong, "--split", "best")
+    assert "recursive-mmc must be told" in error_of(capsys, *wrong[:-2])
+    assert "umc-rls has no --split" in error_of(
+        capsys, "cluster", "iris", "--k", 3, "--split", "gain"
+    )
+
+
 def test_data_set_by_name_from_a_folder(capsys, tmp_path, monkeypatch, blobs):
     np.savez(tmp_path / "mine.npz", X=blobs[0], y=blobs[1])
     monkeypatch.setenv("FASTMMC_DATA", str(tmp_path))

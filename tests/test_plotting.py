@@ -12,6 +12,7 @@ from fastmmc.plotting import (
     ClusterDisplay,
     ObjectiveDisplay,
     ShakingDisplay,
+    TreeDisplay,
 )
 
 
@@ -170,9 +171,53 @@ def test_shaking_refuses_wrong_rounds_and_k(overlapping):
         ShakingDisplay.from_points(overlapping, 61)
 
 
+@pytest.fixture
+def tree_result(blobs):
+    options = {"method": "fast_evo_mmc", "random_state": 0}
+    return fastmmc.recursive_mmc(blobs[0], 5, **options)
+
+
+def test_a_tree_is_drawn_with_its_sizes(tree_result):
+    _, ax = plt.subplots()
+    display = TreeDisplay.from_result(tree_result, ax=ax, fontsize=5)
+    assert display.ax_ is ax and display.figure_ is ax.figure
+    nodes = tree_result.tree.nodes
+    assert [int(text.get_text()) for text in ax.texts] == [node.size for node in nodes]
+    assert all(text.get_fontsize() == 5 for text in ax.texts)
+    places = [text.get_position() for text in ax.texts]
+    assert [y for _, y in places] == [node.depth for node in nodes]
+    leaves = [x for (x, _), node in zip(places, nodes, strict=True) if node.label is not None]
+    assert leaves == [0, 1, 2, 3, 4]
+    assert len(set(places)) == 9
+    # Four edges, from each split to its two parts.
+    drawn = [line.get_xydata() for line in ax.lines]
+    splits = [node for node in nodes if node.label is None]
+    for node, path in zip(splits, drawn, strict=True):
+        assert tuple(path[0]) == places[node.left] and tuple(path[-1]) == places[node.right]
+    colors = [
+        to_hex(text.get_bbox_patch().get_edgecolor()).upper()
+        for text, node in zip(ax.texts, nodes, strict=True)
+        if node.label is not None
+    ]
+    assert colors == list(COLORS[:5])
+
+
+def test_a_tree_of_one_cluster(blobs):
+    result = fastmmc.recursive_mmc(blobs[0], 1, method="fast_evo_mmc")
+    ax = TreeDisplay.from_result(result).ax_
+    assert [text.get_text() for text in ax.texts] == ["75"] and not ax.lines
+
+
+def test_the_objective_of_a_tree_is_drawn_against_splits(tree_result):
+    display = ObjectiveDisplay.from_result(tree_result)
+    assert display.ax_.get_xlabel() == "splits"
+    np.testing.assert_array_equal(display.line_.get_xdata(), [0, 1, 2, 3, 4])
+
+
 @pytest.mark.parametrize(
     "draw",
     [
+        lambda result: TreeDisplay(fastmmc.Tree((fastmmc.TreeNode(3, 0, label=0),))).plot(),
         ClusterDisplay.from_result,
         ObjectiveDisplay.from_result,
         lambda result: ShakingDisplay.from_points(result.model.X, 3, rounds=(0,)),

@@ -21,8 +21,11 @@ ROOT = PACKAGE.parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Imports go one way: a layer may use those before it.
-LAYERS = ["shared", "_kernels", "_solver", "_estimator", "registry", "top"]
-TOP = {"recursive", "segmentation", "model_selection", "distributed", "plotting", "cli", "__main__"}
+# What is built upon any method of the families comes between their table and the registry, so that
+# the registry holds it too.
+COMPOSED = ["families", "recursive", "registry"]
+LAYERS = ["shared", "_kernels", "_solver", "_estimator", *COMPOSED, "top"]
+TOP = {"segmentation", "model_selection", "distributed", "plotting", "cli", "__main__"}
 
 
 FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
@@ -35,7 +38,7 @@ def layer(module):
         return next((name for name in LAYERS[1:4] if inner.startswith(name)), "_estimator")
     if module == "fastmmc" or module in TOP:
         return "top"
-    return "registry" if module == "registry" else "shared"
+    return module if module in COMPOSED else "shared"
 
 
 def module_name(file):

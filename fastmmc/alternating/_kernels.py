@@ -116,7 +116,7 @@ def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low):
 
 @njit
 def extremes(dual):
-    """Set and return the greatest gain of raising a coordinate, and the least cost of lowering one."""
+    """Set and return the greatest gain of a rise and the least cost of a descent."""
     i, dual.value[HIGH], dual.value[LOW] = move_and_scan(
         dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low
     )

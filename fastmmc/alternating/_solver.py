@@ -406,7 +406,8 @@ def _make_plan(
     solver = validation.check_choice("solver", solver, SOLVERS)
     form = check_form(points, kernel, rank, landmarks, rank_tol, None)
     _check_solver(solver, kernel, form, points, loss)
-    weights = _check_weights(sample_weight, n)
+    weights = validation.check_sample_weight(sample_weight, n)
+    weights = np.ones(n) if weights is None else weights
     return _Plan(
         points=points,
         kernel=kernel,
@@ -452,24 +453,6 @@ def _check_solver(solver, kernel, form, points, loss):
             f"solver={solver!r} works on features; give a rank, say rank=200, or kernel='linear' "
             "with fewer features than points"
         )
-
-
-def _check_weights(sample_weight, n):
-    """Return the weights of the points, (n,) float64 above 0."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight)
-    if weights.shape != (n,) or weights.dtype.kind not in "iuf":
-        raise ValueError(
-            f"sample_weight must be {n} numbers, one for each point; got shape {weights.shape} "
-            f"and type {weights.dtype}"
-        )
-    weights = weights.astype(np.float64)
-    if not (np.isfinite(weights).all() and weights.min() > 0):
-        raise ValueError(
-            "sample_weight must be finite and greater than 0; leave out points of weight 0"
-        )
-    return weights
 
 
 def _weight_bounds(weights, sample_weight, balance, target_sizes, min_size):
