@@ -20,6 +20,9 @@ MOST_ITERATIONS = 100
 # Share of the way to the nearest bound.
 DAMPING = 0.995
 
+# Least distance from a bound, as a share of the width of the box.
+EDGE = 1e-13
+
 # A gap that grows by more than this in one step is the work of rounding.
 WORST_RISE = 10.0
 
@@ -96,7 +99,9 @@ class _Part:
         return float(z_low @ below + z_high @ above)
 
     def go(self, primal, dual):
-        self.v += primal * self.dv
+        """Make a step; rounding must not put a variable on its bound."""
+        edge = EDGE * (self.high - self.low)
+        self.v = np.clip(self.v + primal * self.dv, self.low + edge, self.high - edge)
         self.z_low += dual * self.dz_low
         self.z_high += dual * self.dz_high
 

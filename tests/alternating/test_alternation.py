@@ -1,0 +1,405 @@
+"""iterSVM, iterSVR and iterLS-SVM: the rounds, the size rule, weights, forms, stops, estimators."""
+
+import pickle
+import time
+
+import naive
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import fastmmc
+from fastmmc import Status
+from fastmmc.gram import Kernel, box_diagonal
+
+FUNCTIONS = [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm]
+LOSS = {"iter_svr": "laplace", "iter_svm": "hinge", "iter_ls_svm": "square"}
+every = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+
+
+@pytest.fixture
+def two_blobs():
+    rng = np.random.default_rng(4)
+    y = np.repeat([0, 1], [25, 23])
+    return rng.standard_normal((48, 3)) + 6.0 * y[:, None], y
+
+
+def gram(X, width=3.0):
+    K = Kernel("rbf", sigma=width * box_diagonal(X)).block(X, X)
+    return (K + K.T) / 2
+
+
+def objective(K, result, loss, C=500.0, s=None):
+    """The loop objective from the result's own coefficients, term by term."""
+    s = np.ones(len(K)) if s is None else s
+    u = np.zeros(len(K))
+    u[result.support] = result.dual_coef
+    y = np.where(result.labels == 1, 1.0, -1.0)
+    o = K @ u
+    return u @ o + 2 * C * naive.best_bias(o, y, s, loss)[0]
+
+
+@every
+def test_two_blobs_from_labels_of_which_a_fifth_is_wrong(function, two_blobs):
+    X, y = two_blobs
+    start = y.copy()
+    start[::5] = 1 - start[::5]
+    result = function(X, init=start, balance=0.1)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert result.converged
+
+
+@every
+def test_the_objective_is_that_of_the_labels(function, overlapping):
+    result = function(overlapping, random_state=0, sigma=4.0)
+    K = gram(overlapping, 4.0 / box_diagonal(overlapping))
+    assert result.objective == pytest.approx(
+        objective(K, result, LOSS[function.__name__]), rel=1e-6
+    )
+
+
+@every
+@pytest.mark.parametrize("seed", range(5))
+def test_the_objective_never_rises(function, seed):
+    X = np.random.default_rng(seed).standard_normal((50, 3))
+    result = function(X, init="random", random_state=seed, sigma=2.0, C=10.0)
+    assert (np.diff(result.history) <= 0).all()
+    assert result.history[-1] == result.objective
+    assert len(result.trace["gap"]) == len(result.history)
+    assert result.converged
+
+
+@every
+@pytest.mark.filterwarnings("ignore:stopped before the end")
+@pytest.mark.parametrize("bias", ["joint", "tied"])
+def test_sizes_stay_within_the_balance_in_every_round(function, bias, overlapping):
+    for rounds in range(1, 5):
+        result = function(
+            overlapping, init="random", random_state=1, max_iter=rounds, balance=0.1, bias=bias
+        )
+        assert abs(int(result.sizes[0]) - int(result.sizes[1])) <= 0.1 * 60
+
+
+def test_a_tied_bias_ends_and_returns_its_best_round():
+    rose = 0
+    for seed in range(12):
+        X = np.random.default_rng(seed).standard_normal((40, 2))
+        result = fastmmc.iter_svr(
+            X, init="random", random_state=seed, bias="tied", sigma=1.0, C=5.0, balance=0.3
+        )
+        assert result.objective == result.history.min()
+        rose += (np.diff(result.history) > 1e-9).any()
+        K = gram(X, 1.0 / box_diagonal(X))
+        u = np.zeros(40)
+        u[result.support] = result.dual_coef
+        f = K @ u + result.intercept
+        assert np.array_equal(f > 0, result.labels == 1)
+    assert rose > 0  # so that the case is met at all
+
+
+@every
+@pytest.mark.parametrize("form", ["dense", "low rank", "linear", "precomputed"])
+def test_predicting_the_training_points_gives_their_labels(function, form, overlapping):
+    X = overlapping
+    given = {
+        "dense": {},
+        "low rank": {"rank": 20},
+        "linear": {"kernel": "linear"},
+        "precomputed": {"kernel": "precomputed"},
+    }[form]
+    data = gram(X) if form == "precomputed" else X
+    result = function(data, random_state=0, **given)
+    assert np.array_equal(result.predict(data), result.labels)
+    scores = result.decision_function(data)
+    assert scores.shape == (60, 2)
+    assert np.array_equal(scores[:, 0], -scores[:, 1])
+    again = pickle.loads(pickle.dumps(result))
+    assert np.array_equal(again.predict(data[:5]), result.labels[:5])
+
+
+@every
+def test_a_gram_matrix_gives_the_same_as_the_points(function, overlapping):
+    start = np.arange(60) % 2
+    by_points = function(overlapping, init=start)
+    by_gram = function(gram(overlapping), init=start, kernel="precomputed")
+    assert by_gram.objective == pytest.approx(by_points.objective, rel=1e-4)
+    assert adjusted_rand_score(by_gram.labels, by_points.labels) == 1.0
+
+
+@every
+def test_all_landmarks_give_the_dense_labels(function, overlapping):
+    start = np.arange(60) % 2
+    dense = function(overlapping, init=start, sigma=2.0)
+    low_rank = function(overlapping, init=start, sigma=2.0, rank=60)
+    assert low_rank.objective == pytest.approx(dense.objective, rel=2e-3)
+    assert adjusted_rand_score(dense.labels, low_rank.labels) == 1.0
+
+
+@pytest.mark.parametrize("function", FUNCTIONS[:2], ids=lambda f: f.__name__)
+def test_solvers_agree(function, overlapping):
+    start = np.arange(60) % 2
+    results = [
+        function(overlapping, init=start, sigma=2.0, solver=solver, tol=1e-5)
+        for solver in ("smo", "libsvm")
+    ]
+    # LIBSVM's tolerance leaves a larger duality gap.
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-3)
+    assert adjusted_rand_score(results[0].labels, results[1].labels) == 1.0
+
+
+def test_liblinear_on_features(two_blobs):
+    X, y = two_blobs
+    result = fastmmc.iter_svr(X, C=1.0, rank=20, solver="linear", balance=0.1, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert result.dual_coef is None and result.duality_gap is None
+    assert np.array_equal(result.predict(X), result.labels)
+
+
+# Not for the hinge loss: it would split the copies of a point to leave as few as it may alone.
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_ls_svm])
+@pytest.mark.parametrize("rank", [None, 15])
+def test_a_weight_stands_for_equal_points(function, rank):
+    rng = np.random.default_rng(5)
+    X, s = rng.standard_normal((30, 2)), rng.integers(1, 4, 30)
+    start = (X[:, 0] > 0).astype(int)
+    given = {"sigma": 3.0, "C": 2.0, "balance": 0.99}
+    landmarks = {} if rank is None else {"landmarks": X[:15]}
+    weighted = function(X, init=start, sample_weight=s, **given, **landmarks)
+    repeated = function(np.repeat(X, s, axis=0), init=np.repeat(start, s), **given, **landmarks)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-3)
+    assert np.array_equal(np.repeat(weighted.labels, s), repeated.labels)
+
+
+def test_weights_count_in_the_balance():
+    X = np.arange(12.0)[:, None]
+    s = np.where(np.arange(12) < 3, 3.0, 1.0)
+    result = fastmmc.iter_svr(X, sample_weight=s, balance=0.01)
+    assert s[result.labels == 1].sum() == s[result.labels == 0].sum() == 9.0
+
+
+@every
+def test_target_sizes(function, overlapping):
+    result = function(overlapping, target_sizes=[15, 45], balance=0.0)
+    assert result.sizes.tolist() == [15, 45]
+
+
+def test_refit_predicts_by_fewer_support_vectors(two_blobs):
+    X, y = two_blobs
+    plain = fastmmc.iter_svr(X, balance=0.1, random_state=0)
+    sparse = fastmmc.iter_svr(X, balance=0.1, random_state=0, refit=True)
+    assert np.array_equal(plain.labels, sparse.labels)
+    assert len(sparse.support) < len(plain.support) / 2
+    assert np.array_equal(sparse.predict(X), sparse.labels)
+
+
+def test_starts(two_blobs, overlapping):
+    X, y = two_blobs
+    for init in ("farthest", "kmeans", "ncut"):
+        result = fastmmc.iter_svr(X, init=init, balance=0.1, random_state=0, n_init=3)
+        assert adjusted_rand_score(y, result.labels) == 1.0, init
+        if init != "kmeans":
+            K = gram(X, 0.3)
+            by_gram = fastmmc.iter_svr(
+                K, kernel="precomputed", init=init, balance=0.1, random_state=0, n_init=3
+            )
+            assert adjusted_rand_score(y, by_gram.labels) == 1.0, init
+    random = fastmmc.iter_svr(X, init="random", balance=0.1, random_state=0)
+    assert abs(int(random.sizes[0]) - int(random.sizes[1])) <= 4
+    with pytest.raises(ValueError, match="needs points"):
+        fastmmc.iter_svr(gram(X), kernel="precomputed", init="kmeans")
+    with pytest.raises(ValueError, match="not negative"):
+        fastmmc.iter_svr(X @ X.T - 50.0, kernel="precomputed", init="ncut")
+
+
+def test_more_starts_are_never_worse(overlapping):
+    one, many = (
+        fastmmc.iter_svr(overlapping, init="random", sigma=1.5, n_init=n, random_state=0)
+        for n in (1, 6)
+    )
+    assert many.objective == many.objectives.min() <= one.objective
+    assert many.objectives[0] == one.objective
+    assert many.best_init == np.argmin(many.objectives)
+
+
+@every
+def test_threads_change_nothing(function, overlapping):
+    results = [
+        function(overlapping, init="random", n_init=4, random_state=0, n_jobs=n) for n in (1, 2)
+    ]
+    assert np.array_equal(results[0].labels, results[1].labels)
+
+
+@every
+@pytest.mark.parametrize("given", [{}, {"rank": 5}], ids=["dense", "low rank"])
+def test_points_that_are_all_equal(function, given):
+    result = function(np.ones((10, 2)), random_state=0, **given)
+    assert result.sizes.tolist() == [5, 5]
+
+
+@every
+def test_two_points(function):
+    assert function([[0.0], [1.0]]).sizes.tolist() == [1, 1]
+
+
+@every
+def test_input_kinds(function, overlapping):
+    start = np.arange(60) % 2
+    wanted = function(overlapping, init=start).labels
+    frozen = overlapping.copy()
+    frozen.flags.writeable = False
+    for X in (overlapping.tolist(), np.asfortranarray(overlapping), frozen):
+        assert np.array_equal(function(X, init=start).labels, wanted)
+    sparse = csr_matrix(np.where(np.abs(overlapping) < 0.3, 0.0, overlapping))
+    dense = function(sparse.toarray(), rank=20, random_state=0)
+    assert np.array_equal(function(sparse, rank=20, random_state=0).labels, dense.labels)
+    small = function(overlapping.astype(np.float32), init=start)
+    assert small.predict(overlapping.astype(np.float32)).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "text"),
+    [
+        ({"C": 0}, ValueError, "C must be greater than 0"),
+        ({"C": "many"}, TypeError, "C must be a real number"),
+        ({"epsilon": -0.1}, ValueError, "epsilon must be at least 0"),
+        ({"init": "far"}, ValueError, "init must be one of"),
+        ({"init": np.full(60, 2)}, ValueError, "init: labels must be 0..1"),
+        ({"bias": "free"}, ValueError, "bias must be one of"),
+        ({"solver": "fast"}, ValueError, "solver must be one of"),
+        ({"solver": "interior"}, ValueError, "give a rank"),
+        ({"solver": "linear"}, ValueError, "give a rank"),
+        ({"solver": "smo", "rank": 5}, ValueError, "rank=5 rules out"),
+        ({"solver": "libsvm", "rank": 5}, ValueError, "rank=5 rules out"),
+        ({"tol": 0.0}, ValueError, "tol must be greater than 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
+        ({"refit": 1}, TypeError, "refit must be True or False"),
+        ({"balance": 1.0}, ValueError, "balance must be at least 0 and below 1"),
+        ({"target_sizes": [10, 10]}, ValueError, "sum to the number of points"),
+        ({"sample_weight": np.ones(3)}, ValueError, "sample_weight must have shape"),
+        ({"sample_weight": -np.ones(60)}, ValueError, "greater than zero"),
+        ({"sample_weight": np.ones(60), "min_size": 2}, ValueError, "cannot go with"),
+        ({"n_init": 0}, ValueError, "n_init must be at least 1"),
+    ],
+)
+def test_bad_parameters(params, error, text, overlapping):
+    with pytest.raises(error, match=text):
+        fastmmc.iter_svr(overlapping, **params)
+
+
+@every
+def test_bad_points(function, overlapping):
+    with pytest.raises(ValueError, match="at least 2 points"):
+        function([[1.0]])
+    with pytest.raises(ValueError, match="balance=0"):
+        function(overlapping[:7], balance=0.0)
+    with pytest.raises(TypeError, match="sparse"):
+        function(csr_matrix(overlapping))
+    with pytest.raises(ValueError, match="NaN"):
+        function(np.where(overlapping > 2, np.nan, overlapping))
+
+
+def test_no_matrix_is_made_that_does_not_fit(monkeypatch, overlapping):
+    monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="dense Gram matrix of 60 points"):
+        fastmmc.iter_svr(overlapping)
+
+
+@pytest.mark.parametrize("given", [{}, {"rank": 20}], ids=["dense", "low rank"])
+def test_a_stop_gives_back_labels_of_allowed_sizes(given):
+    X = np.random.default_rng(0).standard_normal((400, 5))
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        return True
+
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        result = fastmmc.iter_svr(X, C=1e5, tol=1e-8, callback=stop, n_init=50, **given)
+    assert result.status == Status.CALLBACK
+    assert abs(int(result.sizes[0]) - int(result.sizes[1])) <= 12
+    began = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.iter_svr(X, C=1e5, tol=1e-8, max_time=1e-3, n_init=50, **given)
+    assert result.status == Status.TIME_LIMIT
+    assert np.isfinite(result.objective)
+    assert time.perf_counter() - began < 60
+
+
+def test_a_stop_while_the_first_machine_is_trained(overlapping):
+    from fastmmc.execution import fixed_seed, restart_stream
+
+    seen = []
+    for budget in (1, 10**9):
+        plan, data = _plan_and_data(overlapping)
+        search = fastmmc.alternating._solver._Alternation(
+            plan, data, restart_stream(fixed_seed(0), 0)
+        )
+        search.step(budget)
+        search.finish()
+        seen.append(search.objective)
+        assert np.isin(search.labels, (0, 1)).all()
+    assert np.isfinite(seen).all()
+
+
+def _plan_and_data(X):
+    from fastmmc.alternating import _solver
+    from fastmmc.execution import fixed_seed
+
+    kernel = Kernel("rbf", sigma=2.0)
+    plan = _solver._make_plan(
+        X,
+        kernel,
+        loss="laplace",
+        C=500.0,
+        epsilon=0.0,
+        init="random",
+        bias="joint",
+        solver="smo",
+        tol=1e-3,
+        max_iter=50,
+        refit=False,
+        sample_weight=None,
+        rank=None,
+        landmarks="uniform",
+        rank_tol=1e-6,
+        balance=0.03,
+        target_sizes=None,
+        min_size=1,
+    )
+    return plan, _solver._make_data(plan, fixed_seed(0), lambda fraction: None)
+
+
+@pytest.mark.parametrize(
+    "estimator", [fastmmc.IterSVR, fastmmc.IterSVM, fastmmc.IterLSSVM], ids=lambda e: e.__name__
+)
+class TestEstimators:
+    def test_the_result_becomes_attributes(self, estimator, two_blobs):
+        X, y = two_blobs
+        model = estimator(balance=0.1, random_state=0).fit(X)
+        assert adjusted_rand_score(y, model.labels_) == 1.0
+        assert model.objective_ == model.result_.objective
+        assert model.intercept_ == model.result_.intercept
+        assert np.array_equal(model.predict(X), model.labels_)
+        assert model.score(X) <= 0.0
+        assert clone(model).get_params() == model.get_params()
+
+    def test_weights(self, estimator, two_blobs):
+        X, _ = two_blobs
+        s = np.linspace(1, 2, len(X))
+        assert estimator(balance=0.5).fit(X, sample_weight=s).labels_.shape == (48,)
+        with pytest.raises(ValueError, match="sample_weight"):
+            estimator().fit(X, sample_weight=s[:5])
+
+    @pytest.mark.jit
+    def test_scikit_learns_checks(self, estimator):
+        cannot_hold = {
+            "check_sample_weight_equivalence_on_dense_data": "weights of 0 are refused",
+            "check_clustering": "asks for three blobs, of which two equal clusters cut one in two",
+        }
+        results = check_estimator(estimator(), on_skip=None, expected_failed_checks=cannot_hold)
+        for result in results:
+            assert result["status"] in ("passed", "skipped", "xfail"), result

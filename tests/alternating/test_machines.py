@@ -1,0 +1,158 @@
+"""The machines against each other: the compiled dual solver, LIBSVM, the interior-point method."""
+
+import numpy as np
+import pytest
+
+from fastmmc.alternating import _solver_machines
+from fastmmc.alternating._solver_interior import InteriorMachine
+from fastmmc.alternating._solver_machines import (
+    DualMachine,
+    LeastSquaresMachine,
+    LibsvmMachine,
+    LinearMachine,
+    box,
+    dense_solver,
+    feature_solver,
+)
+
+# Hinge or not, epsilon.
+KINDS = [(False, 0.0), (False, 0.3), (True, 0.0)]
+
+
+def problem(n=60, width=2.0, seed=0):
+    """Gram matrix of a wide kernel, its square root, labels with some noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / width**2)
+    w, V = np.linalg.eigh(K)
+    return K, V * np.sqrt(np.maximum(w, 0.0)), y
+
+
+def train(machine, y, budget=10**9):
+    machine.begin(y)
+    while not machine.step(budget):
+        pass
+    return machine
+
+
+def dual_value(machine):
+    return machine.objective - machine.gap
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
+def test_all_machines_agree(hinge, epsilon, C):
+    K, Z, y = problem()
+    cost = np.full(y.size, C)
+    ours = train(DualMachine(K, cost, hinge, epsilon, 1e-6), y)
+    libsvm = train(LibsvmMachine(K, cost, hinge, epsilon, 1e-6), y)
+    interior = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-8), y)
+    assert dual_value(ours) == pytest.approx(dual_value(libsvm), rel=1e-6)
+    assert dual_value(interior) == pytest.approx(dual_value(libsvm), rel=1e-6)
+    assert np.allclose(ours.scores + ours.bias, interior.scores + interior.bias, atol=1e-2)
+
+
+@pytest.mark.parametrize("machine", [DualMachine, InteriorMachine])
+@pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
+def test_solutions_are_feasible_and_their_gap_is_true(machine, hinge, epsilon):
+    K, Z, y = problem()
+    cost = np.linspace(0.5, 5.0, y.size)
+    found = train(machine(K if machine is DualMachine else Z, cost, hinge, epsilon, 1e-5), y)
+    lower, upper = box(y, cost, hinge)
+    assert (lower - 1e-9 <= found.u).all() and (found.u <= upper + 1e-9).all()
+    assert abs(found.u.sum()) < 1e-6
+    assert np.allclose(found.scores, K @ found.u, atol=1e-8)
+    f = found.scores + found.bias
+    losses = np.maximum(0.0, 1.0 - y * f if hinge else np.abs(f - y) - epsilon)
+    primal = found.u @ K @ found.u + 2.0 * cost @ losses
+    assert found.objective == pytest.approx(primal)
+    assert 0.0 <= found.relative_gap() <= 1e-5
+
+
+def test_slices_change_nothing():
+    K, Z, y = problem()
+    cost = np.full(y.size, 50.0)
+    for make in (
+        lambda: DualMachine(K, cost, False, 0.0, 1e-5),
+        lambda: InteriorMachine(Z, cost, False, 0.0, 1e-6),
+    ):
+        assert np.array_equal(train(make(), y).u, train(make(), y, budget=1).u)
+
+
+def test_parts_change_the_way_and_not_the_solution(monkeypatch):
+    K, _, y = problem(150)
+    cost = np.full(y.size, 20.0)
+    in_parts = train(DualMachine(K, cost, False, 0.0, 1e-6), y)
+    monkeypatch.setattr(_solver_machines, "LARGEST_PART", 0.0)  # every part is all points
+    whole = train(DualMachine(K, cost, False, 0.0, 1e-6), y)
+    assert dual_value(in_parts) == pytest.approx(dual_value(whole), rel=1e-6)
+
+
+@pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
+def test_a_warm_start_comes_to_the_same_end(hinge, epsilon):
+    K, _, y = problem()
+    cost = np.full(y.size, 10.0)
+    warm = train(DualMachine(K, cost, hinge, epsilon, 1e-6), y)
+    other = y.copy()
+    other[:7] *= -1
+    train(warm, other)
+    cold = train(DualMachine(K, cost, hinge, epsilon, 1e-6), other)
+    assert dual_value(warm) == pytest.approx(dual_value(cold), rel=1e-6)
+    assert np.allclose(warm.scores, K @ warm.u, atol=1e-8)
+
+
+@pytest.mark.parametrize("machine", [DualMachine, InteriorMachine, LibsvmMachine])
+def test_refine(machine):
+    K, Z, y = problem()
+    cost = np.full(y.size, 10.0)
+    found = train(machine(Z if machine is InteriorMachine else K, cost, False, 0.0, 1e-2), y)
+    gap = found.relative_gap()
+    assert found.refine()
+    while not found.step(10**9):
+        pass
+    assert found.relative_gap() < 0.5 * gap
+
+
+def test_giving_up(monkeypatch):
+    monkeypatch.setattr(_solver_machines, "MOST_STEPS", 1)
+    K, _, y = problem()
+    found = train(DualMachine(K, np.full(y.size, 1e4), False, 0.0, 1e-9), y)
+    assert found.capped
+    assert not found.refine()
+    assert found.gap > 0.0
+
+
+@pytest.mark.parametrize("machine", ["dual", "interior"])
+def test_points_that_are_all_equal(machine):
+    n = 10
+    cost, y = np.full(n, 5.0), np.repeat([-1.0, 1.0], 5)
+    if machine == "dual":
+        found = train(DualMachine(np.ones((n, n)), cost, False, 0.0, 1e-6), y)
+    else:
+        found = train(InteriorMachine(np.ones((n, 1)), cost, False, 0.0, 1e-6), y)
+    assert found.objective == pytest.approx(2 * 5.0 * n)
+
+
+def test_least_squares_machine():
+    K, Z, y = problem()
+    cost = np.linspace(0.5, 5.0, y.size)
+    dense = train(LeastSquaresMachine(dense_solver(K, 0.5 / cost), cost), y)
+    # The optimality conditions of |w|^2 + 2 sum cost_i (f_i - y_i)^2.
+    f = dense.scores + dense.bias
+    assert np.allclose(dense.u, 2 * cost * (y - f))
+    assert dense.u.sum() == pytest.approx(0.0, abs=1e-9)
+    assert np.allclose(dense.scores, K @ dense.u)
+    features = train(LeastSquaresMachine(feature_solver(Z, 0.5 / cost), cost, Z), y)
+    assert np.allclose(features.scores, dense.scores, atol=1e-6)
+    assert np.allclose(Z @ features.w, features.scores, atol=1e-6)
+
+
+@pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
+def test_liblinear_comes_near(hinge, epsilon):
+    _, Z, y = problem()
+    cost = np.ones(y.size)
+    exact = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-8), y)
+    linear = train(LinearMachine(Z, cost, hinge, epsilon, 1e-6, 0), y)
+    assert np.corrcoef(linear.scores, exact.scores)[0, 1] > 0.95
+    assert np.isnan(linear.relative_gap()) and not linear.refine()
