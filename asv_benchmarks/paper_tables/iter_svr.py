@@ -1,0 +1,416 @@
+"""Redo the tables and figures of the iterSVR paper on the data sets that can be had.
+
+K. Zhang, I. W. Tsang, J. T. Kwok, Maximum Margin Clustering Made Practical, ICML 2007. See
+README.md in this folder for the protocols.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from common import (
+    Source,
+    add_common_arguments,
+    hardware,
+    load_available,
+    load_source,
+    mean_and_std,
+    number,
+    run_all,
+    table,
+)
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from fastmmc import iter_ls_svm, iter_svm, iter_svr
+from fastmmc.alternating._solver_start import first_labels
+from fastmmc.gram import Kernel, median_width
+
+# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1.
+SETS = {
+    "digits 3-8": Source("digits", (3, 8)),
+    "digits 1-7": Source("digits", (1, 7)),
+    "digits 2-7": Source("digits", (2, 7)),
+    "digits 8-9": Source("digits", (8, 9)),
+    "ionosphere": Source("ionosphere"),
+    "letter A-B": Source("letter", (0, 1)),
+    "satellite 1-2": Source("satimage", (0, 1)),
+    "ringnorm": Source("ringnorm"),
+    "svmguide1": Source("svmguide1"),
+    "w1": Source("w1"),
+}
+PAIRS = {f"pair {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
+
+# Taken from FASTMMC_DATA only: other places have other sets under these names.
+LOCAL = ("ringnorm", "svmguide1", "w1")
+
+# The paper's 0.03 for sets with classes of about one size, 0.3 for others. Satellite's classes
+# differ by 0.37 n, which 0.3 rules out.
+BALANCES = {"ionosphere": 0.3, "letter A-B": 0.1, "satellite 1-2": 0.4, "svmguide1": 0.3, "w1": 0.3}
+BALANCE = 0.03
+
+# As good as no size rule: one cluster may have all but half a percent of the points.
+FREE = 0.99
+
+# Errors in percent that iterSVR is to stay at or below in the mean.
+BARS = {
+    "digits 3-8": 3.4,
+    "digits 1-7": 0.6,
+    "digits 2-7": 0.3,
+    "digits 8-9": 4.0,
+    "ionosphere": 30.0,
+    "letter A-B": 6.0,
+    "satellite 1-2": 2.0,
+}
+PAIRS_BAR = 1.82
+
+MARGIN = {
+    "iterSVM": (iter_svm, {}),
+    "iterSVR": (iter_svr, {}),
+    "iterLS-SVM": (iter_ls_svm, {}),
+    "iterSVR, k-means++": (iter_svr, {"init": "kmeans"}),
+}
+BASELINES = ("KM", "NC", "GMM")
+METHODS = (*BASELINES, *MARGIN)
+FREE_METHODS = ("iterSVM", "iterSVR", "iterLS-SVM")
+PAIR_METHODS = ("KM", *MARGIN)
+
+# What a run is described by: error in percent, CPU seconds, rounds.
+ERROR, SECONDS, ROUNDS = range(3)
+
+CURVE_SETS = ("digits 3-8", "digits 2-7", "digits 8-9")
+CURVES = {
+    "iterSVM": (iter_svm, {}),
+    "iterSVR, epsilon 0": (iter_svr, {"epsilon": 0.0}),
+    "iterSVR, epsilon 0.1": (iter_svr, {"epsilon": 0.1}),
+    "iterSVR, epsilon 0.3": (iter_svr, {"epsilon": 0.3}),
+}
+SHOWN_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much of the paper's experiment is done."""
+
+    seeds: int
+    free_seeds: int
+    pair_seeds: int
+    pairs: tuple[str, ...]
+
+
+FULL = Protocol(seeds=10, free_seeds=5, pair_seeds=3, pairs=tuple(PAIRS))
+QUICK = Protocol(seeds=2, free_seeds=1, pair_seeds=1, pairs=tuple(PAIRS)[::8])
+
+
+def load(name):
+    """Return the points and the labels 0 and 1 of a set."""
+    source = (SETS | PAIRS)[name]
+    folder = os.environ.get("FASTMMC_DATA")
+    if name in LOCAL and not (folder and (Path(folder) / f"{source.name}.npz").exists()):
+        raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
+    X, y = load_source(source)
+    return X, (y == y.max()).astype(np.int64)
+
+
+def clustering_error(y, labels):
+    """Return the percentage of wrong labels under the better of the two matchings."""
+    share = np.mean(y != labels)
+    return 100 * min(share, 1 - share)
+
+
+@cache
+def warm_up():
+    """Compile what the methods call, once a process."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    for solve, options in MARGIN.values():
+        solve(X, random_state=0, **options)
+
+
+def run_baseline(method, X, seed):
+    """Return the labels and 1 for a round."""
+    if method == "KM":
+        return KMeans(2, n_init=1, random_state=seed).fit_predict(X), 1
+    if method == "GMM":
+        return GaussianMixture(2, random_state=seed).fit_predict(X), 1
+    affinity = Kernel("rbf", sigma=median_width(X)).block(X, X)
+    model = SpectralClustering(
+        2, affinity="precomputed", assign_labels="cluster_qr", random_state=seed
+    )
+    return model.fit_predict(affinity), 1
+
+
+def run_margin(method, X, balance, seed):
+    """Return the labels and the rounds."""
+    solve, options = MARGIN[method]
+    res = solve(X, balance=balance, random_state=seed, **options)
+    return res.labels, res.n_iter
+
+
+def run_method(method, X, y, balance, seeds):
+    """Return what describes every run, (3, seeds)."""
+    warm_up()
+    figures = np.empty((3, seeds))
+    with warnings.catch_warnings():
+        # What had not converged counts as well.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for seed in range(seeds):
+            began = time.process_time()
+            if method in BASELINES:
+                labels, rounds = run_baseline(method, X, seed)
+            else:
+                labels, rounds = run_margin(method, X, balance, seed)
+            seconds = time.process_time() - began
+            figures[:, seed] = clustering_error(y, labels), seconds, rounds
+    return figures
+
+
+def run_curve(method, X, y):
+    """Return the objective after each round, and the error before the first and after each.
+
+    All methods begin with the same labels. A run is repeated with one round more each time.
+    """
+    solve, options = CURVES[method]
+    init = first_labels("farthest", X, Kernel("rbf"), np.ones(y.size), np.random.default_rng(0))
+    setting = {"balance": BALANCE, "init": init, "random_state": 0, **options}
+    history = solve(X, **setting).history
+    errors = [clustering_error(y, init)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for rounds in range(1, history.size + 1):
+            errors.append(clustering_error(y, solve(X, max_iter=rounds, **setting).labels))
+    return history, np.array(errors)
+
+
+def make_tasks(loaded, pair_sets, protocol):
+    """Return all tasks, keyed by (set, method, size rule), (set, method) and ("curve", ...)."""
+    tasks = {}
+    for name, (X, y) in loaded.items():
+        balance = BALANCES.get(name, BALANCE)
+        for method in METHODS:
+            tasks[name, method, balance] = run_method, method, X, y, balance, protocol.seeds
+        for method in FREE_METHODS:
+            tasks[name, method, FREE] = run_method, method, X, y, FREE, protocol.free_seeds
+        if name in CURVE_SETS:
+            for method in CURVES:
+                tasks["curve", name, method] = run_curve, method, X, y
+    for name, (X, y) in pair_sets.items():
+        for method in PAIR_METHODS:
+            tasks[name, method] = run_method, method, X, y, BALANCE, protocol.pair_seeds
+    return tasks
+
+
+def spread(errors):
+    return mean_and_std(errors.mean(), errors.std())
+
+
+def settings_of(loaded):
+    """Return {name: (n, larger class, size rule)}."""
+    return {
+        name: (y.size, int(np.bincount(y).max()), BALANCES.get(name, BALANCE))
+        for name, (_, y) in loaded.items()
+    }
+
+
+def error_table(settings, results):
+    """Return the errors of all methods."""
+    rows = [
+        [name, n, larger, balance, *(spread(results[name, m, balance][ERROR]) for m in METHODS)]
+        for name, (n, larger, balance) in settings.items()
+    ]
+    return table(["set", "n", "larger class", "balance", *METHODS], rows)
+
+
+def bar_table(settings, results, pairs):
+    """Return whether the errors of iterSVR stay at or below their bars."""
+    rows = []
+    for name, (*_, balance) in settings.items():
+        if name in BARS:
+            mean = results[name, "iterSVR", balance][ERROR].mean()
+            rows.append([name, BARS[name], mean])
+    if pairs:
+        rows.append(["all pairs", PAIRS_BAR, np.mean(pairs["iterSVR"])])
+    rows = [
+        [name, number(bar), number(mean), "yes" if mean <= bar else "no"]
+        for name, bar, mean in rows
+    ]
+    return table(["set", "bar", "here", "reached"], rows)
+
+
+def free_table(settings, results):
+    """Return the errors with the size rule and without."""
+    rows = []
+    for name, (*_, balance) in settings.items():
+        row = [name, balance]
+        for method in FREE_METHODS:
+            row += [spread(results[name, method, b][ERROR]) for b in (balance, FREE)]
+        rows.append(row)
+    header = ["set", "balance"]
+    for method in FREE_METHODS:
+        header += [f"{method}, with", "without"]
+    return table(header, rows)
+
+
+def time_table(settings, results):
+    """Return CPU seconds of a run, and how many times as long as k-means that is."""
+    rows = []
+    for name, (n, _, balance) in settings.items():
+        seconds = {m: results[name, m, balance][SECONDS].mean() for m in METHODS}
+        rounds = results[name, "iterSVR", balance][ROUNDS].mean()
+        row = [name, n, f"{rounds:.1f}", f"{seconds['KM']:.3f}"]
+        row += [f"{seconds[m]:.3f} ({seconds[m] / seconds['KM']:.0f})" for m in METHODS[1:]]
+        rows.append(row)
+    return table(["set", "n", "rounds of iterSVR", *METHODS], rows)
+
+
+def pairs_table(pairs):
+    """Return the errors over all pairs: mean, median, greatest."""
+    rows = [
+        [method, number(errors.mean()), number(np.median(errors)), number(errors.max())]
+        for method, errors in pairs.items()
+    ]
+    return table(["method", "mean error", "median pair", "worst pair"], rows)
+
+
+def curve_table(curves):
+    """Return the error before the first round and after each."""
+    rows = []
+    for (name, method), (history, errors) in curves.items():
+        shown = [number(e) for e in errors[: SHOWN_ROUNDS + 1]]
+        shown += [""] * (SHOWN_ROUNDS + 1 - len(shown))
+        rows.append([name, method, *shown, f"{history[-1] / history[0]:.2f}"])
+    header = ["set", "method", "start", *range(1, SHOWN_ROUNDS + 1)]
+    return table([*header, "last / first objective"], rows)
+
+
+def draw_curves(curves, path):
+    """Save the figure: objective (above) and error (below) against rounds, one column a set."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
+    names = list(dict.fromkeys(name for name, _ in curves))
+    figure, axes = plt.subplots(
+        2,
+        len(names),
+        figsize=(3.6 * len(names), 5.4),
+        squeeze=False,
+        sharex="col",
+        layout="constrained",
+    )
+    for (above, below), name in zip(axes.T, names, strict=True):
+        for m, method in enumerate(CURVES):
+            history, errors = curves[name, method]
+            style = {"color": f"C{m}", "marker": "os^v"[m], "markersize": 4, "label": method}
+            above.plot(np.arange(1, history.size + 1), history, **style)
+            below.plot(np.arange(errors.size), errors, **style)
+        above.set(title=name, yscale="log")
+        below.set(xlabel="round", ylim=(0, None))
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0, 0].set_ylabel("objective")
+    axes[1, 0].set_ylabel("clustering error, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(CURVES))
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def introduction(command, seconds):
+    return [
+        "# iterSVR: the experiments of Zhang, Tsang and Kwok (2007)",
+        f"Made by `{command}` in {seconds / 60:.0f} min on {hardware()}.",
+        "All errors are percentages of wrong labels. README.md describes the protocols.",
+    ]
+
+
+def sets_parts(settings, results, pairs, protocol):
+    """Return the sections on single sets."""
+    if not settings:
+        return []
+    return [
+        f"## Clustering error, mean ± standard deviation over {protocol.seeds} seeds (Table 1)",
+        error_table(settings, results),
+        "iterSVR against the bars set for it:",
+        bar_table(settings, results, pairs),
+        "## Error with the size rule and without (Tables 2 and 3)",
+        f"Without: balance {FREE}, {protocol.free_seeds} seeds.",
+        free_table(settings, results),
+        "## CPU seconds of a run, and in brackets over those of k-means (Table 4)",
+        time_table(settings, results),
+    ]
+
+
+def pairs_parts(pairs, protocol):
+    """Return the section on all pairs of digits."""
+    if not pairs:
+        return []
+    return [
+        f"## All pairs of digits: {len(protocol.pairs)} pairs, {protocol.pair_seeds} seeds each",
+        pairs_table(pairs),
+    ]
+
+
+def curves_parts(curves, picture):
+    """Return the section on the rounds."""
+    if not curves:
+        return []
+    return [
+        "## Rounds (Figures 1, 5 and 6)",
+        "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
+        "those of different losses are not comparable.",
+        f"![objective and error against rounds]({picture.name})",
+        "Error in percent before the first round and after each:",
+        curve_table(curves),
+    ]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
+    parser.add_argument("--no-pairs", action="store_true", help="leave all pairs of digits out")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    protocol = QUICK if arguments.quick else FULL
+    started = time.perf_counter()
+    loaded = load_available(arguments.sets, load)
+    pair_sets = {} if arguments.no_pairs else {name: load(name) for name in protocol.pairs}
+    results = run_all(make_tasks(loaded, pair_sets, protocol), arguments.jobs, arguments.keep)
+
+    pairs = {}
+    if pair_sets:
+        pairs = {
+            method: np.array([results[name, method][ERROR].mean() for name in pair_sets])
+            for method in PAIR_METHODS
+        }
+    curves = {
+        (name, method): results["curve", name, method]
+        for name in CURVE_SETS
+        if name in loaded
+        for method in CURVES
+    }
+    picture = arguments.out.with_name(f"{arguments.out.stem}_rounds.png")
+    if curves:
+        draw_curves(curves, picture)
+    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
+    parts = introduction(command, time.perf_counter() - started)
+    parts += sets_parts(settings_of(loaded), results, pairs, protocol)
+    parts += pairs_parts(pairs, protocol)
+    parts += curves_parts(curves, picture)
+    text = "\n\n".join(parts) + "\n"
+    arguments.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
