@@ -16,9 +16,16 @@ from fastmmc.families import FAMILY_METHODS
 from fastmmc.recursive import recursive_mmc
 from fastmmc.results import ClusteringResult, SegmentationResult
 
-# Segments of a picture are rarely of one size. Two of them may have a quarter and three quarters
-# of the pixels; the papers' 0.03 would cut through whatever is larger than half the picture.
-BALANCE = 0.5
+# Segments are rarely of one size. Neither of two has less than a tenth of the pixels; the papers'
+# 0.03 would cut through whatever is larger than half the picture.
+BALANCE = 0.8
+
+# Of the leaves of a tree the one is split that loses most squared distance by it: the largest one
+# is often a background of one colour.
+SPLIT = "gain"
+
+# With a wider kernel all colours of an image in 0..1 look alike.
+WIDEST = 100.0
 
 # What `segment` has parameters of its own for, so that they do not come in method_params.
 OWN_PARAMETERS = (
@@ -55,8 +62,8 @@ def segment(
 
     Every pixel is a point with its channels as features. Equal colours are merged exactly into one
     point whose weight is their number, and a maximum-margin method clusters these points: directly
-    for k = 2, by :func:`fastmmc.recursive_mmc` for more. Where a pixel lies in the picture plays no
-    part, except by ``min_region``.
+    for k = 2, by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for more. Where a pixel lies
+    in the picture plays no part, except by ``min_region``.
 
     Parameters
     ----------
@@ -72,11 +79,12 @@ def segment(
         pixels have it.
     method_params : dict, optional
         Further parameters of the method, as ``C`` or ``balance``. Two clusters are bounded by
-        ``balance=0.5`` unless it says otherwise: neither has less than a quarter of the pixels
-        that are split, as nearly as whole colours allow.
+        ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
+        are split, as nearly as whole colours allow. ``gamma`` takes the place of sigma.
     sigma : float, optional
         Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
-        0..255; for 0..1 that is 500 / 255. None: the method's default, which follows the data.
+        0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
+        default, which follows the data. Methods without it or ``rank`` do without.
     rank : None, int, float or "auto", default=200
         Landmarks of the low-rank kernel, at most as many as there are colours to split, or their
         share; None: dense.
@@ -148,6 +156,8 @@ def segment(
     k = validation.check_integer(
         "k", k, least=1, most=len(points), why=", the number of distinct colours"
     )
+    if "gamma" not in params:
+        _check_width(sigma, pixels)
     params = _complete_params(method, params, sigma=sigma, rank=_check_rank(rank, len(points)))
     run = {
         "n_init": n_init,
@@ -185,6 +195,16 @@ def _check_image(image):
         image.reshape(-1, channels), dtype=[np.float64, np.float32], input_name="image"
     )
     return pixels, image.shape[:2]
+
+
+def _check_width(sigma, pixels):
+    """Raise an error if the width is meant for other units than those of the pixels."""
+    if sigma is not None and pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
+        if validation.check_positive("sigma", sigma) > WIDEST:
+            raise ValueError(
+                f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
+                "sigma=500/255, or None for the method's default, or the image times 255"
+            )
 
 
 def _find_method(method):
@@ -252,7 +272,8 @@ def _cluster(method, points, k, counts, params, run):
     weights = {"sample_weight": counts} if "sample_weight" in accepted else {}
     if method.binary and k != 2:
         name = method.name.replace("-", "_")
-        return recursive_mmc(points, k, method=name, method_params=params, **weights, **run)
+        run = {"split": SPLIT, **weights, **run}
+        return recursive_mmc(points, k, method=name, method_params=params, **run)
     size = {} if method.binary else {"k": k}
     run = {name: value for name, value in run.items() if name in accepted}
     return method.function(points, **size, **weights, **params, **run)

@@ -121,7 +121,7 @@ def test_sizes_are_bounded_as_nearly_as_colors_allow(rng):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_same_seed_gives_the_same_segments(rng, k):
-    image = rng.integers(0, 256, (30, 20, 3)).astype(np.uint8)
+    image = rng.integers(0, 256, (12, 10, 3)).astype(np.uint8)
     options = {"n_init": 3, "random_state": 4, "rank": 30}
     one = fastmmc.segment(image, k, **options)
     two = fastmmc.segment(image, k, n_jobs=2, **options)
@@ -149,7 +149,9 @@ def test_the_form_of_the_image_does_not_matter(bands, convert):
 def test_float_images_keep_their_units(halves):
     image, y = halves
     image = (image / 255).astype(np.float32)
-    for sigma in (None, 500.0 / 255, 500.0):
+    with pytest.raises(ValueError, match="sigma=500 is for channels in 0..255 and the image has"):
+        fastmmc.segment(image, 2)
+    for sigma in (None, 500.0 / 255):
         res = fastmmc.segment(image, 2, sigma=sigma, random_state=0)
         np.testing.assert_array_equal(res.label_image, y)
         np.testing.assert_allclose(res.colors[0], image[y == 0].mean(axis=0), rtol=1e-5)
@@ -161,6 +163,8 @@ def test_gamma_takes_the_place_of_sigma(halves):
     same = fastmmc.segment(image, 2, sigma=300.0, random_state=0)
     np.testing.assert_array_equal(res.label_image, same.label_image)
     assert res.objective == pytest.approx(same.objective)
+    unit = fastmmc.segment(image / 255, 2, method_params={"gamma": 0.5}, random_state=0)
+    assert unit.params["gamma"] == 0.5
 
 
 def test_grey_and_black_and_white_images(halves):
@@ -172,7 +176,7 @@ def test_grey_and_black_and_white_images(halves):
     np.testing.assert_array_equal(res.predict([[30], [180]]), [0, 1])
     same = fastmmc.segment(grey[..., None], 2, random_state=0)
     np.testing.assert_array_equal(same.label_image, y)
-    mask = fastmmc.segment(y == 1, 2, random_state=0)
+    mask = fastmmc.segment(y == 1, 2, sigma=None, random_state=0)
     np.testing.assert_array_equal(mask.label_image, y)
     np.testing.assert_array_equal(mask.colors, [[0.0], [1.0]])
 
@@ -240,7 +244,7 @@ def test_faults_of_an_image_and_k(image, k, message):
 )
 def test_faults_of_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        fastmmc.segment(np.eye(4), 2, **options)
+        fastmmc.segment(np.arange(16, dtype=np.uint8).reshape(4, 4), 2, **options)
 
 
 def test_faults_of_types():
@@ -286,7 +290,7 @@ def test_what_a_method_is_given(monkeypatch, bands):
 
     def solve(X, *, sample_weight, balance, rank, extra=0):
         asked.update(X=X, weight=sample_weight, balance=balance, rank=rank, extra=extra)
-        return fastmmc.umc_rls(X, 2)
+        return fastmmc.iter_svr(X)
 
     method = Method("fake", solve, None, "no paper", "for tests", binary=True)
     monkeypatch.setitem(FAMILY_METHODS, "fake", method)
