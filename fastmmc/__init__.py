@@ -24,6 +24,7 @@ from fastmmc.results import (
     ClusteringResult,
     MarginResult,
     RLSResult,
+    SegmentationResult,
     Status,
     Tree,
     TreeNode,
@@ -38,6 +39,7 @@ from fastmmc.rls import (
     umc_rls,
     umc_rls_path,
 )
+from fastmmc.segmentation import segment
 
 __version__ = "0.1.0.dev0"
 
@@ -56,6 +58,7 @@ __all__ = [
     "Progress",
     "RLSResult",
     "RecursiveMMC",
+    "SegmentationResult",
     "Status",
     "Tree",
     "TreeNode",
@@ -68,6 +71,7 @@ __all__ = [
     "iter_svm",
     "iter_svr",
     "recursive_mmc",
+    "segment",
     "umc_rls",
     "umc_rls_path",
 ]

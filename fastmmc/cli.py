@@ -1,4 +1,4 @@
-"""The command line: cluster a file, list the methods."""
+"""The command line: cluster a file, segment a picture, list the methods."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import inspect
 import json
 import math
 import os
+import struct
 import sys
 import time
 import warnings
+import zlib
 from importlib.util import find_spec
 from itertools import chain
 from operator import methodcaller
@@ -21,8 +23,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc import __version__, datasets, plotting
+from fastmmc.families import FAMILY_METHODS
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
+from fastmmc.segmentation import BALANCE, segment
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARRAYS = (".npy", ".npz")
@@ -65,6 +69,31 @@ OPTIONS = (
     ("--n-jobs", "n_jobs", int, "threads; -1: all"),
     ("--max-time", "max_time", float, "seconds after which the best labels so far are taken"),
 )
+
+# The same for a picture; `segment` takes the parameters but for the method's own.
+SEGMENT_OPTIONS = (
+    ("--k", "k", int, "number of segments"),
+    (
+        "--balance",
+        "balance",
+        float,
+        f"how much two clusters may differ in size, as a share of both (default: {BALANCE})",
+    ),
+    ("--sigma", "sigma", float, "width of the Gaussian kernel, in units of 0..255 (default: 500)"),
+    ("--rank", "rank", _parse_rank, "landmarks of the low-rank form (default: 200)"),
+    (
+        "--min-region",
+        "min_region",
+        int,
+        "connected regions of fewer pixels are given to a neighbour (default: 0)",
+    ),
+    *(
+        option
+        for option in OPTIONS
+        if option[1] in ("n_init", "random_state", "n_jobs", "max_time")
+    ),
+)
+GAP = 8  # white pixels between two pictures side by side
 
 
 def main(argv=None):
@@ -131,15 +160,7 @@ def _make_parser():
     cluster.add_argument(
         "--method", dest="solver", choices=METHODS, default="umc-rls", help="default: umc-rls"
     )
-    for option, parameter, kind, text in OPTIONS:
-        cluster.add_argument(
-            option,
-            dest=parameter,
-            type=kind,
-            default=argparse.SUPPRESS,
-            metavar=option[2:].upper(),
-            help=text,
-        )
+    _add_options(cluster, OPTIONS)
     cluster.add_argument(
         "--label-column",
         metavar="COL",
@@ -150,9 +171,44 @@ def _make_parser():
     cluster.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
     cluster.add_argument("--json", action="store_true", help="print one JSON object")
 
+    picture = commands.add_parser("segment", help="cut a picture into segments")
+    picture.set_defaults(run=_segment)
+    picture.add_argument(
+        "source",
+        metavar="PICTURE",
+        help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
+    )
+    picture.add_argument(
+        "--method",
+        dest="solver",
+        choices=FAMILY_METHODS,
+        default="iter-svr",
+        help="default: iter-svr",
+    )
+    _add_options(picture, SEGMENT_OPTIONS)
+    picture.add_argument(
+        "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
+    )
+    picture.add_argument(
+        "--side-by-side", action="store_true", help="put the original on the left of --out"
+    )
+    picture.add_argument("--json", action="store_true", help="print one JSON object")
+
     methods = commands.add_parser("methods", help="list the methods")
     methods.set_defaults(run=_list_methods)
     return parser
+
+
+def _add_options(parser, options):
+    for option, parameter, kind, text in options:
+        parser.add_argument(
+            option,
+            dest=parameter,
+            type=kind,
+            default=argparse.SUPPRESS,
+            metavar=option[2:].upper(),
+            help=text,
+        )
 
 
 def _list_methods(args):
@@ -235,6 +291,113 @@ def _save_picture(path, result, X):
     figure = Figure(layout="constrained")
     plotting.ClusterDisplay.from_result(result, X, ax=figure.subplots())
     figure.savefig(path, dpi=150)
+
+
+def _segment(args):
+    given = {name: getattr(args, name) for _, name, *_ in SEGMENT_OPTIONS if hasattr(args, name)}
+    if "k" not in given:
+        raise ValueError("--k is missing: segment must be told the number of segments")
+    if "balance" in given:
+        given["method_params"] = {"balance": given.pop("balance")}
+    if args.out is not None:
+        _check_writable(args.out, args.source)
+        _check_image_format(args.out)
+    elif args.side_by_side:
+        raise ValueError("--side-by-side needs --out, the picture to write")
+    image = _read_picture(args.source)
+    began = time.perf_counter()
+    result = _solve(segment, image, {"method": args.solver, **given})
+    report = _segment_report(args, result, time.perf_counter() - began)
+    if args.out is not None:
+        _write_segments(args.out, result, image if args.side_by_side else None)
+    if args.json:
+        print(json.dumps(report, default=methodcaller("tolist")))
+    else:
+        _print_segments(report, STATUS_TEXT[result.status])
+
+
+def _import_pillow():
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ImportError("pictures need Pillow: pip install 'fastmmc[plot]'") from error
+    return Image, ImageOps
+
+
+def _check_image_format(path):
+    Image, _ = _import_pillow()
+    known = sorted(end for end, name in Image.registered_extensions().items() if name in Image.SAVE)
+    if path.suffix.lower() not in known:
+        raise ValueError(f"{path}: a picture's name must end in one of {', '.join(known)}")
+
+
+def _read_picture(source):
+    """Return the first frame of a picture as it is shown, (H, W, 3) uint8."""
+    Image, ImageOps = _import_pillow()
+    if os.path.isdir(source):
+        raise ValueError(f"{source} is a folder; give a file")
+    # What is broken shows as one of many kinds of error, depending on the format.
+    faults = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error)
+    try:
+        with Image.open(source) as file:
+            return _to_rgb(Image, ImageOps.exif_transpose(file))
+    except (*faults, Image.DecompressionBombError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise ValueError(f"{source} cannot be read as a picture: {error}") from error
+
+
+def _to_rgb(Image, picture):
+    """Return the pixels in 0..255, with white behind what is transparent."""
+    if picture.mode == "F" or picture.mode.startswith("I"):
+        values = np.asarray(picture)
+        if picture.mode == "F" or values.min() < 0 or values.max() > 65535:
+            raise ValueError("its pixels have 32 bits; convert them to 8 or 16 bits first")
+        picture = Image.fromarray((values // 257).astype(np.uint8))
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        behind = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(behind, picture)
+    return np.asarray(picture.convert("RGB"))
+
+
+def _write_segments(path, result, original):
+    """Write the segments in their mean colours, beside the original if there is one."""
+    Image, _ = _import_pillow()
+    picture = np.rint(result.paint()).astype(np.uint8)
+    if original is not None:
+        between = np.full((len(picture), GAP, 3), 255, dtype=np.uint8)
+        picture = np.hstack([original, between, picture])
+    Image.fromarray(picture).save(path)
+
+
+def _segment_report(args, result, seconds):
+    height, width = result.label_image.shape
+    return {
+        "method": args.solver,
+        "source": args.source,
+        "width": width,
+        "height": height,
+        "k": len(result.sizes),
+        "sizes": result.sizes.tolist(),
+        "colors": result.colors.tolist(),
+        "objective": result.objective,
+        "status": result.status.name,
+        "seconds": seconds,
+        "params": result.params,
+    }
+
+
+def _print_segments(report, status):
+    print(
+        f"{report['method']} on {report['source']}: {report['width']} x {report['height']} pixels, "
+        f"{report['k']} segments"
+    )
+    print("sizes     ", *report["sizes"])
+    print("colours   ", *("#" + bytes(map(round, c)).hex() for c in report["colors"]))
+    print(f"objective  {report['objective']:.6g}")
+    print(f"status     {status}")
+    print(f"time       {report['seconds']:.3g} s")
 
 
 def _solve(function, X, params):

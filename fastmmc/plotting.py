@@ -262,6 +262,128 @@ class ObjectiveDisplay:
         return cls(result.trace[unit], result.history, unit).plot(ax, **kwargs)
 
 
+class SegmentationDisplay:
+    """A picture beside its segments, each in its mean colour.
+
+    Usually made by :meth:`from_result`.
+
+    Parameters
+    ----------
+    image : (H, W) or (H, W, 3) array
+        The picture, in 0..1.
+    segments : (H, W) or (H, W, 3) array
+        The same with its segments painted, in 0..1.
+    k : int
+        Number of segments, for the title.
+
+    Attributes
+    ----------
+    axes_ : (2,) array of matplotlib.axes.Axes
+        Where they were drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure that holds them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastmmc
+    >>> from fastmmc.plotting import SegmentationDisplay
+    >>> image = np.arange(96, dtype=np.uint8).reshape(8, 12)
+    >>> display = SegmentationDisplay.from_result(fastmmc.segment(image, 2), image)
+    >>> [ax.get_title() for ax in display.axes_]
+    ['picture', '2 segments']
+    """
+
+    def __init__(self, image, segments, k):
+        self.image = image
+        self.segments = segments
+        self.k = k
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the two pictures.
+
+        Parameters
+        ----------
+        ax : array_like of matplotlib.axes.Axes, optional
+            Two of them; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.imshow`, as ``interpolation``.
+
+        Returns
+        -------
+        SegmentationDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the number of axes is not two.
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            height, width = self.image.shape[:2]
+            size = (8.0, np.clip(4.0 * height / width, 1.0, 12.0) + 0.4)
+            _, ax = import_pyplot().subplots(1, 2, figsize=size, layout="constrained")
+        axes = np.ravel(ax)
+        if axes.size != 2:
+            raise ValueError(f"ax must hold two Axes; got {axes.size}")
+        titles = ("picture", f"{self.k} segment{'s' * (self.k != 1)}")
+        for panel, pixels, title in zip(axes, (self.image, self.segments), titles, strict=True):
+            panel.imshow(pixels, **({"cmap": "gray", "vmin": 0.0, "vmax": 1.0} | kwargs))
+            panel.set_title(title)
+            panel.set_axis_off()
+        self.axes_ = axes
+        self.figure_ = axes[0].figure
+        return self
+
+    @classmethod
+    def from_result(cls, result, image, *, ax=None, **kwargs):
+        """Draw a picture beside what :func:`fastmmc.segment` made of it.
+
+        One or three channels are drawn in their colours, any other number as the grey of its mean.
+        Integers are taken for 0..255 or, of 16 bits, 0..65535; floats for 0..1 or 0..255 if they
+        lie there, and are stretched to their range if not.
+
+        Parameters
+        ----------
+        result : SegmentationResult
+            What :func:`fastmmc.segment` returned.
+        image : (H, W) or (H, W, channels) array_like
+            The picture it was given.
+        ax : array_like of matplotlib.axes.Axes, optional
+            Two of them; None: a new figure.
+        **kwargs
+            For :meth:`matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        SegmentationDisplay
+            Drawn already.
+
+        Raises
+        ------
+        ValueError
+            If the image does not fit the result.
+        ImportError
+            If matplotlib is not installed.
+        """
+        image = np.asarray(image)
+        segments = result.paint()
+        if image.reshape(*image.shape[:2], -1).shape != (
+            *result.label_image.shape,
+            result.colors.shape[1],
+        ):
+            raise ValueError(
+                f"image must have the shape {segments.shape} of the one in the result; "
+                f"got {image.shape}"
+            )
+        segments = segments.reshape(image.shape)
+        low, high = _find_range(image)
+        image, segments = (_to_shown(pixels, low, high) for pixels in (image, segments))
+        return cls(image, segments, len(result.sizes)).plot(ax, **kwargs)
+
+
 class ShakingDisplay:
     """Panels of what the rounds of shaking do to the labels of one start of UMC-RLS.
 
@@ -562,3 +684,21 @@ def _new_panels(panels):
     for spare in axes.ravel()[panels:]:
         spare.remove()
     return axes.ravel()[:panels]
+
+
+def _find_range(image):
+    """Return the values that stand for black and white."""
+    if image.dtype in (np.uint8, np.uint16):
+        return 0.0, float(np.iinfo(image.dtype).max)
+    low, high = float(image.min()), float(image.max())
+    for white in (1.0, 255.0):
+        if low >= 0.0 and high <= white:
+            return 0.0, white
+    return low, high
+
+
+def _to_shown(pixels, low, high):
+    """Return one or three channels in 0..1."""
+    if pixels.ndim == 3 and pixels.shape[2] != 3:
+        pixels = pixels.mean(axis=2)
+    return np.clip((pixels - low) / max(high - low, np.finfo(float).tiny), 0.0, 1.0)

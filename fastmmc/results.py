@@ -324,3 +324,34 @@ class TreeResult(ClusteringResult):
         """
         self._check_model()
         return self.model.predict(X)
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationResult(ClusteringResult):
+    """A picture cut into segments by the colours of its pixels.
+
+    ``labels`` and ``sizes`` are those of the pixels, row by row; segments are numbered by falling
+    number of pixels. The fields that tell of the run (``objective``, ``n_iter``, ``history`` ...)
+    are those of the clustering of the distinct colours. ``predict`` takes colours, (m, channels).
+
+    Attributes
+    ----------
+    label_image : (H, W) int64 array
+        Segment of every pixel.
+    colors : (k, channels) float64 array
+        Mean colour of every segment.
+    """
+
+    label_image: np.ndarray | None = None
+    colors: np.ndarray | None = None
+
+    def paint(self):
+        """Return the picture with every pixel in the mean colour of its segment.
+
+        Returns
+        -------
+        (H, W) or (H, W, channels) float64 array
+            In the units of the image; without the last axis where there is one channel.
+        """
+        painted = self.colors[self.label_image]
+        return painted[..., 0] if painted.shape[-1] == 1 else painted

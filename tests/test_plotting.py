@@ -11,6 +11,7 @@ from fastmmc.plotting import (
     LEGEND_MOST,
     ClusterDisplay,
     ObjectiveDisplay,
+    SegmentationDisplay,
     ShakingDisplay,
     TreeDisplay,
 )
@@ -214,6 +215,61 @@ def test_the_objective_of_a_tree_is_drawn_against_splits(tree_result):
     np.testing.assert_array_equal(display.line_.get_xdata(), [0, 1, 2, 3, 4])
 
 
+@pytest.fixture
+def picture():
+    pixels = np.full((6, 9, 3), (200, 40, 30), np.uint8)
+    pixels[4:] = 20, 60, 180
+    pixels[0, 0] = 210, 50, 30
+    return pixels, fastmmc.segment(pixels, 2, random_state=0)
+
+
+def test_picture_and_segments_are_drawn_side_by_side(picture):
+    image, result = picture
+    display = SegmentationDisplay.from_result(result, image, interpolation="nearest")
+    left, right = (ax.images[0] for ax in display.axes_)
+    np.testing.assert_allclose(left.get_array(), image / 255)
+    np.testing.assert_allclose(right.get_array(), result.colors[result.label_image] / 255)
+    assert left.get_interpolation() == "nearest"
+    assert display.axes_[1].get_title() == "2 segments"
+    assert display.figure_ is display.axes_[0].figure
+
+
+@pytest.mark.parametrize(
+    ("convert", "low", "high"),
+    [
+        (lambda image: image, 0, 255),
+        (lambda image: image.astype(np.uint16) * 200, 0, 65535),
+        (lambda image: image / 255.0, 0, 1),
+        (lambda image: image.astype(float), 0, 255),
+        (lambda image: image - 300.0, -280, -90),
+        (lambda image: image * 0.0 - 3.0, -3, -2),
+    ],
+)
+def test_black_and_white_follow_the_type_and_values(picture, convert, low, high):
+    image = convert(picture[0])
+    k = min(2, len(np.unique(image)))
+    for pixels in (image, image[..., 0], image[..., :1], np.dstack([image, image])):
+        pixels = pixels.astype(float) if pixels.shape[2:] == (6,) else pixels
+        result = fastmmc.segment(pixels, k, sigma=None, random_state=0)
+        shown = SegmentationDisplay.from_result(result, pixels).image
+        if pixels.shape[2:] == (3,):
+            np.testing.assert_allclose(shown, (image - low) / (high - low))
+        else:
+            assert shown.shape == (6, 9) and shown.min() >= 0 and shown.max() <= 1
+
+
+def test_segments_go_into_given_axes_and_must_fit_the_picture(picture):
+    image, result = picture
+    _, axes = plt.subplots(1, 2)
+    display = SegmentationDisplay.from_result(result, image, ax=axes)
+    assert display.axes_.tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="two Axes; got 1"):
+        display.plot(axes[0])
+    for wrong in (image[1:], image[..., 0], image[0], image[..., 0].ravel()):
+        with pytest.raises(ValueError, match=r"the shape \(6, 9, 3\) of the one in the result"):
+            SegmentationDisplay.from_result(result, wrong)
+
+
 @pytest.mark.parametrize(
     "draw",
     [
@@ -221,6 +277,7 @@ def test_the_objective_of_a_tree_is_drawn_against_splits(tree_result):
         ClusterDisplay.from_result,
         ObjectiveDisplay.from_result,
         lambda result: ShakingDisplay.from_points(result.model.X, 3, rounds=(0,)),
+        lambda result: SegmentationDisplay(np.zeros((2, 2)), np.zeros((2, 2)), 1).plot(),
     ],
 )
 def test_missing_matplotlib_is_named(monkeypatch, result, draw):

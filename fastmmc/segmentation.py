@@ -1,0 +1,393 @@
+"""Segmentation of pictures: the colours of the pixels, clustered."""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy import ndimage
+from scipy.sparse import coo_array
+from sklearn.utils import check_array
+
+from fastmmc import validation
+from fastmmc.families import FAMILY_METHODS
+from fastmmc.recursive import recursive_mmc
+from fastmmc.results import ClusteringResult, SegmentationResult
+
+# Segments are rarely of one size. Neither of two has less than a tenth of the pixels; the papers'
+# 0.03 would cut through whatever is larger than half the picture.
+BALANCE = 0.8
+
+# Of the leaves of a tree the one is split that loses most squared distance by it: the largest one
+# is often a background of one colour.
+SPLIT = "gain"
+
+# With a wider kernel all colours of an image in 0..1 look alike.
+WIDEST = 100.0
+
+# What `segment` has parameters of its own for, so that they do not come in method_params.
+OWN_PARAMETERS = (
+    "k",
+    "sigma",
+    "rank",
+    "sample_weight",
+    "n_init",
+    "random_state",
+    "n_jobs",
+    "max_time",
+    "callback",
+    "verbose",
+)
+
+
+def segment(
+    image,
+    k,
+    *,
+    method="iter_svr",
+    method_params=None,
+    sigma=500.0,
+    rank=200,
+    min_region=0,
+    n_init=1,
+    random_state=None,
+    n_jobs=None,
+    max_time=None,
+    callback=None,
+    verbose=0,
+):
+    """Cut a picture into k segments by the colours of its pixels.
+
+    Every pixel is a point with its channels as features. Equal colours are merged exactly into one
+    point whose weight is their number, and a maximum-margin method clusters these points: directly
+    for k = 2, by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for more. Where a pixel lies
+    in the picture plays no part, except by ``min_region``.
+
+    Parameters
+    ----------
+    image : (H, W) or (H, W, channels) array_like
+        Grey values or channels, used in the units they have: uint8, uint16 or other integers,
+        bool, float32 or float64. Integer pictures of two or four channels are refused, as their
+        last channel is transparency; give ``image[..., :3]`` without it.
+    k : int
+        Number of segments, from 1 to the number of distinct colours.
+    method : str, default="iter_svr"
+        A name of ``fastmmc.METHODS``, with - or _, other than recursive-mmc itself. Methods that
+        take no ``sample_weight`` are run on the distinct colours, each counted once however many
+        pixels have it.
+    method_params : dict, optional
+        Further parameters of the method, as ``C`` or ``balance``. Two clusters are bounded by
+        ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
+        are split, as nearly as whole colours allow. ``gamma`` takes the place of sigma.
+    sigma : float, optional
+        Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
+        0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
+        default, which follows the data. Methods without it or ``rank`` do without.
+    rank : None, int, float or "auto", default=200
+        Landmarks of the low-rank kernel, at most as many as there are colours to split, or their
+        share; None: dense.
+    min_region : int, default=0
+        Connected regions (by edges, not corners) of fewer pixels are given to the neighbouring
+        region with which they share the longest border, the smallest region first. A segment all
+        of whose regions are small disappears, and there are fewer than k.
+    n_init : int, default=1
+        Starts of every clustering; the best one wins.
+    random_state : int, SeedSequence, Generator, RandomState or None, default=None
+        Same value, same segments, whatever ``n_jobs`` is.
+    n_jobs : int, optional
+        Threads. None: 1, or what joblib's configuration says; -1: all.
+    max_time : float, optional
+        Seconds after which the best labels so far are taken.
+    callback : callable, optional
+        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
+    verbose : int, default=0
+        1 shows a progress bar (needs the extra ``progress``).
+
+    Returns
+    -------
+    SegmentationResult
+        ``label_image``, ``colors``, ``sizes`` and more; segments are numbered by falling number
+        of pixels. ``predict`` finds the segments of other colours; on the colours of the picture
+        it can differ from the labels where those were kept within ``balance``, or where
+        ``min_region`` changed them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, or the image is not a finite array of such a shape.
+    MemoryError
+        If an array that the method needs does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end.
+
+    Notes
+    -----
+    O(m log m) to merge m pixels, then what the method costs on their distinct colours: with
+    ``rank=r`` O(r^2) a colour and round.
+
+    References
+    ----------
+    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007,
+    section 4.4, where the width is 500 and the pictures have 0..255.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastmmc
+    >>> image = np.zeros((4, 6, 3), dtype=np.uint8)
+    >>> image[:, 2:] = 200, 180, 20
+    >>> image[0, 0] = 10, 0, 0
+    >>> res = fastmmc.segment(image, 2)
+    >>> res.label_image[0], res.sizes, res.colors[0]
+    (array([1, 1, 0, 0, 0, 0]), array([16,  8]), array([200., 180.,  20.]))
+    """
+    pixels, shape = _check_image(image)
+    min_region = validation.check_integer(
+        "min_region", min_region, least=0, most=len(pixels), why=", the number of pixels"
+    )
+    method = _find_method(method)
+    params = _check_params(method, method_params)
+    points, colour_of, counts = _merge_colors(pixels)
+    k = validation.check_integer(
+        "k", k, least=1, most=len(points), why=", the number of distinct colours"
+    )
+    if "gamma" not in params:
+        _check_width(sigma, pixels)
+    params = _complete_params(method, params, sigma=sigma, rank=_check_rank(rank, len(points)))
+    run = {
+        "n_init": n_init,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "max_time": max_time,
+        "callback": callback,
+        "verbose": verbose,
+    }
+    found = _cluster(method, points, k, counts, params, run)
+    label_image = found.labels[colour_of].reshape(shape)
+    if min_region > 1:
+        label_image = _merge_small_regions(label_image, min_region)
+    return _make_result(found, label_image, pixels, {"k": k, "min_region": min_region})
+
+
+def _check_image(image):
+    """Return the pixels as a float matrix, and height and width."""
+    image = np.asarray(image)
+    if image.ndim not in (2, 3) or 0 in image.shape:
+        raise ValueError(
+            "image must have shape (H, W) or (H, W, channels) and at least one pixel; "
+            f"got shape {image.shape}"
+        )
+    if image.dtype.kind not in "iufb":
+        raise TypeError(f"image must hold real numbers; got dtype {image.dtype}")
+    channels = image.shape[2] if image.ndim == 3 else 1
+    if image.dtype.kind != "f" and channels in (2, 4):
+        raise ValueError(
+            f"image has {channels} channels of {image.dtype}, of which the last is taken for "
+            f"transparency; drop it with image[..., :{channels - 1}], or give floats if it is a "
+            "channel like the others"
+        )
+    pixels = check_array(
+        image.reshape(-1, channels), dtype=[np.float64, np.float32], input_name="image"
+    )
+    return pixels, image.shape[:2]
+
+
+def _check_width(sigma, pixels):
+    """Raise an error if the width is meant for other units than those of the pixels."""
+    if sigma is not None and pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
+        if validation.check_positive("sigma", sigma) > WIDEST:
+            raise ValueError(
+                f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
+                "sigma=500/255, or None for the method's default, or the image times 255"
+            )
+
+
+def _find_method(method):
+    name = method.replace("_", "-") if isinstance(method, str) else method
+    return FAMILY_METHODS[validation.check_choice("method", name, FAMILY_METHODS)]
+
+
+def _check_params(method, method_params):
+    """Return a copy of the method's parameters if it knows them all."""
+    if method_params is None:
+        return {}
+    if not isinstance(method_params, dict):
+        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
+    for name in method_params:
+        if name in OWN_PARAMETERS:
+            raise ValueError(f"method_params: give {name} to segment itself, or leave it out")
+        if name not in _accepted(method):
+            known = ", ".join(sorted(_accepted(method) - set(OWN_PARAMETERS)))
+            raise ValueError(f"method_params: {method.name} has no {name!r}; it has {known}")
+    return dict(method_params)
+
+
+def _accepted(method):
+    """Return the names of the method's parameters, without that of the points."""
+    return set(list(inspect.signature(method.function).parameters)[1:])
+
+
+def _check_rank(rank, n):
+    """Return a rank that is no more than the number of points, if it is a number of them."""
+    if isinstance(rank, int | np.integer) and not isinstance(rank, bool):
+        return min(int(rank), n)
+    return rank
+
+
+def _complete_params(method, params, *, sigma, rank):
+    """Add what `segment` says of the kernel and of sizes, where the method has such parameters."""
+    defaults = {"rank": rank}
+    if "gamma" not in params:
+        defaults["sigma"] = sigma
+    if method.binary:
+        defaults["balance"] = BALANCE
+    return {name: defaults[name] for name in defaults.keys() & _accepted(method)} | params
+
+
+def _merge_colors(pixels):
+    """Return the distinct rows, which of them each row is, and how often each occurs."""
+    key, span = np.zeros(len(pixels), dtype=np.int64), 1
+    for channel in pixels.T:
+        values, codes = np.unique(channel, return_inverse=True)
+        if span * len(values) > np.iinfo(np.int64).max:
+            # At most as many codes as pixels are in use; numbered anew they leave room again.
+            used, key = np.unique(key, return_inverse=True)
+            span = len(used)
+        key = key * len(values) + codes
+        span *= len(values)
+    _, first, inverse, counts = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
+    return pixels[first], inverse, counts
+
+
+def _cluster(method, points, k, counts, params, run):
+    """Cluster the distinct colours."""
+    accepted = _accepted(method)
+    weights = {"sample_weight": counts} if "sample_weight" in accepted else {}
+    if method.binary and k != 2:
+        name = method.name.replace("-", "_")
+        run = {"split": SPLIT, **weights, **run}
+        return recursive_mmc(points, k, method=name, method_params=params, **run)
+    size = {} if method.binary else {"k": k}
+    run = {name: value for name, value in run.items() if name in accepted}
+    return method.function(points, **size, **weights, **params, **run)
+
+
+def _merge_small_regions(label_image, least):
+    """Return labels of which no connected region has fewer than ``least`` pixels."""
+    regions, clusters = _find_regions(label_image)
+    sizes = np.bincount(regions.ravel())
+    borders = _measure_borders(regions, len(clusters))
+    owners, clusters = _merge_regions(sizes.tolist(), clusters.tolist(), borders, least)
+    return clusters[owners][regions]
+
+
+def _find_regions(label_image):
+    """Return the connected region of every pixel and the cluster of every region."""
+    regions = np.empty(label_image.shape, dtype=np.int64)
+    clusters = []
+    for cluster in range(label_image.max() + 1):
+        members = label_image == cluster
+        found, n_found = ndimage.label(members)
+        regions[members] = found[members] - 1 + len(clusters)
+        clusters += [cluster] * n_found
+    return regions, np.array(clusters)
+
+
+def _measure_borders(regions, n_regions):
+    """Return for each region a dict of neighbours with the number of pixel edges they share."""
+    sides = [(regions[:, :-1], regions[:, 1:]), (regions[:-1], regions[1:])]
+    pairs = np.hstack([[one.ravel(), other.ravel()] for one, other in sides])
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    edges = coo_array((np.ones(pairs.shape[1], np.int64), tuple(pairs)), (n_regions, n_regions))
+    edges = (edges + edges.T).tocsr()
+    neighbours, lengths = edges.indices.tolist(), edges.data.tolist()
+    ends = edges.indptr.tolist()
+    return [
+        dict(zip(neighbours[start:end], lengths[start:end], strict=True))
+        for start, end in zip(ends[:-1], ends[1:], strict=True)
+    ]
+
+
+def _merge_regions(sizes, clusters, borders, least):
+    """Give every small region to a neighbour, the smallest first.
+
+    Returns which region each one is part of in the end, and the cluster of each. Of equally long
+    borders the one with the larger region counts, then the one with the lower cluster.
+    """
+    owners = list(range(len(sizes)))
+    queue = [(size, i) for i, size in enumerate(sizes) if size < least]
+    heapq.heapify(queue)
+    while queue:
+        size, region = heapq.heappop(queue)
+        shared = borders[region]
+        # A region that has grown since, or is part of another one, is in the queue anew or done.
+        if not shared or size != sizes[region]:
+            continue
+        cluster = clusters[max(shared, key=lambda i: (shared[i], sizes[i], -clusters[i]))]
+        # All neighbours of that cluster grow together through this region. The one with most
+        # neighbours keeps its number, as the others have to tell theirs.
+        joined = [region, *(i for i in shared if clusters[i] == cluster)]
+        kept = max(joined, key=lambda i: len(borders[i]))
+        clusters[kept] = cluster
+        for i in joined:
+            if i != kept:
+                _absorb(i, kept, sizes, borders)
+                owners[i] = kept
+        if sizes[kept] < least:
+            heapq.heappush(queue, (sizes[kept], kept))
+    owners = np.array(owners)
+    while (owners != owners[owners]).any():
+        owners = owners[owners]
+    return owners, np.array(clusters)
+
+
+def _absorb(region, kept, sizes, borders):
+    """Make one region part of another."""
+    sizes[kept] += sizes[region]
+    sizes[region] = 0
+    for neighbour, length in borders[region].items():
+        del borders[neighbour][region]
+        if neighbour != kept:
+            total = borders[kept].get(neighbour, 0) + length
+            borders[kept][neighbour] = borders[neighbour][kept] = total
+    borders[region] = {}
+
+
+@dataclass(frozen=True)
+class _Renumbered:
+    """A model whose clusters have other numbers."""
+
+    model: object
+    order: np.ndarray
+
+    def decision_function(self, X):
+        """Return the scores of the clusters in their new order, (m, k)."""
+        return self.model.decision_function(X)[:, self.order]
+
+
+def _make_result(found, label_image, pixels, extra):
+    """Gather what is known of the segments, numbered by falling size."""
+    sizes = np.bincount(label_image.ravel())
+    order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+    new = np.empty(len(sizes), dtype=np.int64)
+    new[order] = np.arange(len(order))
+    label_image = new[label_image]
+    labels = label_image.ravel()
+    sums = [np.bincount(labels, weights=channel) for channel in pixels.T]
+    values = {f.name: getattr(found, f.name) for f in fields(ClusteringResult)}
+    values |= {
+        "labels": labels,
+        "sizes": sizes[order],
+        "params": found.params | extra,
+        "model": None if found.model is None else _Renumbered(found.model, order),
+        "label_image": label_image,
+        "colors": np.column_stack(sums) / sizes[order][:, None],
+    }
+    return SegmentationResult(**values)
