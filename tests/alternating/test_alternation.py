@@ -3,7 +3,6 @@
 import pickle
 import time
 
-import naive
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -15,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import fastmmc
 from fastmmc import Status
 from fastmmc.gram import Kernel, box_diagonal
+from tests import naive
 
 FUNCTIONS = [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm]
 LOSS = {"iter_svr": "laplace", "iter_svm": "hinge", "iter_ls_svm": "square"}
@@ -308,6 +308,7 @@ def test_no_matrix_is_made_that_does_not_fit(monkeypatch, overlapping):
         fastmmc.iter_svr(overlapping)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("given", [{}, {"rank": 20}], ids=["dense", "low rank"])
 def test_a_stop_gives_back_labels_of_allowed_sizes(given):
     X = np.random.default_rng(0).standard_normal((400, 5))

@@ -1,10 +1,10 @@
 """The bias search against all labels, one by one."""
 
-import naive
 import numpy as np
 import pytest
 
 from fastmmc.alternating._solver_bias import WeightBounds, search_bias
+from tests import naive
 
 LOSSES = [("laplace", 0.0), ("laplace", 0.3), ("hinge", 0.0), ("square", 0.0)]
 
@@ -28,7 +28,7 @@ def total_loss(y, f, s, loss, epsilon):
 @pytest.mark.parametrize(("loss", "epsilon"), LOSSES)
 def test_best_of_all_labels(loss, epsilon, tied):
     compared = 0
-    for case in range(100):
+    for case in range(60):
         o = draw(case)
         bounds = equal_weights(o.size, (0.34, 0.6, 1.0)[case % 3])
         wanted = naive.bias_search(
@@ -39,7 +39,7 @@ def test_best_of_all_labels(loss, epsilon, tied):
         split = search_bias(o, bounds, loss, epsilon, tied)
         assert split.loss == pytest.approx(wanted, abs=1e-9)
         compared += 1
-    assert compared > 70
+    assert compared > 40
 
 
 @pytest.mark.parametrize("tied", [False, True])
