@@ -160,6 +160,10 @@ def _make_data(plan, seed, on_progress):
             np.dtype(np.float64),
         )
     on_progress(1.0)
+    if not np.isfinite((K if features is None else features.Z).sum()):
+        raise ValueError(
+            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
+        )
     if plan.loss == "square":
         ridge = 0.5 / plan.cost
         solve = dense_solver(K, ridge) if features is None else feature_solver(features.Z, ridge)

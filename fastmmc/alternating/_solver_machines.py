@@ -190,7 +190,8 @@ class DualMachine(SupportMachine):
             self.n_steps += int(part.pos[kernels.STEPS] - before)
             if not ended:
                 return False
-            self._steps_left -= int(part.pos[kernels.STEPS])
+            made = int(part.pos[kernels.STEPS])
+            self._steps_left -= made
             self._merge()
             violation = self._all.value[kernels.HIGH] - self._all.value[kernels.LOW]
             if violation <= self._violation:
@@ -198,7 +199,7 @@ class DualMachine(SupportMachine):
                 if self.relative_gap() <= self._gap_tol or violation <= 0.0:
                     return True
                 self._violation = 0.1 * violation
-            if self._steps_left <= 0:
+            if self._steps_left <= 0 or made == 0:
                 self.capped = True
                 self.look()
                 return True

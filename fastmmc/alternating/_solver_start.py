@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 
-from fastmmc.gram import Kernel, kernel_diagonal, median_width
+from fastmmc.gram import Kernel, dense_rows, kernel_diagonal, median_width
 from fastmmc.sizes import balanced_random_labels
 
 STARTS = ("farthest", "kmeans", "ncut", "random")
@@ -59,7 +59,8 @@ def _of_points(init, points, weights, rng):
     seed = int(rng.integers(2**31))
     if init == "ncut":
         kernel = Kernel("rbf", sigma=median_width(points))
-        return _normalised_cut(kernel.block(points, points), seed)
+        rows = dense_rows(points, slice(None))
+        return _normalised_cut(kernel.block(rows, rows), seed)
     if init == "kmeans":
         model = KMeans(2, n_init=1, random_state=seed)
     else:

@@ -256,6 +256,7 @@ def test_input_kinds(function, overlapping):
     sparse = csr_matrix(np.where(np.abs(overlapping) < 0.3, 0.0, overlapping))
     dense = function(sparse.toarray(), rank=20, random_state=0)
     assert np.array_equal(function(sparse, rank=20, random_state=0).labels, dense.labels)
+    assert function(sparse, rank=20, init="ncut", random_state=0).labels.shape == (60,)
     small = function(overlapping.astype(np.float32), init=start)
     assert small.predict(overlapping.astype(np.float32)).dtype == np.int64
 
@@ -300,6 +301,11 @@ def test_bad_points(function, overlapping):
         function(csr_matrix(overlapping))
     with pytest.raises(ValueError, match="NaN"):
         function(np.where(overlapping > 2, np.nan, overlapping))
+
+
+def test_a_kernel_that_overflows(overlapping):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large"):
+        fastmmc.iter_svr(overlapping * 1e40, kernel="poly", degree=9)
 
 
 def test_no_matrix_is_made_that_does_not_fit(monkeypatch, overlapping):
