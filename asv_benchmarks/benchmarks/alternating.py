@@ -139,7 +139,7 @@ class LowRank:
         return {
             "seconds": perf_counter() - began,
             "rounds": found.n_iter,
-            "error": 100.0 * min(share, 1.0 - share),
+            "error": float(100.0 * min(share, 1.0 - share)),
         }
 
     def run(self, X):
