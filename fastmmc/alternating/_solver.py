@@ -222,10 +222,19 @@ class _Alternation:
     is judged. With a tied bias the objective may rise, and labels that come back end the start.
     """
 
-    def __init__(self, plan, data, rng):
+    def __init__(self, plan, data, index, rng):
         self._plan = plan
         self._machine = _make_machine(plan, data, plan.loss, int(rng.integers(2**31)))
-        labels = first_labels(plan.init, plan.points, plan.kernel, plan.weights, rng)
+        init = plan.init
+        if (
+            index > 0
+            and isinstance(init, str)
+            and init == "farthest"
+            and data.kernel.name != "precomputed"
+        ):
+            # Far points are much the same every time; other starts find other optima.
+            init = "kmeans"
+        labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
         self._y = np.where(labels == 1, 1.0, -1.0)
         self._seen = {np.packbits(self._y > 0).tobytes()}
         self._rounds = []
@@ -519,7 +528,7 @@ def solve_alternation(
         data = _make_data(plan, seed, control.bar.prepare)
 
         def make_search(index):
-            return _Alternation(plan, data, restart_stream(seed, index))
+            return _Alternation(plan, data, index, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
         return _make_result(plan, data, best, best_init, objectives, status, n_init, control)
@@ -576,9 +585,10 @@ def iter_svr(
     epsilon : float, default=0.0
         Deviations up to it cost nothing; 0 is the Laplacian loss.
     init : {"farthest", "kmeans", "ncut", "random"} or (n,) array_like of int, default="farthest"
-        First labels: k-means from two points far apart, k-means, a normalised cut (spectral
-        clustering of a Gaussian graph; O(n^2) memory), random, or given (0 and 1). With a
-        precomputed kernel "farthest" gives each point to the nearer of two points far apart.
+        First labels: k-means from two points far apart (further starts are from k-means++),
+        k-means++, a normalised cut (spectral clustering of a Gaussian graph; O(n^2) memory),
+        random, or given (0 and 1). With a precomputed kernel "farthest" gives each point to the
+        nearer of two points far apart.
     bias : {"joint", "tied"}, default="joint"
         Joint: labels go by the rank of the scores and the bias is free, so the objective never
         rises. Tied: labels are the signs of the scores with the bias added, as the paper's text

@@ -343,7 +343,7 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
     for budget in (1, 10**9):
         plan, data = _plan_and_data(overlapping)
         search = fastmmc.alternating._solver._Alternation(
-            plan, data, restart_stream(fixed_seed(0), 0)
+            plan, data, 0, restart_stream(fixed_seed(0), 0)
         )
         search.step(budget)
         search.finish()
