@@ -523,6 +523,8 @@ def solve_alternation(
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, **alternation)
+    if not isinstance(plan.init, str):
+        n_init = 1
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
         data = _make_data(plan, seed, control.bar.prepare)
@@ -558,7 +560,7 @@ def iter_svr(
     balance=0.03,
     target_sizes=None,
     min_size=1,
-    n_init=1,
+    n_init=10,
     random_state=None,
     n_jobs=None,
     max_time=None,
@@ -639,8 +641,8 @@ def iter_svr(
         Sizes asked for, summing to n. None: n / 2 each.
     min_size : int, default=1
         No cluster is ever smaller than this.
-    n_init : int, default=1
-        Starts; the one with the lowest objective wins.
+    n_init : int, default=10
+        Starts; the one with the lowest objective wins. Given labels are started from once.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Same value, same labels, whatever ``n_jobs`` is.
     n_jobs : int, optional
@@ -744,7 +746,7 @@ def iter_svm(
     balance=0.03,
     target_sizes=None,
     min_size=1,
-    n_init=1,
+    n_init=10,
     random_state=None,
     n_jobs=None,
     max_time=None,
@@ -848,7 +850,7 @@ def iter_ls_svm(
     balance=0.03,
     target_sizes=None,
     min_size=1,
-    n_init=1,
+    n_init=10,
     random_state=None,
     n_jobs=None,
     max_time=None,
