@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fastmmc.alternating._solver_machines import LEAST_GAP, SupportMachine, box
+from fastmmc.gram import BLOCK
 
 MOST_ITERATIONS = 100
 
@@ -126,6 +127,9 @@ class InteriorMachine(SupportMachine):
     def __init__(self, Z, cost, hinge, epsilon, tol):
         super().__init__(cost, hinge, epsilon)
         self._Z = Z
+        # Large arrays are made once: fresh memory takes longer to get than to compute with.
+        self._centred = np.empty_like(Z)
+        self._scaled = np.empty((min(BLOCK, Z.shape[0]), Z.shape[1]))
         self._tol = tol
         self._proximal = PROXIMAL * float(np.einsum("ij,ij->", Z, Z)) / Z.shape[0]
 
@@ -202,9 +206,13 @@ class InteriorMachine(SupportMachine):
         q = self.scores + self.bias
         E = sum(part.weigh(q, self._proximal) for part in parts)
         centre = (E @ self._Z) / E.sum()
-        Z = self._Z - centre
-        inner = Z.T @ (Z * E[:, None])
-        inner.flat[:: inner.shape[0] + 1] += 1.0
+        Z = np.subtract(self._Z, centre, out=self._centred)
+        inner = np.eye(Z.shape[1])
+        for start in range(0, Z.shape[0], BLOCK):
+            rows = slice(start, start + BLOCK)
+            scaled = self._scaled[: Z[rows].shape[0]]
+            np.multiply(Z[rows], E[rows, None], out=scaled)
+            inner += Z[rows].T @ scaled
         try:
             factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -215,15 +223,21 @@ class InteriorMachine(SupportMachine):
             """Solve (K + D) du + e db = h / E, e^T du = -rest."""
             level = h.sum() / total
             p = cho_solve(factor, Z.T @ (h - E * level) - centre * rest, check_finite=False)
-            du = h - E * (level + rest / total + Z @ p)
-            return du, level + rest / total - centre @ p
+            du = Z @ p
+            du += level + rest / total
+            du *= E
+            return np.subtract(h, du, out=du), level + rest / total - centre @ p
 
         def solve(target):
             """Find the step that aims at products of slacks and multipliers of that size."""
             h = sum(part.aim(target) for part in parts)
             du, db = once(h, self.u.sum())
             for _ in range(REFINEMENTS):
-                missing = h - du - E * (self._Z @ (self._Z.T @ du) + db)
+                missing = self._Z @ (self._Z.T @ du)
+                missing += db
+                missing *= E
+                missing += du
+                np.subtract(h, missing, out=missing)
                 more, more_b = once(missing, self.u.sum() + du.sum())
                 du += more
                 db += more_b
