@@ -130,7 +130,7 @@ def warm_up():
     """Compile what the methods call, once a process."""
     X = np.random.default_rng(0).standard_normal((20, 2))
     for solve, options in MARGIN.values():
-        solve(X, random_state=0, **options)
+        solve(X, n_init=1, random_state=0, **options)
 
 
 def run_baseline(method, X, seed):
@@ -149,7 +149,7 @@ def run_baseline(method, X, seed):
 def run_margin(method, X, balance, seed):
     """Return the labels and the rounds."""
     solve, options = MARGIN[method]
-    res = solve(X, balance=balance, random_state=seed, **options)
+    res = solve(X, balance=balance, n_init=1, random_state=seed, **options)
     return res.labels, res.n_iter
 
 
@@ -178,7 +178,7 @@ def run_curve(method, X, y):
     """
     solve, options = CURVES[method]
     init = first_labels("farthest", X, Kernel("rbf"), np.ones(y.size), np.random.default_rng(0))
-    setting = {"balance": BALANCE, "init": init, "random_state": 0, **options}
+    setting = {"balance": BALANCE, "init": init, "n_init": 1, "random_state": 0, **options}
     history = solve(X, **setting).history
     errors = [clustering_error(y, init)]
     with warnings.catch_warnings():
