@@ -10,7 +10,6 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +45,6 @@ SETS = {
     "svmguide1": Source("svmguide1"),
     "w1": Source("w1"),
 }
-PAIRS = {f"pair {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
 
 # Taken from FASTMMC_DATA only: other places have other sets under these names.
 LOCAL = ("ringnorm", "svmguide1", "w1")
@@ -69,7 +67,6 @@ BARS = {
     "letter A-B": 6.0,
     "satellite 1-2": 2.0,
 }
-PAIRS_BAR = 1.82
 
 MARGIN = {
     "iterSVM": (iter_svm, {}),
@@ -80,7 +77,6 @@ MARGIN = {
 BASELINES = ("KM", "NC", "GMM")
 METHODS = (*BASELINES, *MARGIN)
 FREE_METHODS = ("iterSVM", "iterSVR", "iterLS-SVM")
-PAIR_METHODS = ("KM", *MARGIN)
 
 # What a run is described by: error in percent, CPU seconds, rounds.
 ERROR, SECONDS, ROUNDS = range(3)
@@ -101,17 +97,15 @@ class Protocol:
 
     seeds: int
     free_seeds: int
-    pair_seeds: int
-    pairs: tuple[str, ...]
 
 
-FULL = Protocol(seeds=10, free_seeds=5, pair_seeds=3, pairs=tuple(PAIRS))
-QUICK = Protocol(seeds=2, free_seeds=1, pair_seeds=1, pairs=tuple(PAIRS)[::8])
+FULL = Protocol(seeds=10, free_seeds=5)
+QUICK = Protocol(seeds=2, free_seeds=1)
 
 
 def load(name):
     """Return the points and the labels 0 and 1 of a set."""
-    source = (SETS | PAIRS)[name]
+    source = SETS[name]
     folder = os.environ.get("FASTMMC_DATA")
     if name in LOCAL and not (folder and (Path(folder) / f"{source.name}.npz").exists()):
         raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
@@ -188,7 +182,7 @@ def run_curve(method, X, y):
     return history, np.array(errors)
 
 
-def make_tasks(loaded, pair_sets, protocol):
+def make_tasks(loaded, protocol):
     """Return all tasks, keyed by (set, method, size rule), (set, method) and ("curve", ...)."""
     tasks = {}
     for name, (X, y) in loaded.items():
@@ -200,9 +194,6 @@ def make_tasks(loaded, pair_sets, protocol):
         if name in CURVE_SETS:
             for method in CURVES:
                 tasks["curve", name, method] = run_curve, method, X, y
-    for name, (X, y) in pair_sets.items():
-        for method in PAIR_METHODS:
-            tasks[name, method] = run_method, method, X, y, BALANCE, protocol.pair_seeds
     return tasks
 
 
@@ -227,15 +218,13 @@ def error_table(settings, results):
     return table(["set", "n", "larger class", "balance", *METHODS], rows)
 
 
-def bar_table(settings, results, pairs):
+def bar_table(settings, results):
     """Return whether the errors of iterSVR stay at or below their bars."""
     rows = []
     for name, (*_, balance) in settings.items():
         if name in BARS:
             mean = results[name, "iterSVR", balance][ERROR].mean()
             rows.append([name, BARS[name], mean])
-    if pairs:
-        rows.append(["all pairs", PAIRS_BAR, np.mean(pairs["iterSVR"])])
     rows = [
         [name, number(bar), number(mean), "yes" if mean <= bar else "no"]
         for name, bar, mean in rows
@@ -267,15 +256,6 @@ def time_table(settings, results):
         row += [f"{seconds[m]:.3f} ({seconds[m] / seconds['KM']:.0f})" for m in METHODS[1:]]
         rows.append(row)
     return table(["set", "n", "rounds of iterSVR", *METHODS], rows)
-
-
-def pairs_table(pairs):
-    """Return the errors over all pairs: mean, median, greatest."""
-    rows = [
-        [method, number(errors.mean()), number(np.median(errors)), number(errors.max())]
-        for method, errors in pairs.items()
-    ]
-    return table(["method", "mean error", "median pair", "worst pair"], rows)
 
 
 def curve_table(curves):
@@ -331,7 +311,7 @@ def introduction(command, seconds):
     ]
 
 
-def sets_parts(settings, results, pairs, protocol):
+def sets_parts(settings, results, protocol):
     """Return the sections on single sets."""
     if not settings:
         return []
@@ -339,22 +319,12 @@ def sets_parts(settings, results, pairs, protocol):
         f"## Clustering error, mean ± standard deviation over {protocol.seeds} seeds (Table 1)",
         error_table(settings, results),
         "iterSVR against the bars set for it:",
-        bar_table(settings, results, pairs),
+        bar_table(settings, results),
         "## Error with the size rule and without (Tables 2 and 3)",
         f"Without: balance {FREE}, {protocol.free_seeds} seeds.",
         free_table(settings, results),
         "## CPU seconds of a run, and in brackets over those of k-means (Table 4)",
         time_table(settings, results),
-    ]
-
-
-def pairs_parts(pairs, protocol):
-    """Return the section on all pairs of digits."""
-    if not pairs:
-        return []
-    return [
-        f"## All pairs of digits: {len(protocol.pairs)} pairs, {protocol.pair_seeds} seeds each",
-        pairs_table(pairs),
     ]
 
 
@@ -375,7 +345,6 @@ def curves_parts(curves, picture):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    parser.add_argument("--no-pairs", action="store_true", help="leave all pairs of digits out")
     return parser.parse_args()
 
 
@@ -384,15 +353,8 @@ def main():
     protocol = QUICK if arguments.quick else FULL
     started = time.perf_counter()
     loaded = load_available(arguments.sets, load)
-    pair_sets = {} if arguments.no_pairs else {name: load(name) for name in protocol.pairs}
-    results = run_all(make_tasks(loaded, pair_sets, protocol), arguments.jobs, arguments.keep)
+    results = run_all(make_tasks(loaded, protocol), arguments.jobs, arguments.keep)
 
-    pairs = {}
-    if pair_sets:
-        pairs = {
-            method: np.array([results[name, method][ERROR].mean() for name in pair_sets])
-            for method in PAIR_METHODS
-        }
     curves = {
         (name, method): results["curve", name, method]
         for name in CURVE_SETS
@@ -404,8 +366,7 @@ def main():
         draw_curves(curves, picture)
     command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
     parts = introduction(command, time.perf_counter() - started)
-    parts += sets_parts(settings_of(loaded), results, pairs, protocol)
-    parts += pairs_parts(pairs, protocol)
+    parts += sets_parts(settings_of(loaded), results, protocol)
     parts += curves_parts(curves, picture)
     text = "\n\n".join(parts) + "\n"
     arguments.out.write_text(text, encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fastmmc.alternating._solver_machines import (
     LeastSquaresMachine,
     LibsvmMachine,
     LinearMachine,
+    TrainedMachine,
     dense_solver,
     feature_solver,
 )
@@ -51,7 +52,12 @@ WIDTH = 3.0
 
 # The interior-point method's tolerance, a relative gap, as a share of tol: its last digits cost a
 # step or two.
-INTERIOR_TOLERANCE = 1e-3
+INTERIOR_TOLERANCE = 0.1
+
+# More points than this in features are clustered by a sample of so many first: rounds are what a
+# start costs, and most of them are spent far from where it ends.
+MOST_WITHOUT_SAMPLE = 8000
+SAMPLE = 2000
 
 # Elementary operations between two looks at the clock while the last machine is trained.
 REFIT_BUDGET = 10_000_000
@@ -224,29 +230,42 @@ class _Alternation:
 
     def __init__(self, plan, data, index, rng):
         self._plan = plan
+        self._data = data
         self._machine = _make_machine(plan, data, plan.loss, int(rng.integers(2**31)))
-        init = plan.init
-        if (
-            index > 0
-            and isinstance(init, str)
-            and init == "farthest"
-            and data.kernel.name != "precomputed"
-        ):
-            # Far points are much the same every time; other starts find other optima.
-            init = "kmeans"
-        labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
-        self._y = np.where(labels == 1, 1.0, -1.0)
-        self._seen = {np.packbits(self._y > 0).tobytes()}
         self._rounds = []
         self.objective = np.inf
         self.status = Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
-        self._machine.begin(self._y)
+        init = plan.init
+        self._scout = None
+        if isinstance(init, str):
+            if index > 0 and init == "farthest" and data.kernel.name != "precomputed":
+                # Far points are much the same every time; other starts find other optima.
+                init = "kmeans"
+            if data.features is not None and not plan.tied:
+                self._scout = _make_scout(plan, data, init, index, rng)
+        if self._scout is None:
+            labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
+            self._begin(np.where(labels == 1, 1.0, -1.0))
+
+    def _begin(self, y):
+        """Begin the rounds."""
+        self._y = y
+        self._seen = {np.packbits(y > 0).tobytes()}
+        self._machine.begin(y)
 
     def step(self, budget):
         """Go on; return whether the alternation has ended."""
-        return self._machine.step(budget) and self._end_round()
+        if self._scout is None:
+            return self._machine.step(budget) and self._end_round()
+        if self._scout.step(budget):
+            w = self._scout.solution.w
+            self._scout = None
+            split, _ = self._relabel(TrainedMachine(self._data.features.Z, w))
+            self._machine.expect(w, split.bias)
+            self._begin(split.y)
+        return False
 
     def fraction(self):
         """Return a guess of the share that is done: most runs end within ten rounds."""
@@ -254,20 +273,24 @@ class _Alternation:
 
     def finish(self):
         """Relabel by a machine that is not trained to its end, if there is nothing better."""
+        if self._scout is not None:
+            self._scout.finish()
+            self._machine = TrainedMachine(self._data.features.Z, self._scout.solution.w)
+            self._y = self._relabel(self._machine)[0].y
         if self.n_iter == 0:
             self._machine.look()
-            self._keep(*self._relabel())
+            self._keep(*self._relabel(self._machine))
 
-    def _relabel(self):
+    def _relabel(self, machine):
         """Return the best labels for the machine's scores, and the objective they have."""
-        plan, machine = self._plan, self._machine
+        plan = self._plan
         split = search_bias(machine.scores, plan.bounds, plan.loss, plan.epsilon, plan.tied)
         return split, machine.norm + 2.0 * plan.C * split.loss
 
     def _end_round(self):
         """Relabel; return whether there is nothing more to do."""
         plan, machine = self._plan, self._machine
-        split, objective = self._relabel()
+        split, objective = self._relabel(machine)
         falls = plan.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
         if not falls and machine.relative_gap() > LEAST_DECREASE and machine.refine():
             return False
@@ -309,6 +332,29 @@ class _Alternation:
         """Duality gap, bias and steps of the machine, round by round."""
         _, gaps, biases, steps = zip(*self._rounds, strict=True)
         return {"gap": np.array(gaps), "bias": np.array(biases), "steps": np.array(steps)}
+
+
+def _make_scout(plan, data, init, index, rng):
+    """Return the alternation of a sample of the points, or None if they are few enough."""
+    n = plan.weights.size
+    if n <= MOST_WITHOUT_SAMPLE:
+        return None
+    total = plan.weights.sum()
+    drawn = rng.choice(n, SAMPLE, p=plan.weights / total)
+    chosen, counts = np.unique(drawn, return_counts=True)
+    # The sample weighs as much as all points, so that C and the sizes mean the same.
+    weights = counts * (total / SAMPLE)
+    features = replace(data.features, Z=data.features.Z[chosen])
+    scout_plan = replace(
+        plan,
+        points=plan.points[chosen],
+        weights=weights,
+        bounds=replace(plan.bounds, weights=weights),
+        init=init,
+    )
+    solve = feature_solver(features.Z, 0.5 / scout_plan.cost) if plan.loss == "square" else None
+    scout_data = replace(data, features=features, solve_ridge=solve)
+    return _Alternation(scout_plan, scout_data, index, rng)
 
 
 def _refit(plan, data, labels, control):
@@ -675,7 +721,10 @@ def iter_svr(
     Notes
     -----
     O(n^2) memory and, a round, about O(n^2) time; O(nr) and O(n r^2) in features; O(n log n) for
-    the labels.
+    the labels. In features more than 8,000 points are clustered by a sample of 2,000 first, drawn
+    by weight; its machine labels all points, and the rounds go on with these (not with labels that
+    are given, nor with a tied bias). Later rounds train on the points near a kink of their loss
+    and take the others for settled as long as the machine confirms it.
 
     References
     ----------

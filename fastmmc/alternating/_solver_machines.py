@@ -45,13 +45,17 @@ def box(y, cost, hinge):
     return np.where(y > 0, 0.0, -cost), np.where(y > 0, cost, 0.0)
 
 
+def sum_losses(residuals, lower, upper, epsilon):
+    """Return sum s_i C loss_i of the residuals, with the bounds that :func:`box` gives."""
+    losses = np.maximum(upper * (residuals - epsilon), lower * (residuals + epsilon))
+    return float(np.maximum(losses, 0.0).sum())
+
+
 def primal_and_dual(u, scores, bias, y, cost, hinge, epsilon):
     """Return |w|^2 + 2 sum s_i C loss_i at the bias, and the bound on it that u gives."""
     norm = float(u @ scores)
-    lower, upper = box(y, cost, hinge)
-    residuals = y - scores - bias
-    losses = np.maximum(upper * (residuals - epsilon), lower * (residuals + epsilon))
-    primal = norm + 2.0 * float(np.maximum(losses, 0.0).sum())
+    losses = sum_losses(y - scores - bias, *box(y, cost, hinge), epsilon)
+    primal = norm + 2.0 * losses
     dual = 2.0 * float(u @ y - epsilon * np.abs(u).sum()) - norm
     return primal, dual
 
@@ -92,6 +96,9 @@ class _Machine:
         """Return the duality gap as a share of the objective."""
         return self.gap / max(self.objective, np.finfo(float).tiny)
 
+    def expect(self, w, bias):
+        """Be told weights in features that are near those to be found, before the first labels."""
+
     def look(self):
         """Set the attributes from where the training stands."""
 
@@ -107,6 +114,23 @@ class _Machine:
             scores=self.scores.copy(),
             gap=None if np.isnan(self.gap) else float(self.gap),
         )
+
+
+class TrainedMachine(_Machine):
+    """Weights that were found in other ways.
+
+    Parameters
+    ----------
+    Z : (n, r) float64 array
+        Features.
+    w : (r,) float64 array
+        Weights.
+    """
+
+    def __init__(self, Z, w):
+        self.w = w
+        self.scores = Z @ w
+        self.norm = float(w @ w)
 
 
 class SupportMachine(_Machine):

@@ -359,7 +359,49 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
     assert np.isfinite(seen).all()
 
 
-def _plan_and_data(X):
+@pytest.mark.parametrize("weighted", [False, True])
+@every
+def test_a_start_from_a_sample(monkeypatch, function, weighted):
+    solver = fastmmc.alternating._solver
+    monkeypatch.setattr(solver, "SAMPLE", 60)
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [210, 190])
+    X = rng.standard_normal((400, 3)) + 6.0 * y[:, None]
+    s = rng.integers(1, 4, 400).astype(float) if weighted else None
+    given = {"rank": 15, "random_state": 0, "sample_weight": s, "balance": 0.3}
+    whole = function(X, **given)
+    monkeypatch.setattr(solver, "MOST_WITHOUT_SAMPLE", 100)
+    made = []
+    make = solver._make_scout
+    monkeypatch.setattr(solver, "_make_scout", lambda *a: made.append(make(*a)) or made[-1])
+    sampled = function(X, **given)
+    assert sum(scout is not None for scout in made) == 10
+    if function is not fastmmc.iter_svm:  # which stays where it starts
+        assert adjusted_rand_score(y, sampled.labels) > 0.95
+        assert sampled.objective <= 1.01 * whole.objective
+    weight = np.bincount(sampled.labels, weights=s)
+    assert abs(weight[0] - weight[1]) <= 0.3 * weight.sum()
+    assert (np.diff(sampled.history) <= 0.0).all()
+    assert (function(X, n_jobs=2, **given).labels == sampled.labels).all()
+
+
+def test_a_stop_while_the_sample_is_clustered(monkeypatch):
+    from fastmmc.execution import fixed_seed, restart_stream
+
+    monkeypatch.setattr(fastmmc.alternating._solver, "SAMPLE", 50)
+    monkeypatch.setattr(fastmmc.alternating._solver, "MOST_WITHOUT_SAMPLE", 100)
+    X = np.random.default_rng(0).standard_normal((300, 4))
+    plan, data = _plan_and_data(X, rank=10, solver="auto")
+    search = fastmmc.alternating._solver._Alternation(
+        plan, data, 0, restart_stream(fixed_seed(0), 0)
+    )
+    assert not search.step(1)
+    search.finish()
+    assert np.isfinite(search.objective)
+    assert abs(np.sum(2 * search.labels - 1)) <= 9
+
+
+def _plan_and_data(X, rank=None, solver="smo"):
     from fastmmc.alternating import _solver
     from fastmmc.execution import fixed_seed
 
@@ -372,12 +414,12 @@ def _plan_and_data(X):
         epsilon=0.0,
         init="random",
         bias="joint",
-        solver="smo",
+        solver=solver,
         tol=1e-3,
         max_iter=50,
         refit=False,
         sample_weight=None,
-        rank=None,
+        rank=rank,
         landmarks="uniform",
         rank_tol=1e-6,
         balance=0.03,

@@ -12,7 +12,8 @@ LOSSES = [("laplace", 0.0), ("laplace", 0.3), ("hinge", 0.0), ("square", 0.0)]
 def draw(case):
     """Scores of all kinds: small, large, many equal."""
     rng = np.random.default_rng(case)
-    o = rng.standard_normal(rng.integers(2, 9)) * rng.choice([0.2, 1.0, 3.0])
+    most = 10 if case % 15 == 0 else 7  # all labels of ten points take a while
+    o = rng.standard_normal(rng.integers(2, most + 1)) * rng.choice([0.2, 1.0, 3.0])
     return np.round(o) if case % 5 == 0 else o
 
 
@@ -28,7 +29,7 @@ def total_loss(y, f, s, loss, epsilon):
 @pytest.mark.parametrize(("loss", "epsilon"), LOSSES)
 def test_best_of_all_labels(loss, epsilon, tied):
     compared = 0
-    for case in range(60):
+    for case in range(300):
         o = draw(case)
         bounds = equal_weights(o.size, (0.34, 0.6, 1.0)[case % 3])
         wanted = naive.bias_search(
@@ -39,7 +40,7 @@ def test_best_of_all_labels(loss, epsilon, tied):
         split = search_bias(o, bounds, loss, epsilon, tied)
         assert split.loss == pytest.approx(wanted, abs=1e-9)
         compared += 1
-    assert compared > 40
+    assert compared > 200
 
 
 @pytest.mark.parametrize("tied", [False, True])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fastmmc.alternating import _solver_machines
-from fastmmc.alternating._solver_interior import InteriorMachine
+from fastmmc.alternating import _solver_interior, _solver_machines
+from fastmmc.alternating._solver_interior import InteriorMachine, _Core
 from fastmmc.alternating._solver_machines import (
     DualMachine,
     LeastSquaresMachine,
@@ -62,12 +62,17 @@ def test_solutions_are_feasible_and_their_gap_is_true(machine, hinge, epsilon):
     lower, upper = box(y, cost, hinge)
     assert (lower - 1e-9 <= found.u).all() and (found.u <= upper + 1e-9).all()
     assert abs(found.u.sum()) < 1e-6
-    assert np.allclose(found.scores, K @ found.u, atol=1e-8)
     f = found.scores + found.bias
     losses = np.maximum(0.0, 1.0 - y * f if hinge else np.abs(f - y) - epsilon)
-    primal = found.u @ K @ found.u + 2.0 * cost @ losses
-    assert found.objective == pytest.approx(primal)
+    assert found.objective == pytest.approx(found.norm + 2.0 * cost @ losses)
+    dual = 2.0 * (found.u @ y - epsilon * np.abs(found.u).sum()) - found.u @ K @ found.u
+    assert dual_value(found) == pytest.approx(dual, rel=1e-6)
     assert 0.0 <= found.relative_gap() <= 1e-5
+    if machine is DualMachine:
+        assert np.allclose(found.scores, K @ found.u, atol=1e-8)
+    else:  # its weights are variables of their own; the gap bounds how far apart they are
+        assert np.allclose(found.scores, Z @ found.w)
+        assert np.sum((found.w - Z.T @ found.u) ** 2) <= found.gap
 
 
 def test_slices_change_nothing():
@@ -100,6 +105,51 @@ def test_a_warm_start_comes_to_the_same_end(hinge, epsilon):
     cold = train(DualMachine(K, cost, hinge, epsilon, 1e-6), other)
     assert dual_value(warm) == pytest.approx(dual_value(cold), rel=1e-6)
     assert np.allclose(warm.scores, K @ warm.u, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_flips", [0, 4, 100])
+@pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
+def test_the_interior_point_method_on_parts(monkeypatch, hinge, epsilon, n_flips):
+    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
+    _, Z, y = problem(200)
+    Z, cost = Z[:, -8:], np.linspace(1.0, 5.0, y.size)
+    found = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-7), y)
+    other = y.copy()
+    other[:n_flips] *= -1
+    sizes = []
+    monkeypatch.setattr(
+        _solver_interior, "_Core", lambda Z, *a, make=_Core: sizes.append(len(Z)) or make(Z, *a)
+    )
+    train(found, other)
+    whole = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-7), other)
+    assert found.relative_gap() <= 1e-7
+    assert found.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert sizes[0] == 20
+    if n_flips < 100:
+        assert sizes[-2] < 200  # the last one is that of the other machine
+
+
+def test_weights_that_are_expected_change_the_way_only(monkeypatch):
+    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
+    _, Z, y = problem(200)
+    Z, cost = Z[:, -8:], np.full(y.size, 5.0)
+    whole = train(InteriorMachine(Z, cost, False, 0.0, 1e-7), y)
+    for w in (whole.w, -whole.w, np.zeros(8)):
+        found = InteriorMachine(Z, cost, False, 0.0, 1e-7)
+        found.expect(w, whole.bias)
+        assert train(found, y).objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+def test_an_interior_point_that_rounding_stops(monkeypatch):
+    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
+    monkeypatch.setattr(_solver_interior, "MOST_ITERATIONS", 4)
+    _, Z, y = problem(200)
+    found = train(InteriorMachine(Z[:, -8:], np.full(y.size, 5.0), False, 0.0, 1e-7), y)
+    assert found.capped
+    assert found.relative_gap() > 1e-7
+    train(found, -y)  # from a part to all points, where it ends
+    assert found.capped
+    assert not found.refine()
 
 
 @pytest.mark.parametrize("machine", [DualMachine, InteriorMachine, LibsvmMachine])

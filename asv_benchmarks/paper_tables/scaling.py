@@ -1,0 +1,152 @@
+"""Time and memory of low-rank UMC-RLS up to a million points.
+
+See README.md in this folder for the protocol.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from common import add_common_arguments, hardware, table
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc.rls._solver_batches import ROWS, BatchSearch
+
+# The generated points of the scaling table.
+FEATURES, CLUSTERS, RANK = 20, 10, 300
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+
+def generate(n):
+    """Return n points of Gaussians that overlap a little, and which Gaussian they are of."""
+    rng = np.random.default_rng(0)
+    centres = rng.uniform(-5, 5, (CLUSTERS, FEATURES))
+    y = rng.integers(CLUSTERS, size=n)
+    X = rng.standard_normal((n, FEATURES))
+    X *= 3.0
+    X += centres[y]
+    return X, y
+
+
+def seconds_of_products(Z, n_scored, n_full):
+    """Return how long NumPy takes for as many products with rows of Z as a search made."""
+    n = Z.shape[0]
+    one, all_k = np.ones(Z.shape[1], Z.dtype), np.ones((Z.shape[1], CLUSTERS), Z.dtype)
+    each = []
+    for direction in (one, all_k):
+        seconds = []
+        for _ in range(5):
+            began = time.perf_counter()
+            Z @ direction
+            seconds.append(time.perf_counter() - began)
+        each.append(min(seconds))
+    return (n_scored * each[0] + n_full * each[1]) / n
+
+
+def measure(n, dtype):
+    """Return what one run on n points costs and finds."""
+    X, y = generate(n)
+    fastmmc.umc_rls(X[:5000], CLUSTERS, rank=100, batches=8, n_init=1, dtype=dtype)  # compiles
+    counts = {"scored": 0, "full": 0}
+    score, descend = BatchSearch._score, BatchSearch._descend
+
+    def counting_score(self, d, floor):
+        counts["scored"] += self._plan.n
+        return score(self, d, floor)
+
+    def counting_descend(self):
+        rows = 0
+        for cost in descend(self):
+            rows += min(ROWS, self._plan.n)
+            yield cost
+        counts["full"] += rows
+
+    BatchSearch._score, BatchSearch._descend = counting_score, counting_descend
+    began = time.perf_counter()
+    factor = fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0)
+    made = time.perf_counter() - began
+    began = time.perf_counter()
+    run = fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0)
+    searched = time.perf_counter() - began
+    status = Path("/proc/self/status").read_text()
+    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return {
+        "n": n,
+        "dtype": dtype,
+        "factor": made,
+        "search": searched,
+        "products": seconds_of_products(factor.Z, counts["scored"], counts["full"]),
+        "passes": counts["scored"] / n,
+        "sweeps": counts["full"] / n,
+        "peak": int(peak) / 2**20,
+        "ari": adjusted_rand_score(y, run.labels),
+    }
+
+
+def measure_alone(n, dtype):
+    """Measure in a process of its own, so that the peak of memory is that of this run."""
+    command = [sys.executable, __file__, "--measure", str(n), dtype]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(out.splitlines()[-1])
+
+
+def scaling_tables(sizes):
+    rows, slopes = [], []
+    for dtype in ("float64", "float32"):
+        found = [measure_alone(n, dtype) for n in sizes]
+        for row in found:
+            rows.append(
+                [
+                    f"{row['n']:,}",
+                    dtype,
+                    f"{row['factor']:.1f}",
+                    f"{row['search']:.1f}",
+                    f"{row['search'] / row['products']:.2f}",
+                    f"{row['passes']:.0f}",
+                    f"{row['sweeps']:.0f}",
+                    f"{row['peak']:.2f}",
+                    f"{row['ari']:.3f}",
+                ]
+            )
+            print(*rows[-1], sep="   ", flush=True)
+        logs = np.log(sizes)
+        whole = np.log([row["factor"] + row["search"] for row in found])
+        search = np.log([row["search"] for row in found])
+        slopes.append([dtype, *(f"{np.polyfit(logs, v, 1)[0]:.2f}" for v in (search, whole))])
+    header = ["n", "Z", "factor, s", "search, s", "search / its products", "passes", "sweeps"]
+    header += ["peak, GB", "ARI"]
+    return table(header, rows), table(["Z", "slope of the search", "slope of the call"], slopes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_arguments(parser, {}, Path(__file__).with_suffix(".md"))
+    parser.add_argument("--measure", nargs=2, metavar=("N", "DTYPE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(int(arguments.measure[0]), arguments.measure[1])))
+        return
+    started = time.perf_counter()
+    sizes, slopes = scaling_tables(SIZES[:2] if arguments.quick else SIZES)
+    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
+    minutes = (time.perf_counter() - started) / 60
+    parts = [
+        "# Time and memory up to a million points",
+        f"Made by `{command}` in {minutes:.0f} min on {hardware()}.",
+        f"{CLUSTERS} Gaussians in {FEATURES} dimensions, rank {RANK}, one start, two threads.",
+        sizes,
+        slopes,
+    ]
+    text = "\n\n".join(parts) + "\n"
+    arguments.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
