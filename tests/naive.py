@@ -121,8 +121,8 @@ def best_bias(o, y, s, loss, epsilon=0.0, low=-np.inf, high=np.inf):
     else:
         candidates = np.concatenate((y - o - epsilon, y - o + epsilon))
     candidates = np.clip(candidates, low, high)
-    values = [np.sum(s * margin_loss(y, o + b, loss, epsilon)) for b in candidates]
-    return min(values), candidates[np.argmin(values)]
+    values = (s * margin_loss(y, o + candidates[:, None], loss, epsilon)).sum(axis=1)
+    return values.min(), candidates[np.argmin(values)]
 
 
 def bias_search(o, s, lower, upper, loss, epsilon=0.0, tied=False):

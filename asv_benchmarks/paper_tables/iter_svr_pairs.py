@@ -1,4 +1,4 @@
-"""All pairs of digits by the 2007 paper's methods, each run the best of its starts.
+"""All pairs of digits by iterSVR and iterLS-SVM, each run the best of its starts.
 
 See README.md in this folder for the protocol.
 """
@@ -43,7 +43,6 @@ def by_margin(function):
 METHODS = {
     "KM": by_kmeans,
     "GMM": by_mixture,
-    "iterSVM": by_margin(fastmmc.iter_svm),
     "iterSVR": by_margin(fastmmc.iter_svr),
     "iterLS-SVM": by_margin(fastmmc.iter_ls_svm),
 }

@@ -133,6 +133,15 @@ def subtract_rows(grad, K, rows, changes):
 
 
 @njit
+def copy_part(K, chosen, part):
+    """Set part = K[chosen, chosen], (m, m)."""
+    for a in range(chosen.size):
+        row = K[chosen[a]]
+        for b in range(chosen.size):
+            part[a, b] = row[chosen[b]]
+
+
+@njit
 def steepest_partner(grad, fall, diag, row_i, i, up):
     """Return the coordinate whose descent, with the rise of i, gains most to second order."""
     # The gain is gain^2 / curvature; comparing products spares the division.

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.alternating._solver_bias import WeightBounds, search_bias
-from fastmmc.alternating._solver_interior import InteriorMachine
-from fastmmc.alternating._solver_machines import (
-    DualMachine,
-    LeastSquaresMachine,
-    LibsvmMachine,
-    LinearMachine,
-    TrainedMachine,
-    dense_solver,
-    feature_solver,
+from fastmmc.alternating._solver_bias import WeightBounds
+from fastmmc.alternating._solver_rounds import (
+    Alternation,
+    Plan,
+    has_features,
+    make_data,
+    refit_machine,
 )
-from fastmmc.alternating._solver_start import STARTS, first_labels
+from fastmmc.alternating._solver_start import STARTS
 from fastmmc.constraints import check_init
 from fastmmc.execution import (
     best_of_restarts,
@@ -29,38 +25,12 @@ from fastmmc.execution import (
     restart_stream,
     show_progress,
 )
-from fastmmc.gram import (
-    Kernel,
-    box_diagonal,
-    dense_rows,
-    fill_lower_gram,
-    kernel_rows,
-    resolve_kernel,
-)
-from fastmmc.hat import LANDMARK_STREAM, Form, check_form, mirror_lower
-from fastmmc.lowrank import Features, make_features
-from fastmmc.results import MarginResult, Status
+from fastmmc.gram import Kernel, dense_rows, kernel_rows
+from fastmmc.hat import check_form
+from fastmmc.results import MarginResult
 from fastmmc.sizes import binary_bounds
 
 SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
-
-# A round that lowers the objective by less than this share ends the alternation.
-LEAST_DECREASE = 1e-6
-
-# Width of the Gaussian where none is given, in diagonals of the box around the points.
-WIDTH = 3.0
-
-# The interior-point method's tolerance, a relative gap, as a share of tol: its last digits cost a
-# step or two.
-INTERIOR_TOLERANCE = 0.1
-
-# More points than this in features are clustered by a sample of so many first: rounds are what a
-# start costs, and most of them are spent far from where it ends.
-MOST_WITHOUT_SAMPLE = 8000
-SAMPLE = 2000
-
-# Elementary operations between two looks at the clock while the last machine is trained.
-REFIT_BUDGET = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,265 +80,6 @@ class MarginModel:
         return np.column_stack((-f, f))
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Everything that the starts of one call have in common."""
-
-    points: np.ndarray
-    kernel: Kernel
-    form: Form
-    weights: np.ndarray
-    C: float
-    bounds: WeightBounds
-    loss: str
-    epsilon: float
-    tied: bool
-    solver: str
-    tol: float
-    max_iter: int
-    init: str | np.ndarray
-    refit: bool
-    params: dict
-
-    @property
-    def cost(self):
-        """What a unit of a point's loss costs, s_i C."""
-        return self.C * self.weights
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """The Gram matrix of the points, or features in its place."""
-
-    kernel: Kernel
-    K: np.ndarray | None
-    features: Features | None
-    solve_ridge: Callable | None  # applies (K + diag(1 / g))^-1; for least squares only
-
-
-def _make_data(plan, seed, on_progress):
-    """Return the Gram matrix or the features, and what all starts do with them only once."""
-    kernel = resolve_kernel(plan.kernel, plan.points, _default_width)
-    K = features = solve = None
-    if not _has_features(plan.kernel, plan.form, plan.solver, plan.points):
-        K = _gram_matrix(kernel, plan.points)
-    elif plan.form.rank is None:
-        features = _linear_features(kernel, plan.points)
-    else:
-        form, rng = plan.form, restart_stream(seed, LANDMARK_STREAM)
-        features = make_features(
-            plan.points,
-            kernel,
-            form.rank,
-            form.landmarks,
-            form.rank_tol,
-            rng,
-            np.dtype(np.float64),
-        )
-    on_progress(1.0)
-    if not np.isfinite((K if features is None else features.Z).sum()):
-        raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
-        )
-    if plan.loss == "square":
-        ridge = 0.5 / plan.cost
-        solve = dense_solver(K, ridge) if features is None else feature_solver(features.Z, ridge)
-    return _Data(kernel, K, features, solve)
-
-
-def _has_features(kernel, form, solver, points):
-    """Tell whether the machines work on features instead of the Gram matrix."""
-    narrow = kernel.name == "linear" and points.shape[1] < points.shape[0]
-    return form.rank is not None or (narrow and solver not in ("smo", "libsvm"))
-
-
-def _default_width(points):
-    return WIDTH * box_diagonal(points)
-
-
-def _gram_matrix(kernel, points):
-    if kernel.name == "precomputed":
-        return points.astype(np.float64, copy=False)
-    n = points.shape[0]
-    validation.check_memory(n, np.dtype(np.float64), what="Gram matrix")
-    K = np.empty((n, n))
-    fill_lower_gram(kernel, points.astype(np.float64, copy=False), K)
-    mirror_lower(K)
-    return K
-
-
-def _linear_features(kernel, points):
-    """Return the points with a constant column: their products are the linear kernel."""
-    n, d = points.shape
-    Z = np.empty((n, d + 1))
-    Z[:, :d] = points
-    Z[:, d] = np.sqrt(kernel.coef0)
-    return Features(Z, np.eye(d + 1), np.empty((0, d)), None)
-
-
-def _make_machine(plan, data, loss, seed):
-    """Return a fresh machine for a loss."""
-    if loss == "square":
-        Z = None if data.features is None else data.features.Z
-        return LeastSquaresMachine(data.solve_ridge, plan.cost, Z)
-    settings = (plan.cost, loss == "hinge", plan.epsilon if loss == "laplace" else 0.0)
-    if data.features is None:
-        machine = LibsvmMachine if plan.solver == "libsvm" else DualMachine
-        return machine(data.K, *settings, plan.tol)
-    if plan.solver == "linear":
-        return LinearMachine(data.features.Z, *settings, plan.tol, seed)
-    return InteriorMachine(data.features.Z, *settings, INTERIOR_TOLERANCE * plan.tol)
-
-
-class _Alternation:
-    """One start: rounds of training and relabelling.
-
-    With a joint bias both halves of a round lower |w|^2 + 2C sum s_i loss(y_i, f_i), so the rounds
-    end. A machine that is not exact may hide a decrease; then it is asked for more before a round
-    is judged. With a tied bias the objective may rise, and labels that come back end the start.
-    """
-
-    def __init__(self, plan, data, index, rng):
-        self._plan = plan
-        self._data = data
-        self._machine = _make_machine(plan, data, plan.loss, int(rng.integers(2**31)))
-        self._rounds = []
-        self.objective = np.inf
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-        init = plan.init
-        self._scout = None
-        if isinstance(init, str):
-            if index > 0 and init == "farthest" and data.kernel.name != "precomputed":
-                # Far points are much the same every time; other starts find other optima.
-                init = "kmeans"
-            if data.features is not None and not plan.tied:
-                self._scout = _make_scout(plan, data, init, index, rng)
-        if self._scout is None:
-            labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
-            self._begin(np.where(labels == 1, 1.0, -1.0))
-
-    def _begin(self, y):
-        """Begin the rounds."""
-        self._y = y
-        self._seen = {np.packbits(y > 0).tobytes()}
-        self._machine.begin(y)
-
-    def step(self, budget):
-        """Go on; return whether the alternation has ended."""
-        if self._scout is None:
-            return self._machine.step(budget) and self._end_round()
-        if self._scout.step(budget):
-            w = self._scout.solution.w
-            self._scout = None
-            split, _ = self._relabel(TrainedMachine(self._data.features.Z, w))
-            self._machine.expect(w, split.bias)
-            self._begin(split.y)
-        return False
-
-    def fraction(self):
-        """Return a guess of the share that is done: most runs end within ten rounds."""
-        return min(0.95, self.n_iter / min(10, self._plan.max_iter))
-
-    def finish(self):
-        """Relabel by a machine that is not trained to its end, if there is nothing better."""
-        if self._scout is not None:
-            self._scout.finish()
-            self._machine = TrainedMachine(self._data.features.Z, self._scout.solution.w)
-            self._y = self._relabel(self._machine)[0].y
-        if self.n_iter == 0:
-            self._machine.look()
-            self._keep(*self._relabel(self._machine))
-
-    def _relabel(self, machine):
-        """Return the best labels for the machine's scores, and the objective they have."""
-        plan = self._plan
-        split = search_bias(machine.scores, plan.bounds, plan.loss, plan.epsilon, plan.tied)
-        return split, machine.norm + 2.0 * plan.C * split.loss
-
-    def _end_round(self):
-        """Relabel; return whether there is nothing more to do."""
-        plan, machine = self._plan, self._machine
-        split, objective = self._relabel(machine)
-        falls = plan.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
-        if not falls and machine.relative_gap() > LEAST_DECREASE and machine.refine():
-            return False
-        self._keep(split, objective)
-        if machine.capped and not machine.relative_gap() <= plan.tol:
-            self.status = Status.NUMERICAL
-        labels = np.packbits(split.y > 0).tobytes()
-        if not falls or labels in self._seen:
-            return True
-        self._seen.add(labels)
-        if self.n_iter == plan.max_iter:
-            self.status = Status.MAX_ITER
-            return True
-        self._y = split.y
-        machine.begin(self._y)
-        return False
-
-    def _keep(self, split, objective):
-        """Note a round, and what it found if that is the best so far."""
-        machine = self._machine
-        self.n_iter += 1
-        self.n_moves += int(np.sum(split.y != self._y))
-        if objective > self.objective and not self._plan.tied:
-            return  # by less than LEAST_DECREASE: rounding
-        self._rounds.append((objective, machine.gap, split.bias, machine.n_steps))
-        if objective <= self.objective:
-            self.objective = objective
-            self.split = split
-            self.labels = (split.y > 0).astype(np.int64)
-            self.solution = machine.solution()
-
-    @property
-    def history(self):
-        """Objective after each round, (T,)."""
-        return np.array([row[0] for row in self._rounds])
-
-    @property
-    def trace(self):
-        """Duality gap, bias and steps of the machine, round by round."""
-        _, gaps, biases, steps = zip(*self._rounds, strict=True)
-        return {"gap": np.array(gaps), "bias": np.array(biases), "steps": np.array(steps)}
-
-
-def _make_scout(plan, data, init, index, rng):
-    """Return the alternation of a sample of the points, or None if they are few enough."""
-    n = plan.weights.size
-    if n <= MOST_WITHOUT_SAMPLE:
-        return None
-    total = plan.weights.sum()
-    drawn = rng.choice(n, SAMPLE, p=plan.weights / total)
-    chosen, counts = np.unique(drawn, return_counts=True)
-    # The sample weighs as much as all points, so that C and the sizes mean the same.
-    weights = counts * (total / SAMPLE)
-    features = replace(data.features, Z=data.features.Z[chosen])
-    scout_plan = replace(
-        plan,
-        points=plan.points[chosen],
-        weights=weights,
-        bounds=replace(plan.bounds, weights=weights),
-        init=init,
-    )
-    solve = feature_solver(features.Z, 0.5 / scout_plan.cost) if plan.loss == "square" else None
-    scout_data = replace(data, features=features, solve_ridge=solve)
-    return _Alternation(scout_plan, scout_data, index, rng)
-
-
-def _refit(plan, data, labels, control):
-    """Train a support vector machine on the final labels; return its solution and its bias."""
-    machine = _make_machine(plan, data, "hinge", 0)
-    machine.begin(np.where(labels == 1, 1.0, -1.0))
-    while not machine.step(REFIT_BUDGET):
-        late = control.max_time is not None
-        if late and time.perf_counter() - control.started >= control.max_time:
-            machine.look()
-            break
-    return machine.solution(), machine.bias
-
-
 def _make_model(plan, data, solution, intercept):
     """Return the model, the indices of the support vectors and their coefficients."""
     u, n_features = solution.u, plan.points.shape[1]
@@ -399,7 +110,7 @@ def _make_result(plan, data, best, best_init, objectives, status, n_init, contro
     """Gather what the winning start found."""
     solution, intercept = best.solution, best.split.threshold
     if plan.refit:
-        solution, intercept = _refit(plan, data, best.labels, control)
+        solution, intercept = refit_machine(plan, data, best.labels, control)
     model, support, coef = _make_model(plan, data, solution, intercept)
     f = best.solution.scores + best.split.bias
     kernel = data.kernel
@@ -467,7 +178,7 @@ def _make_plan(
     _check_solver(solver, kernel, form, points, loss)
     weights = validation.check_sample_weight(sample_weight, n)
     weights = np.ones(n) if weights is None else weights
-    return _Plan(
+    return Plan(
         points=points,
         kernel=kernel,
         form=form,
@@ -507,7 +218,7 @@ def _check_solver(solver, kernel, form, points, loss):
             f"solver={solver!r} works on the dense Gram matrix, which rank={form.rank} rules out; "
             "give rank=None, or solver='interior'"
         )
-    if solver in ("interior", "linear") and not _has_features(kernel, form, solver, points):
+    if solver in ("interior", "linear") and not has_features(kernel, form, solver, points):
         raise ValueError(
             f"solver={solver!r} works on features; give a rank, say rank=200, or kernel='linear' "
             "with fewer features than points"
@@ -573,10 +284,10 @@ def solve_alternation(
         n_init = 1
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
-        data = _make_data(plan, seed, control.bar.prepare)
+        data = make_data(plan, seed, control.bar.prepare)
 
         def make_search(index):
-            return _Alternation(plan, data, index, restart_stream(seed, index))
+            return Alternation(plan, data, index, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
         return _make_result(plan, data, best, best_init, objectives, status, n_init, control)

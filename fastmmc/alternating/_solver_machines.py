@@ -182,6 +182,8 @@ class DualMachine(SupportMachine):
         self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
+        # For the Gram matrices of parts: fresh memory takes longer to get than to fill.
+        self._room = np.empty(int(LARGEST_PART * cost.size) ** 2)
 
     def begin(self, y):
         """Set the labels."""
@@ -249,7 +251,8 @@ class DualMachine(SupportMachine):
             kernels.prepare(dual, self._epsilon)
             return
         self._chosen = chosen
-        self._part_K = self._K[np.ix_(chosen, chosen)]
+        self._part_K = self._room[: chosen.size**2].reshape(chosen.size, chosen.size)
+        kernels.copy_part(self._K, chosen, self._part_K)
         part = _new_dual(dual.diag[chosen], self.u[chosen])
         part.grad[:] = dual.grad[chosen]
         part.lower[:], part.upper[:] = dual.lower[chosen], dual.upper[chosen]

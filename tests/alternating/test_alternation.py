@@ -349,7 +349,7 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
     seen = []
     for budget in (1, 10**9):
         plan, data = _plan_and_data(overlapping)
-        search = fastmmc.alternating._solver._Alternation(
+        search = fastmmc.alternating._solver_rounds.Alternation(
             plan, data, 0, restart_stream(fixed_seed(0), 0)
         )
         search.step(budget)
@@ -362,7 +362,7 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
 @pytest.mark.parametrize("weighted", [False, True])
 @every
 def test_a_start_from_a_sample(monkeypatch, function, weighted):
-    solver = fastmmc.alternating._solver
+    solver = fastmmc.alternating._solver_rounds
     monkeypatch.setattr(solver, "SAMPLE", 60)
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], [210, 190])
@@ -388,11 +388,11 @@ def test_a_start_from_a_sample(monkeypatch, function, weighted):
 def test_a_stop_while_the_sample_is_clustered(monkeypatch):
     from fastmmc.execution import fixed_seed, restart_stream
 
-    monkeypatch.setattr(fastmmc.alternating._solver, "SAMPLE", 50)
-    monkeypatch.setattr(fastmmc.alternating._solver, "MOST_WITHOUT_SAMPLE", 100)
+    monkeypatch.setattr(fastmmc.alternating._solver_rounds, "SAMPLE", 50)
+    monkeypatch.setattr(fastmmc.alternating._solver_rounds, "MOST_WITHOUT_SAMPLE", 100)
     X = np.random.default_rng(0).standard_normal((300, 4))
     plan, data = _plan_and_data(X, rank=10, solver="auto")
-    search = fastmmc.alternating._solver._Alternation(
+    search = fastmmc.alternating._solver_rounds.Alternation(
         plan, data, 0, restart_stream(fixed_seed(0), 0)
     )
     assert not search.step(1)
@@ -402,7 +402,7 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
 
 
 def _plan_and_data(X, rank=None, solver="smo"):
-    from fastmmc.alternating import _solver
+    from fastmmc.alternating import _solver, _solver_rounds
     from fastmmc.execution import fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
@@ -426,7 +426,7 @@ def _plan_and_data(X, rank=None, solver="smo"):
         target_sizes=None,
         min_size=1,
     )
-    return plan, _solver._make_data(plan, fixed_seed(0), lambda fraction: None)
+    return plan, _solver_rounds.make_data(plan, fixed_seed(0), lambda fraction: None)
 
 
 @pytest.mark.parametrize(
