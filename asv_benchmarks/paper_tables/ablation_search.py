@@ -4,7 +4,6 @@ See README.md in this folder for the protocols.
 """
 
 import argparse
-import os
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,12 +13,13 @@ import numpy as np
 from common import (
     Source,
     add_common_arguments,
-    hardware,
     load_available,
     load_source,
+    made_by,
     mean_and_std,
     run_all,
     table,
+    write_page,
 )
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
@@ -335,11 +335,9 @@ def main():
     seeds = range(2 if arguments.quick else 10)
     tasks = make_tasks(loaded, seeds, arguments.quick)
     results = run_all(tasks, arguments.jobs, arguments.keep)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    minutes = (time.perf_counter() - started) / 60
     parts = [
         "# The memetic search, and shaking in batches",
-        f"Made by `{command}` in {minutes:.0f} min on {hardware()}. {len(seeds)} seeds each.",
+        f"{made_by(arguments.quick, started)} {len(seeds)} seeds each.",
         f"## Digits: objective under the same size rule, balance {BALANCE}",
         "Medians over the seeds. Restarts are single starts with polish, as many as make the moves "
         "of the memetic search; truth is a descent from the true labels.",
@@ -357,9 +355,7 @@ def main():
         "The same Z for all. As chosen: the clusters of a sample, then batches.",
         low_rank_table(results),
     ]
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

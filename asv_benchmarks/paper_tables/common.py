@@ -1,6 +1,8 @@
 """What the scripts of this folder share: data, parallel tasks, Markdown."""
 
 import platform
+import sys
+import time
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -89,6 +91,20 @@ def hardware():
         f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
         f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}"
     )
+
+
+def made_by(quick, started):
+    """Say which script made a page, how long it took since ``started``, and where."""
+    command = Path(sys.argv[0]).name + (" --quick" if quick else "")
+    minutes = (time.perf_counter() - started) / 60
+    return f"Made by `{command}` in {minutes:.0f} min on {hardware()}."
+
+
+def write_page(path, parts):
+    """Write the paragraphs of a page, and print them."""
+    text = "\n\n".join(parts) + "\n"
+    path.write_text(text, encoding="utf-8")
+    print(text)
 
 
 def add_common_arguments(parser, sets, out):

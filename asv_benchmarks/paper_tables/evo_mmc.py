@@ -5,7 +5,6 @@ README.md in this folder for the protocols.
 """
 
 import argparse
-import os
 import time
 import warnings
 from collections import Counter
@@ -18,13 +17,14 @@ import numpy as np
 from common import (
     Source,
     add_common_arguments,
-    hardware,
     load_available,
     load_source,
+    made_by,
     mean_and_std,
     number,
     run_all,
     table,
+    write_page,
 )
 from scipy.special import comb
 from sklearn.cluster import KMeans
@@ -686,12 +686,11 @@ def restarts_parts(curves, picture):
     ]
 
 
-def introduction(protocol, command, seconds):
+def introduction(protocol, made):
     n_cells = len(protocol.widths) * len(protocol.lams) * len(protocol.balances)
     return [
         "# EvoMMC: Tables 1 and 2 and Figure 2 of Gieseke et al. (2009)",
-        f"Made by `{command}` in {seconds / 60:.0f} min on {hardware()}. {n_cells} settings "
-        "(sigma, lam, balance).",
+        f"{made} {n_cells} settings (sigma, lam, balance).",
         "All errors are percentages of wrong labels. The protocols are described in README.md; `-` "
         "is a figure of the paper that is not known here, or a method left out.",
     ]
@@ -745,14 +744,11 @@ def main():
     picture = arguments.out.with_name(f"{arguments.out.stem}_restarts.png")
     if curves:
         draw_restarts(curves, picture)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    parts = introduction(protocol, command, time.perf_counter() - started)
+    parts = introduction(protocol, made_by(arguments.quick, started))
     parts += sets_parts(summaries, pairs, seconds, protocol)
     parts += pairs_parts(pairs, claim, k_means, protocol)
     parts += restarts_parts(curves, picture)
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,14 @@ import numpy as np
 from common import (
     Source,
     add_common_arguments,
-    hardware,
     load_available,
     load_source,
+    made_by,
     mean_and_std,
     number,
     run_all,
     table,
+    write_page,
 )
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
@@ -183,7 +184,7 @@ def run_curve(method, X, y):
 
 
 def make_tasks(loaded, protocol):
-    """Return all tasks, keyed by (set, method, size rule), (set, method) and ("curve", ...)."""
+    """Return all tasks, keyed by (set, method, size rule) and ("curve", ...)."""
     tasks = {}
     for name, (X, y) in loaded.items():
         balance = BALANCES.get(name, BALANCE)
@@ -303,10 +304,10 @@ def draw_curves(curves, path):
     plt.close(figure)
 
 
-def introduction(command, seconds):
+def introduction(made):
     return [
         "# iterSVR: the experiments of Zhang, Tsang and Kwok (2007)",
-        f"Made by `{command}` in {seconds / 60:.0f} min on {hardware()}.",
+        made,
         "All errors are percentages of wrong labels. README.md describes the protocols.",
     ]
 
@@ -364,13 +365,10 @@ def main():
     picture = arguments.out.with_name(f"{arguments.out.stem}_rounds.png")
     if curves:
         draw_curves(curves, picture)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    parts = introduction(command, time.perf_counter() - started)
+    parts = introduction(made_by(arguments.quick, started))
     parts += sets_parts(settings_of(loaded), results, protocol)
     parts += curves_parts(curves, picture)
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

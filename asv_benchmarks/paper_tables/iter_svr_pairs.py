@@ -4,14 +4,22 @@ See README.md in this folder for the protocol.
 """
 
 import argparse
-import os
 import time
 import warnings
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from common import Source, add_common_arguments, hardware, load_source, number, run_all, table
+from common import (
+    Source,
+    add_common_arguments,
+    load_source,
+    made_by,
+    number,
+    run_all,
+    table,
+    write_page,
+)
 from iter_svr import clustering_error
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -85,20 +93,16 @@ def main():
     tasks = {(name, m): (run_pair, name, m, seeds) for name in names for m in METHODS}
     results = run_all(tasks, arguments.jobs, arguments.keep)
     errors = {m: np.array([results[name, m] for name in names]) for m in METHODS}
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    minutes = (time.perf_counter() - started) / 60
     parts = [
         f"# All pairs of digits: {len(names)} pairs, {seeds} seeds, {STARTS} starts a run",
-        f"Made by `{command}` in {minutes:.0f} min on {hardware()}.",
+        made_by(arguments.quick, started),
         f"Percentages of wrong labels. The paper has {PAPER} for iterSVR. Best and worst seed are "
         "means over the pairs.",
         method_table(errors),
         "The pairs in which iterSVR errs most:",
         worst_table(names, errors["iterSVR"]),
     ]
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,19 @@ See README.md in this folder for the protocols.
 """
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import numpy as np
-from common import Source, add_common_arguments, hardware, load_available, load_source, table
+from common import (
+    Source,
+    add_common_arguments,
+    load_available,
+    load_source,
+    made_by,
+    table,
+    write_page,
+)
 from scipy.sparse.linalg import svds
 from sklearn.cluster import AgglomerativeClustering, KMeans, MiniBatchKMeans
 from sklearn.kernel_approximation import Nystroem
@@ -80,18 +87,14 @@ def main():
     rows = []
     for name, (X, y) in loaded.items():
         rows += compare(name, X, y, 1 if arguments.quick else SEEDS)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    minutes = (time.perf_counter() - started) / 60
     parts = [
         "# Whole data sets",
-        f"Made by `{command}` in {minutes:.0f} min on {hardware()}.",
+        made_by(arguments.quick, started),
         "Adjusted Rand index and seconds of a call. "
         f"Mean and standard deviation over {SEEDS} seeds; seconds are medians.",
         table(["set", "n", "k", "method", "ARI", "seconds"], rows),
     ]
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

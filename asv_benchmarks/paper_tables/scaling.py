@@ -5,14 +5,18 @@ See README.md in this folder for the protocol.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from common import add_common_arguments, hardware, table
+from common import (
+    add_common_arguments,
+    made_by,
+    table,
+    write_page,
+)
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -134,18 +138,14 @@ def main():
         return
     started = time.perf_counter()
     sizes, slopes = scaling_tables(SIZES[:2] if arguments.quick else SIZES)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    minutes = (time.perf_counter() - started) / 60
     parts = [
         "# Time and memory up to a million points",
-        f"Made by `{command}` in {minutes:.0f} min on {hardware()}.",
+        made_by(arguments.quick, started),
         f"{CLUSTERS} Gaussians in {FEATURES} dimensions, rank {RANK}, one start, two threads.",
         sizes,
         slopes,
     ]
-    text = "\n\n".join(parts) + "\n"
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":

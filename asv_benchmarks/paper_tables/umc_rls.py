@@ -5,7 +5,6 @@ Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
 import argparse
-import os
 import time
 import warnings
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ import numpy as np
 from common import (
     Source,
     add_common_arguments,
-    hardware,
     load_available,
     load_source,
+    made_by,
     mean_and_std,
     number,
     run_all,
     table,
+    write_page,
 )
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans, SpectralClustering
@@ -290,8 +290,8 @@ def draw_moves(moves, path):
     figure.savefig(path, dpi=150)
 
 
-def report(summaries, moves, picture, protocol, command, seconds):
-    """Return the Markdown document."""
+def report(summaries, moves, picture, protocol, made):
+    """Return the paragraphs of the page."""
     spread = "mean ± standard deviation"
     grid = (
         f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats; "
@@ -299,7 +299,7 @@ def report(summaries, moves, picture, protocol, command, seconds):
     )
     parts = [
         "# UMC-RLS: Tables I and II and Figure 5 of Pahikkala et al. (2012)",
-        f"Made by `{command}` in {seconds / 60:.0f} min on {hardware()}. {grid}",
+        f"{made} {grid}",
         "All figures are adjusted Rand indices. The protocols are described in README.md; `-` is "
         "a method left out (GMM with no more points a cluster than features).",
     ]
@@ -324,7 +324,7 @@ def report(summaries, moves, picture, protocol, command, seconds):
             f"![moves against n]({picture.name})",
             moves_table(moves),
         ]
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def parse_arguments():
@@ -359,10 +359,8 @@ def main():
     picture = arguments.out.with_name(f"{arguments.out.stem}_moves.png")
     if moves:
         draw_moves(moves, picture)
-    command = os.path.basename(__file__) + (" --quick" if arguments.quick else "")
-    text = report(summaries, moves, picture, protocol, command, time.perf_counter() - started)
-    arguments.out.write_text(text, encoding="utf-8")
-    print(text)
+    made = made_by(arguments.quick, started)
+    write_page(arguments.out, report(summaries, moves, picture, protocol, made))
 
 
 if __name__ == "__main__":

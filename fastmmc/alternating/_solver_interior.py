@@ -252,8 +252,9 @@ class _Core:
         """Make a Newton step; return False if none leads on."""
         if self._iterations >= MOST_ITERATIONS:
             return False
-        names = ("u", "w", "bias", "objective", "dual", "apart", "gap")
-        before = {name: np.copy(getattr(self, name)) for name in names}
+        names = ("w", "bias", "objective", "dual", "apart", "gap")
+        # Only u is changed in place.
+        before = {name: getattr(self, name) for name in names} | {"u": self.u.copy()}
         if not self._newton_step():
             return False
         self._iterations += 1

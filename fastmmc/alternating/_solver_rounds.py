@@ -179,8 +179,7 @@ class Alternation:
             if index > 0 and init == "farthest" and data.kernel.name != "precomputed":
                 # Far points are much the same every time; other starts find other optima.
                 init = "kmeans"
-            if data.features is not None and not plan.tied:
-                self._scout = _make_scout(plan, data, init, index, rng)
+            self._scout = _make_scout(plan, data, init, index, rng)
         if self._scout is None:
             labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
             self._begin(np.where(labels == 1, 1.0, -1.0))
@@ -271,9 +270,12 @@ class Alternation:
 
 
 def _make_scout(plan, data, init, index, rng):
-    """Return the alternation of a sample of the points, or None if they are few enough."""
+    """Return the alternation of a sample of the points, or None where all can go at once.
+
+    It needs features, whose weights label the other points too; a tied bias follows the paper.
+    """
     n = plan.weights.size
-    if n <= MOST_WITHOUT_SAMPLE:
+    if data.features is None or plan.tied or n <= MOST_WITHOUT_SAMPLE:
         return None
     total = plan.weights.sum()
     drawn = rng.choice(n, SAMPLE, p=plan.weights / total)
