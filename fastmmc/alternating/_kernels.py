@@ -53,6 +53,7 @@ class Dual(NamedTuple):
     diag: np.ndarray  # (n,) float64, diagonal of K
     high: np.ndarray  # (LANES,) float64, work space
     low: np.ndarray  # (LANES,) float64, work space
+    where: np.ndarray  # (LANES,) float64, work space
     pos: np.ndarray  # (N_POS,) int64
     value: np.ndarray  # (N_VALUES,) float64
 
@@ -78,47 +79,58 @@ def prepare(dual, epsilon):
 
 
 @njit
-def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low):
+def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low, where):
     """Subtract step (row_i - row_j) from the gradient, and look for the extremes.
 
     Returns argmax and max of grad + rise, and min of grad + fall. Each of LANES interleaved
-    streams keeps its own extremes, so that LLVM vectorises the loops.
+    streams keeps its own extremes, and where it met them as a number of the same width, so that
+    LLVM vectorises the loops.
     """
     n = grad.size
-    for lane in range(LANES):
-        high[lane] = -np.inf
-        low[lane] = np.inf
+    high[:] = -np.inf
+    low[:] = np.inf
+    where[:] = 0.0
     whole = n // LANES * LANES
     for base in range(0, whole, LANES):
         g, first, second = grad[base:], row_i[base:], row_j[base:]
         up, down = rise[base:], fall[base:]
+        start = float(base)
         for lane in range(LANES):
             g[lane] -= step * (first[lane] - second[lane])
         for lane in range(LANES):
             value = g[lane] + up[lane]
-            high[lane] = value if value > high[lane] else high[lane]
+            better = value > high[lane]
+            high[lane] = value if better else high[lane]
+            where[lane] = start if better else where[lane]
         for lane in range(LANES):
             value = g[lane] + down[lane]
             low[lane] = value if value < low[lane] else low[lane]
+    i, best = first_of_lanes(high, where)
+    least = low.min()
     for p in range(whole, n):
         grad[p] -= step * (row_i[p] - row_j[p])
-        high[0] = max(high[0], grad[p] + rise[p])
-        low[0] = min(low[0], grad[p] + fall[p])
-    best, least = high[0], low[0]
-    for lane in range(1, LANES):
-        best = max(best, high[lane])
-        least = min(least, low[lane])
-    i = 0
-    while i < n - 1 and grad[i] + rise[i] != best:
-        i += 1
+        if grad[p] + rise[p] > best:
+            i, best = p, grad[p] + rise[p]
+        least = min(least, grad[p] + fall[p])
     return i, best, least
+
+
+@njit
+def first_of_lanes(value, where):
+    """Return the place and the value of the greatest entry that the streams met, the first one."""
+    i, best = int(where[0]), value[0]
+    for lane in range(1, LANES):
+        place = int(where[lane]) + lane
+        if value[lane] > best or (value[lane] == best and place < i):
+            i, best = place, value[lane]
+    return i, best
 
 
 @njit
 def extremes(dual):
     """Set and return the greatest gain of a rise and the least cost of a descent."""
     i, dual.value[HIGH], dual.value[LOW] = move_and_scan(
-        dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low
+        dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low, dual.where
     )
     return dual.value[HIGH], dual.value[LOW]
 
@@ -142,18 +154,32 @@ def copy_part(K, chosen, part):
 
 
 @njit
-def steepest_partner(grad, fall, diag, row_i, i, up):
-    """Return the coordinate whose descent, with the rise of i, gains most to second order."""
-    # The gain is gain^2 / curvature; comparing products spares the division.
-    best_square, best_curvature, j = 0.0, 1.0, -1
-    for p in range(grad.size):
-        gain = up - (grad[p] + fall[p])
-        if gain > 0.0:
-            curvature = max(diag[i] + diag[p] - 2.0 * row_i[p], LEAST_CURVATURE)
-            square = gain * gain
-            if square * best_curvature > best_square * curvature:
-                best_square, best_curvature, j = square, curvature, p
-    return j
+def steepest_partner(grad, fall, diag, row_i, i, up, high, where):
+    """Return the coordinate whose descent, with the rise of i, gains most to second order.
+
+    In streams as :func:`move_and_scan`. -1 if no descent gains anything.
+    """
+    n = grad.size
+    high[:] = 0.0
+    where[:] = 0.0
+    own = diag[i]
+    whole = n // LANES * LANES
+    for base in range(0, whole, LANES):
+        g, down, d, row = grad[base:], fall[base:], diag[base:], row_i[base:]
+        start = float(base)
+        for lane in range(LANES):
+            gain = max(up - (g[lane] + down[lane]), 0.0)
+            value = gain * gain / max(own + d[lane] - 2.0 * row[lane], LEAST_CURVATURE)
+            better = value > high[lane]
+            high[lane] = value if better else high[lane]
+            where[lane] = start if better else where[lane]
+    j, best = first_of_lanes(high, where)
+    for p in range(whole, n):
+        gain = max(up - (grad[p] + fall[p]), 0.0)
+        value = gain * gain / max(own + diag[p] - 2.0 * row_i[p], LEAST_CURVATURE)
+        if value > best:
+            j, best = p, value
+    return j if best > 0.0 else -1
 
 
 @njit
@@ -182,14 +208,14 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
     i = pos[FIRST]
     if i < 0:
         i, value[HIGH], value[LOW] = move_and_scan(
-            grad, rise, fall, K[0], K[0], 0.0, dual.high, dual.low
+            grad, rise, fall, K[0], K[0], 0.0, dual.high, dual.low, dual.where
         )
     used = 0
     while value[HIGH] - value[LOW] > tol and pos[STEPS] < max_steps:
         if used >= budget:
             pos[FIRST] = i
             return False
-        j = steepest_partner(grad, fall, dual.diag, K[i], i, value[HIGH])
+        j = steepest_partner(grad, fall, dual.diag, K[i], i, value[HIGH], dual.high, dual.where)
         if j < 0:
             break
         curvature = dual.diag[i] + dual.diag[j] - 2.0 * K[i, j]
@@ -199,7 +225,7 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
         set_offsets(u, lower, upper, epsilon, rise, fall, i)
         set_offsets(u, lower, upper, epsilon, rise, fall, j)
         i, value[HIGH], value[LOW] = move_and_scan(
-            grad, rise, fall, K[i], K[j], step, dual.high, dual.low
+            grad, rise, fall, K[i], K[j], step, dual.high, dual.low, dual.where
         )
         pos[STEPS] += 1
         used += 2 * u.size

@@ -302,6 +302,7 @@ def _new_dual(diag, u):
         diag=np.ascontiguousarray(diag),
         high=np.zeros(kernels.LANES),
         low=np.zeros(kernels.LANES),
+        where=np.zeros(kernels.LANES),
         pos=np.zeros(kernels.N_POS, dtype=np.int64),
         value=np.zeros(kernels.N_VALUES),
     )
