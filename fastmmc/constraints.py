@@ -1,10 +1,277 @@
-"""Side information on the labels: partial labels."""
+"""Side information on the labels: partial labels, must-links and cannot-links."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.sparse import coo_array, issparse
+from scipy.sparse.csgraph import connected_components
 
 from fastmmc import validation
+from fastmmc.execution import warn_user
+
+LABELS_AS = ("cannot_link", "must_link", "both")
+ON_CONFLICT = ("raise", "warn")
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of objects that belong together, and pairs that do not; each pair once.
+
+    Attributes
+    ----------
+    must, cannot : (p, 2) and (q, 2) int64 arrays
+        Pairs of objects, in the order in which they were given.
+    n_conflicts : int
+        Cannot-links between objects that chains of must-links join.
+    """
+
+    must: np.ndarray
+    cannot: np.ndarray
+    n_conflicts: int = 0
+
+    def n_violations(self, labels):
+        """Count the constraints that labels violate.
+
+        Parameters
+        ----------
+        labels : (n,) int array
+            Clusters.
+
+        Returns
+        -------
+        int
+            Must-links apart and cannot-links together.
+        """
+        apart = labels[self.must[:, 0]] != labels[self.must[:, 1]]
+        together = labels[self.cannot[:, 0]] == labels[self.cannot[:, 1]]
+        return int(apart.sum() + together.sum())
+
+
+def check_links(must_link, cannot_link, n, *, y=None, labels_as="cannot_link", on_conflict="raise"):
+    """Check must-links and cannot-links, and add those that partial labels imply.
+
+    Parameters
+    ----------
+    must_link, cannot_link : (p, 2) array_like of int, sparse matrix or None
+        Pairs of objects 0..n-1; of an (n, n) sparse matrix its entries other than 0.
+    n : int
+        Objects.
+    y : (n,) array_like of int, optional
+        Labels of any numbers from 0 on, -1 where unknown.
+    labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
+        What labels imply: different ones a cannot-link, equal ones a must-link, or both.
+    on_conflict : {"raise", "warn"}, default="raise"
+        What to do about cannot-links between objects that must-links join.
+
+    Returns
+    -------
+    Links
+        Each pair once.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a pair is out of range, links an object to itself or contradicts others.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If pairs contradict each other and ``on_conflict="warn"``; all of them are kept.
+
+    Examples
+    --------
+    >>> links = check_links([(0, 1)], None, 4, y=[0, -1, 1, 1])
+    >>> links.must.tolist(), links.cannot.tolist()
+    ([[0, 1]], [[0, 2], [0, 3]])
+    """
+    validation.check_choice("labels_as", labels_as, LABELS_AS)
+    validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
+    must = check_pairs("must_link", must_link, n)
+    cannot = check_pairs("cannot_link", cannot_link, n)
+    if y is not None:
+        same, different = pairs_of_labels(known_labels(y, n))
+        if labels_as != "cannot_link":
+            must = np.concatenate((must, same))
+        if labels_as != "must_link":
+            cannot = np.concatenate((cannot, different))
+    must, cannot = _each_once(must), _each_once(cannot)
+    conflicts = _conflicts(must, cannot, n)
+    if conflicts.size:
+        a, b = cannot[conflicts[0]]
+        text = (
+            f"{conflicts.size} of {len(cannot)} cannot-links are between objects that must-links "
+            f"join, such as {a} and {b}"
+        )
+        if on_conflict == "raise":
+            raise ValueError(f"{text}; remove them, or give on_conflict='warn'")
+        warn_user(f"{text}; not all constraints can be met")
+    return Links(must, cannot, int(conflicts.size))
+
+
+def check_pairs(name, pairs, n):
+    """Check pairs of objects.
+
+    Parameters
+    ----------
+    name : str
+        The parameter's name, for messages.
+    pairs : (p, 2) array_like of int, (n, n) sparse matrix or None
+        The pairs; of a sparse matrix its entries other than 0.
+    n : int or None
+        Objects; None: any number.
+
+    Returns
+    -------
+    (p, 2) int64 array
+        The pairs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are not pairs of two different objects 0..n-1.
+
+    Examples
+    --------
+    >>> check_pairs("must_link", [(0, 1)], 2)
+    array([[0, 1]])
+    """
+    if pairs is None:
+        return np.empty((0, 2), dtype=np.int64)
+    if issparse(pairs):
+        if n is not None and pairs.shape != (n, n):
+            raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
+        entries = coo_array(pairs)
+        kept = entries.data != 0
+        values = np.column_stack([c[kept] for c in entries.coords])
+    else:
+        values = np.asarray(pairs)
+    if values.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if values.ndim != 2 or values.shape[1] != 2:
+        raise ValueError(
+            f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix; "
+            f"got shape {values.shape}"
+        )
+    if values.dtype.kind not in "iuf" or (
+        values.dtype.kind == "f" and not (values == np.rint(values)).all()
+    ):
+        raise TypeError(f"{name} must hold the indices of objects; got dtype {values.dtype}")
+    values = values.astype(np.int64)
+    most = np.inf if n is None else n - 1
+    outside = np.flatnonzero((values < 0).any(axis=1) | (values > most).any(axis=1))
+    if outside.size:
+        a, b = values[outside[0]]
+        allowed = "numbered from 0" if n is None else f"0..{n - 1}"
+        raise ValueError(f"{name}: objects are {allowed}; got the pair ({a}, {b})")
+    alone = np.flatnonzero(values[:, 0] == values[:, 1])
+    if alone.size:
+        raise ValueError(f"{name} links object {values[alone[0], 0]} to itself")
+    return values
+
+
+def known_labels(y, n):
+    """Check labels that imply constraints.
+
+    Parameters
+    ----------
+    y : (n,) array_like of int
+        Labels of any numbers from 0 on, -1 where unknown.
+    n : int
+        Objects.
+
+    Returns
+    -------
+    (n,) int64 array
+        The labels.
+
+    Raises
+    ------
+    ValueError
+        If y has a wrong shape, is not integer or has labels below -1.
+
+    Examples
+    --------
+    >>> known_labels([7, -1], 2)
+    array([ 7, -1])
+    """
+    labels = integer_labels("y", y, n)
+    if labels.min() < -1:
+        raise ValueError(
+            f"y: known labels must be 0 or above and unknown ones -1; got {labels.min()}"
+        )
+    return labels
+
+
+def pairs_of_labels(labels):
+    """Return the pairs of objects with equal, and with different known labels.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        Labels, -1 where unknown.
+
+    Returns
+    -------
+    same, different : (p, 2) and (q, 2) int64 arrays
+        Pairs i < j.
+
+    Examples
+    --------
+    >>> same, different = pairs_of_labels(np.array([0, -1, 1, 1]))
+    >>> same.tolist(), different.tolist()
+    ([[2, 3]], [[0, 2], [0, 3]])
+    """
+    known = np.flatnonzero(labels >= 0)
+    first, second = np.triu_indices(known.size, 1)
+    pairs = np.column_stack((known[first], known[second])).astype(np.int64)
+    equal = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return pairs[equal], pairs[~equal]
+
+
+def partner_lists(pairs, n):
+    """Return the partners of every object in compressed rows, in the order of the pairs.
+
+    Parameters
+    ----------
+    pairs : (p, 2) int64 array
+        Pairs of objects.
+    n : int
+        Objects.
+
+    Returns
+    -------
+    start : (n + 1,) int64 array
+        The partners of object i stand at start[i] .. start[i + 1] - 1.
+    partners : (2 p,) int64 array
+        Objects.
+
+    Examples
+    --------
+    >>> partner_lists(np.array([[0, 2], [1, 2]]), 3)
+    (array([0, 1, 2, 4]), array([2, 2, 0, 1]))
+    """
+    ends, others = pairs.ravel(), pairs[:, ::-1].ravel()
+    order = np.argsort(ends, kind="stable")
+    start = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends, minlength=n), out=start[1:])
+    return start, np.ascontiguousarray(others[order])
+
+
+def _each_once(pairs):
+    """Return the pairs without repetitions, whichever way round, in their order."""
+    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    return pairs[np.sort(first)]
+
+
+def _conflicts(must, cannot, n):
+    """Return which cannot-links are between objects that must-links join."""
+    if not (len(must) and len(cannot)):
+        return np.empty(0, dtype=np.int64)
+    graph = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n, n))
+    _, group = connected_components(graph, directed=False)
+    return np.flatnonzero(group[cannot[:, 0]] == group[cannot[:, 1]])
 
 
 def partial_labels(y, n, k):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from fastmmc.alternating._estimator import IterLSSVM, IterSVM, IterSVR
 from fastmmc.alternating._solver import iter_ls_svm, iter_svm, iter_svr
+from fastmmc.competitive._estimator import CRPCL, CVQE, FSCL, LCVQE, OLCVQE, RPCL, WTA
+from fastmmc.competitive._solver import c_rpcl, cvqe, fscl, lcvqe, o_lcvqe, rpcl, wta
 from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
 from fastmmc.rls._solver import umc_rls
 from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
@@ -92,6 +94,55 @@ FAMILY_METHODS = {
             "Zhang, Tsang, Kwok, ICML 2007",
             "the same with least-squares machines: one factorisation for all rounds",
             binary=True,
+        ),
+        Method(
+            "wta",
+            wta,
+            WTA,
+            "Kohonen, 1995",
+            "on-line k-means: the nearest prototype learns every object",
+        ),
+        Method(
+            "fscl",
+            fscl,
+            FSCL,
+            "Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
+            "the same with distances weighted by wins, so that no prototype is left out",
+        ),
+        Method(
+            "rpcl",
+            rpcl,
+            RPCL,
+            "Xu, Krzyzak, Oja, IEEE TNN 1993",
+            "the same, driving the second best away: estimates the number of clusters",
+        ),
+        Method(
+            "c-rpcl",
+            c_rpcl,
+            CRPCL,
+            "Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
+            "the same with cannot-links and must-links",
+        ),
+        Method(
+            "o-lcvqe",
+            o_lcvqe,
+            OLCVQE,
+            "Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
+            "on-line k-means with cannot-links and must-links",
+        ),
+        Method(
+            "lcvqe",
+            lcvqe,
+            LCVQE,
+            "Pelleg, Baras, ECML 2007",
+            "k-means with soft cannot-links and must-links",
+        ),
+        Method(
+            "cvqe",
+            cvqe,
+            CVQE,
+            "Davidson, Ravi, SDM 2005",
+            "the same with penalties between prototypes",
         ),
     )
 }

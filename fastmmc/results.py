@@ -207,6 +207,53 @@ class MarginResult(ClusteringResult):
 
 
 @dataclass(frozen=True, eq=False)
+class CentroidResult(ClusteringResult):
+    """A clustering by prototypes.
+
+    Of on-line methods ``n_iter`` counts epochs, ``n_moves`` objects presented, and ``history`` has
+    for every epoch the sum of the squared distances at which objects met their nearest prototype.
+
+    Attributes
+    ----------
+    centers : (m, d) float64 array
+        Prototypes of the clusters, in the order of the labels; with features among these.
+    all_centers : (k, d) float64 array
+        With those that were dropped, as they won too few points.
+    weights : (k,) float64 array
+        Of all prototypes: learning steps plus one, or points (batch).
+    n_active : int
+        Clusters; with ``rpcl`` an estimate of their number.
+    n_violations : int
+        Constraints that the labels violate.
+    n_conflicts : int
+        Constraints that contradict others.
+    """
+
+    centers: np.ndarray | None = None
+    all_centers: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    n_active: int = 0
+    n_violations: int = 0
+    n_conflicts: int = 0
+
+    def transform(self, X):
+        """Return the distances of new points to the centers.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (n, m) float64 array
+            Euclidean distances.
+        """
+        self._check_model()
+        return np.sqrt(self.model.distances(X))
+
+
+@dataclass(frozen=True, eq=False)
 class TreeNode:
     """A node of a tree of clusters: a cluster, or a set of points that was split in two.
 

@@ -241,8 +241,10 @@ def _check_rank(rank, n):
 
 def _complete_params(method, params, *, sigma, rank):
     """Add what `segment` says of the kernel and of sizes, where the method has such parameters."""
-    defaults = {"rank": rank}
-    if "gamma" not in params:
+    # Where the kernel is that of features, there is none without them.
+    has_kernel = "features" not in _accepted(method) or params.get("features") is not None
+    defaults = {"rank": rank} if has_kernel else {}
+    if has_kernel and "gamma" not in params:
         defaults["sigma"] = sigma
     if method.binary:
         defaults["balance"] = BALANCE

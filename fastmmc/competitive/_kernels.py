@@ -1,0 +1,436 @@
+"""Compiled loops of competitive learning: prototypes that move while objects are presented.
+
+Distances are squared. ``wins`` are the learning steps of each prototype plus one: where they weight
+the distances (FSCL, RPCL), their common factor 1 / sum(wins) changes no comparison and is left
+out. Constraints name objects by their row in ``memory``, so that a fit, whose memory is the points
+themselves, and a stream, which remembers some objects only, share the loops.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastmmc._jit import njit, njit_sum
+
+# A prototype that was driven farther than this (squared) is driven no farther: it would overflow.
+FAR = 1e100
+
+
+class Prototypes(NamedTuple):
+    """Prototypes and work space (arrays are modified in place)."""
+
+    centers: np.ndarray  # (k, d) float64
+    wins: np.ndarray  # (k,) float64, learning steps plus 1
+    distance: np.ndarray  # (k,) float64, of the object at hand
+    other: np.ndarray  # (k,) float64, of a partner
+    forbidden: np.ndarray  # (k,) int64, cannot-linked partners whose winner it is
+    votes: np.ndarray  # (k,) int64, must-linked partners whose winner it is
+    learned: np.ndarray  # (k,) int64, whether it learned the object at hand already
+
+
+class Rates(NamedTuple):
+    """How far prototypes move: alpha / (1 + decay (wins - 1)), and beta likewise."""
+
+    alpha: float  # towards an object
+    beta: float  # away from it
+    decay: float  # 0: always as far
+
+
+class Links(NamedTuple):
+    """Constraints of n objects in compressed rows; partners are rows of the memory."""
+
+    memory: np.ndarray  # (m, d), objects that constraints name
+    seen: np.ndarray  # (m,) uint8, whether an object counts as a partner; modified in place
+    own: np.ndarray  # (n,) int64, an object's row in the memory, -1: it has none
+    cannot_start: np.ndarray  # (n + 1,) int64
+    cannot: np.ndarray  # int64
+    must_start: np.ndarray  # (n + 1,) int64
+    must: np.ndarray  # int64
+
+
+@njit_sum
+def distances_to(X, i, centers, out):
+    """Set out_j = |x_i - mu_j|^2."""
+    for j in range(centers.shape[0]):
+        total = 0.0
+        for f in range(centers.shape[1]):
+            difference = X[i, f] - centers[j, f]
+            total += difference * difference
+        out[j] = total
+
+
+@njit_sum
+def distance_to(X, i, centers, j):
+    """Return |x_i - mu_j|^2."""
+    total = 0.0
+    for f in range(centers.shape[1]):
+        difference = X[i, f] - centers[j, f]
+        total += difference * difference
+    return total
+
+
+@njit
+def all_distances(X, centers, out):
+    """Set out_ij = |x_i - mu_j|^2."""
+    row = np.empty(centers.shape[0])
+    for i in range(X.shape[0]):
+        distances_to(X, i, centers, row)
+        for j in range(row.size):
+            out[i, j] = row[j]
+
+
+@njit
+def assign(X, centers, labels, sums, sizes):
+    """Give every object to its nearest prototype; add the objects to the sums of their clusters.
+
+    Returns the sum of squared distances.
+    """
+    row = np.empty(centers.shape[0])
+    total = 0.0
+    for i in range(X.shape[0]):
+        distances_to(X, i, centers, row)
+        j = smallest(row)
+        labels[i] = j
+        total += row[j]
+        sizes[j] += 1
+        for f in range(centers.shape[1]):
+            sums[j, f] += X[i, f]
+    return total
+
+
+@njit
+def smallest(values):
+    """Return the index of the smallest value, the first one."""
+    best = 0
+    for j in range(1, values.size):
+        if values[j] < values[best]:
+            best = j
+    return best
+
+
+@njit
+def smallest_but(values, left_out):
+    """Return the index of the smallest value of the others, the first one; -1: there are none."""
+    best = -1
+    for j in range(values.size):
+        if j != left_out and (best < 0 or values[j] < values[best]):
+            best = j
+    return best
+
+
+@njit
+def weighted_winner(distance, wins, left_out):
+    """Return the prototype of the least wins x distance but for one, the first; -1: none."""
+    best, least = -1, np.inf
+    for j in range(distance.size):
+        value = wins[j] * distance[j]
+        if j != left_out and (best < 0 or value < least):
+            best, least = j, value
+    return best
+
+
+@njit
+def move(centers, j, X, i, rate):
+    """Move prototype j that share of the way to object i; a negative share: away from it."""
+    for f in range(centers.shape[1]):
+        centers[j, f] += rate * (X[i, f] - centers[j, f])
+
+
+@njit
+def learn(prototypes, j, X, i, rates):
+    """Let prototype j learn an object."""
+    wins = prototypes.wins
+    move(prototypes.centers, j, X, i, rates.alpha / (1.0 + rates.decay * (wins[j] - 1.0)))
+    wins[j] += 1.0
+
+
+@njit
+def unlearn(prototypes, j, X, i, rates, distance):
+    """Drive prototype j away from an object at that squared distance."""
+    if rates.beta > 0.0 and distance < FAR:
+        decayed = 1.0 + rates.decay * (prototypes.wins[j] - 1.0)
+        move(prototypes.centers, j, X, i, -rates.beta / decayed)
+
+
+@njit
+def has_partner(links, i):
+    """Tell whether an object has a partner that counts."""
+    for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
+        if links.seen[links.cannot[p]]:
+            return True
+    for p in range(links.must_start[i], links.must_start[i + 1]):
+        if links.seen[links.must[p]]:
+            return True
+    return False
+
+
+@njit
+def mark_seen(links, i):
+    """Let an object count as a partner from now on."""
+    if links.own[i] >= 0:
+        links.seen[links.own[i]] = 1
+
+
+@njit
+def count_winners(prototypes, links, start, partners, i, counts):
+    """Count for every prototype of how many of an object's partners it is the winner."""
+    counts[:] = 0
+    for p in range(start[i], start[i + 1]):
+        o = partners[p]
+        if links.seen[o]:
+            distances_to(links.memory, o, prototypes.centers, prototypes.other)
+            counts[weighted_winner(prototypes.other, prototypes.wins, -1)] += 1
+
+
+@njit
+def allowed_winner(prototypes, links, i, j):
+    """Return j if the constraints of object i allow it as the winner, else the one that they do.
+
+    Forbidden are the winners of the cannot-linked partners, unless these are all prototypes. Of the
+    others those may win that are winners of most of the must-linked partners.
+    """
+    forbidden, votes, wins = prototypes.forbidden, prototypes.votes, prototypes.wins
+    count_winners(prototypes, links, links.cannot_start, links.cannot, i, forbidden)
+    count_winners(prototypes, links, links.must_start, links.must, i, votes)
+    if forbidden.min() > 0:
+        forbidden[:] = 0
+    most = 0
+    for m in range(votes.size):
+        if forbidden[m] == 0:
+            most = max(most, votes[m])
+    if forbidden[j] == 0 and votes[j] == most:
+        return j
+    best = -1
+    for m in range(votes.size):
+        if forbidden[m] == 0 and votes[m] == most:
+            value = wins[m] * prototypes.distance[m]
+            if best < 0 or value < wins[best] * prototypes.distance[best]:
+                best = m
+    return best
+
+
+@njit
+def present_weighted(X, rows, ids, prototypes, links, rates, labels):
+    """Present objects to FSCL (beta = 0), RPCL (no constraints) or C-RPCL.
+
+    Object ids[t] is row rows[t] of X. Sets labels[t] to the prototype that was nearest when it was
+    presented, and returns the sum of squared distances to these.
+    """
+    distance, wins = prototypes.distance, prototypes.wins
+    total = 0.0
+    for t in range(rows.size):
+        r, i = rows[t], ids[t]
+        distances_to(X, r, prototypes.centers, distance)
+        nearest = smallest(distance)
+        labels[t] = nearest
+        total += distance[nearest]
+        winner = weighted_winner(distance, wins, -1)
+        learner = winner
+        if has_partner(links, i):
+            learner = allowed_winner(prototypes, links, i, winner)
+        # The rival: the second best, or the winner itself where its win is not allowed.
+        rival = weighted_winner(distance, wins, winner) if learner == winner else winner
+        if rival >= 0:
+            unlearn(prototypes, rival, X, r, rates, distance[rival])
+        learn(prototypes, learner, X, r, rates)
+        mark_seen(links, i)
+    return total
+
+
+@njit
+def learn_object(prototypes, j, X, r, rates, once):
+    """Let prototype j learn the object at hand; if ``once``, at most once a presentation."""
+    if not (once and prototypes.learned[j]):
+        learn(prototypes, j, X, r, rates)
+        prototypes.learned[j] = 1
+
+
+@njit
+def present_must_link(X, r, j, o, prototypes, links, rates, once):
+    """Learn from a must-link between the object at hand, whose winner is j, and its partner o."""
+    centers, memory, other = prototypes.centers, links.memory, prototypes.other
+    distances_to(memory, o, centers, other)
+    n = smallest(other)
+    if n == j:
+        learn_object(prototypes, j, X, r, rates, once)
+        return
+    own_j, own_n = distance_to(X, r, centers, j), distance_to(X, r, centers, n)
+    apart = 0.5 * (own_j + other[n]) + 0.25 * (own_n + other[j])
+    both_j, both_n = 0.5 * (own_j + other[j]), 0.5 * (own_n + other[n])
+    if apart <= both_j and apart <= both_n:
+        learn_object(prototypes, j, X, r, rates, once)
+        learn(prototypes, j, memory, o, rates)
+        learn_object(prototypes, n, X, r, rates, once)
+    elif both_j <= both_n:
+        learn_object(prototypes, j, X, r, rates, once)
+        learn(prototypes, j, memory, o, rates)
+        unlearn(prototypes, n, memory, o, rates, other[n])
+    else:
+        learn_object(prototypes, n, X, r, rates, once)
+
+
+@njit
+def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
+    """Learn from a cannot-link between the object at hand, whose winner is j, and its partner o.
+
+    Both in one cluster: the paper compares the costs of leaving them there and of giving the
+    farther one to the next prototype. The first is never less, so the object moves.
+    """
+    centers, memory, other = prototypes.centers, links.memory, prototypes.other
+    distances_to(memory, o, centers, other)
+    if smallest(other) != j or centers.shape[0] == 1:
+        learn_object(prototypes, j, X, r, rates, once)
+        return
+    partner_distance = other[j]
+    if partner_distance > distance_to(X, r, centers, j):
+        n = smallest_but(other, j)
+        learn(prototypes, n, memory, o, rates)
+        unlearn(prototypes, j, memory, o, rates, partner_distance)
+        learn_object(prototypes, j, X, r, rates, once)
+    else:
+        distances_to(X, r, centers, other)
+        learn_object(prototypes, smallest_but(other, j), X, r, rates, once)
+
+
+@njit
+def present_plain(X, rows, ids, prototypes, links, rates, once, labels):
+    """Present objects to WTA (no constraints) or O-LCVQE.
+
+    ``once``: an object moves a prototype towards itself at most once a presentation, however many
+    constraints it is in. ``rows``, ``ids``, ``labels`` and what is returned are as those of
+    :func:`present_weighted`.
+    """
+    distance = prototypes.distance
+    total = 0.0
+    for t in range(rows.size):
+        r, i = rows[t], ids[t]
+        distances_to(X, r, prototypes.centers, distance)
+        j = smallest(distance)
+        labels[t] = j
+        total += distance[j]
+        if has_partner(links, i):
+            prototypes.learned[:] = 0
+            for p in range(links.must_start[i], links.must_start[i + 1]):
+                if links.seen[links.must[p]]:
+                    present_must_link(X, r, j, links.must[p], prototypes, links, rates, once)
+            for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
+                if links.seen[links.cannot[p]]:
+                    present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rates, once)
+        else:
+            learn(prototypes, j, X, r, rates)
+        mark_seen(links, i)
+    return total
+
+
+@njit
+def enforce_linear(D, labels, must, cannot):
+    """Change labels of constrained objects as LCVQE does; D are their distances, (m, k).
+
+    Must-links first, both in the given order. Of two cannot-linked objects in one cluster the
+    farther one, on a tie the first, goes to its next prototype: leaving it is never cheaper.
+    """
+    for c in range(must.shape[0]):
+        a, b = must[c, 0], must[c, 1]
+        j, n = labels[a], labels[b]
+        if j != n:
+            apart = 0.5 * (D[a, j] + D[b, n]) + 0.25 * (D[a, n] + D[b, j])
+            both_j, both_n = 0.5 * (D[a, j] + D[b, j]), 0.5 * (D[a, n] + D[b, n])
+            if min(both_j, both_n) < apart:
+                labels[a] = labels[b] = j if both_j <= both_n else n
+    if D.shape[1] == 1:
+        return
+    for c in range(cannot.shape[0]):
+        a, b = cannot[c, 0], cannot[c, 1]
+        j = labels[a]
+        if labels[b] == j:
+            farther = b if D[b, j] > D[a, j] else a
+            labels[farther] = smallest_but(D[farther], j)
+
+
+@njit
+def pull_linear(D, points, labels, must, cannot, sums, weights):
+    """Add to sums and weights what violated constraints pull prototypes to; return its cost.
+
+    Each of two must-linked objects that are apart pulls the other's prototype with weight 1/2; of
+    two cannot-linked ones that are together the farther one pulls its next prototype.
+    """
+    cost = 0.0
+    for c in range(must.shape[0]):
+        a, b = must[c, 0], must[c, 1]
+        j, n = labels[a], labels[b]
+        if j != n:
+            for f in range(points.shape[1]):
+                sums[j, f] += 0.5 * points[b, f]
+                sums[n, f] += 0.5 * points[a, f]
+            weights[j] += 0.5
+            weights[n] += 0.5
+            cost += 0.25 * (D[b, j] + D[a, n])
+    for c in range(cannot.shape[0]):
+        a, b = cannot[c, 0], cannot[c, 1]
+        j = labels[a]
+        if labels[b] == j and D.shape[1] > 1:
+            farther = b if D[b, j] > D[a, j] else a
+            n = smallest_but(D[farther], j)
+            for f in range(points.shape[1]):
+                sums[n, f] += points[farther, f]
+            weights[n] += 1.0
+            cost += 0.5 * D[farther, n]
+    return cost
+
+
+@njit
+def enforce_pairs(D, between, nearest, labels, must, cannot):
+    """Change labels of constrained objects as CVQE does: the best of all pairs of clusters.
+
+    ``between`` are the distances of prototypes, (k, k), ``nearest`` is each one's next one.
+    """
+    for kind in range(2):
+        pairs = must if kind == 0 else cannot
+        for c in range(pairs.shape[0]):
+            a, b = pairs[c, 0], pairs[c, 1]
+            if (labels[a] != labels[b]) == (kind == 0):
+                place_pair(D, between, nearest, labels, a, b, kind == 0)
+
+
+@njit
+def place_pair(D, between, nearest, labels, a, b, is_must):
+    """Give two objects to the clusters of the least cost, penalty included."""
+    best = np.inf
+    for p in range(D.shape[1]):
+        for q in range(D.shape[1]):
+            cost = 0.5 * (D[a, p] + D[b, q])
+            if is_must and p != q:
+                cost += 0.5 * between[p, q]
+            elif not is_must and p == q:
+                cost += 0.5 * between[p, nearest[p]]
+            if cost < best:
+                best = cost
+                labels[a], labels[b] = p, q
+
+
+@njit
+def pull_pairs(centers, between, nearest, labels, must, cannot, sums, weights):
+    """Add to sums and weights what violated constraints pull prototypes to; return its cost.
+
+    The prototype of the first of two must-linked objects is pulled to that of the second, that of
+    two cannot-linked objects to the prototype nearest to it.
+    """
+    cost = 0.0
+    for c in range(must.shape[0]):
+        j, n = labels[must[c, 0]], labels[must[c, 1]]
+        if j != n:
+            cost += pull_to(centers, between, j, n, sums, weights)
+    for c in range(cannot.shape[0]):
+        j = labels[cannot[c, 0]]
+        if labels[cannot[c, 1]] == j:
+            cost += pull_to(centers, between, j, nearest[j], sums, weights)
+    return cost
+
+
+@njit
+def pull_to(centers, between, j, n, sums, weights):
+    """Add prototype n to the sum of prototype j; return the cost."""
+    for f in range(centers.shape[1]):
+        sums[j, f] += centers[n, f]
+    weights[j] += 1.0
+    return 0.5 * between[j, n]

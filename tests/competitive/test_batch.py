@@ -1,0 +1,149 @@
+"""LCVQE and CVQE against their twins; k-means where no constraint is violated."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from fastmmc import Status
+from fastmmc.competitive._solver import Plan, cvqe, lcvqe
+from fastmmc.competitive._solver_batch import BatchSearch
+from fastmmc.constraints import Links
+from tests import naive_competitive as naive
+from tests.competitive.test_online import random_case
+
+BUDGET = 2**62
+
+
+def search(X, centers, cannot, must, pairwise, max_iter=1):
+    plan = Plan(len(centers), centers, max_iter, Links(must, cannot), pairwise=pairwise)
+    return BatchSearch(plan, X, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_round_of_lcvqe(seed, k):
+    X, centers, _, cannot, must = random_case(seed, k=k)
+    one = search(X, centers, cannot, must, False)
+    assert one.step(BUDGET)
+    labels = naive.lcvqe_labels(X, centers, must, cannot)
+    np.testing.assert_array_equal(one.labels, labels)
+    expected = naive.lcvqe_objective(X, centers, labels, must, cannot)
+    assert one.objective == pytest.approx(expected, rel=1e-12)
+    two = search(X, centers, cannot, must, False, max_iter=2)
+    two.step(BUDGET)
+    moved = naive.lcvqe_centers(X, centers, labels, must, cannot)
+    np.testing.assert_allclose(two._centers, moved, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_round_of_cvqe(seed, k):
+    X, centers, _, cannot, must = random_case(seed, k=k)
+    one = search(X, centers, cannot, must, True, max_iter=2)
+    one.step(BUDGET)
+    labels = naive.cvqe_labels(X, centers, must, cannot)
+    np.testing.assert_array_equal(one.labels, labels)
+    moved = naive.cvqe_centers(X, centers, labels, must, cannot)
+    np.testing.assert_allclose(one._centers, moved, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_update_minimises_the_objective_for_its_labels(seed):
+    """The gradient is 0 where no pair changes which of the two is the farther one."""
+    X, centers, _, cannot, must = random_case(seed)
+    labels = naive.lcvqe_labels(X, centers, must, cannot)
+    D = np.array([naive.distances(x, centers) for x in X])
+    best = naive.lcvqe_centers(X, centers, labels, must, cannot)
+
+    def objective(moved):
+        """J with the lists of the old prototypes."""
+        new = np.array([naive.distances(x, moved) for x in X])
+        total = new[np.arange(len(X)), labels].sum()
+        for a, b in must:
+            if labels[a] != labels[b]:
+                total += 0.5 * (new[b, labels[a]] + new[a, labels[b]])
+        for a, b in cannot:
+            if labels[a] == labels[b]:
+                f = b if D[b, labels[a]] > D[a, labels[a]] else a
+                total += new[f, naive.second(D[f], labels[a])]
+        return 0.5 * total
+
+    step = 1e-5
+    for j in range(4):
+        for f in range(3):
+            ahead, back = best.copy(), best.copy()
+            ahead[j, f] += step
+            back[j, f] -= step
+            assert abs(objective(ahead) - objective(back)) / (2 * step) < 1e-7
+
+
+@pytest.mark.parametrize("function", [lcvqe, cvqe])
+def test_satisfied_constraints_leave_k_means(function, blobs):
+    X, _ = blobs
+    start = X[[0, 30, 60]]
+    means = KMeans(3, init=start, n_init=1, tol=0, algorithm="lloyd").fit(X)
+    same = [(int(a), int(b)) for a, b in [(0, 1), (2, 3)]]
+    other = [(0, 30), (30, 70), (0, 74)]
+    assert all(means.labels_[a] == means.labels_[b] for a, b in same)
+    assert all(means.labels_[a] != means.labels_[b] for a, b in other)
+    result = function(X, 3, init=start, must_link=same, cannot_link=other)
+    np.testing.assert_array_equal(result.labels, means.labels_)
+    assert 2 * result.objective == pytest.approx(means.inertia_)
+    assert result.status == Status.CONVERGED
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot-links are between objects")
+@pytest.mark.parametrize("function", [lcvqe, cvqe])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_round_is_returned(function, seed):
+    X, centers, _, cannot, must = random_case(seed)
+    result = function(X, 4, init=centers, cannot_link=cannot, must_link=must, on_conflict="warn")
+    assert result.objective == result.history.min()
+    if function is lcvqe:
+        constraints = (np.array(must), np.array(cannot))
+        expected = naive.lcvqe_objective(
+            X, result.all_centers, original(result), *map(unique, constraints)
+        )
+        assert result.objective == pytest.approx(expected, rel=1e-12)
+
+
+def unique(pairs):
+    seen, kept = set(), []
+    for a, b in pairs.tolist():
+        if frozenset((a, b)) not in seen:
+            seen.add(frozenset((a, b)))
+            kept.append((a, b))
+    return kept
+
+
+def original(result):
+    """Labels by the prototypes with the dropped ones among them."""
+    places = [int(np.flatnonzero((result.all_centers == c).all(axis=1))[0]) for c in result.centers]
+    return np.array(places)[result.labels]
+
+
+def test_constraints_change_the_clusters():
+    """Two blobs, cut crosswise by constraints: k-means would not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 2)) * [0.3, 1.0] + np.repeat([[0, 0], [4, 0]], 40, axis=0)
+    side = (X[:, 1] > 0).astype(int)
+    known = np.full(80, -1)
+    known[:40:2] = side[:40:2]
+    known[40::2] = 0
+    free = lcvqe(X, 2, init=[[0, 0], [4, 0]])
+    bound = lcvqe(X, 2, init=[[0, 0], [4, 0]], y=known, labels_as="both")
+    assert bound.n_violations == 0 < free_violations(free.labels, known)
+
+
+def free_violations(labels, known):
+    rows = np.flatnonzero(known >= 0)
+    a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
+    return int(((known[a] == known[b]) != (labels[a] == labels[b])).sum())
+
+
+def test_rounds_end_at_the_limit(overlapping):
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        result = lcvqe(overlapping, 5, max_iter=2, random_state=0)
+    assert result.status == Status.MAX_ITER and result.n_iter == 2

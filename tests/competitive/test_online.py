@@ -1,0 +1,164 @@
+"""WTA, FSCL, RPCL, C-RPCL and O-LCVQE against their twins, and what they reduce to."""
+
+import numpy as np
+import pytest
+
+from fastmmc.competitive._solver_online import Rule, make_links, make_prototypes
+from fastmmc.constraints import Links
+from tests import naive_competitive as naive
+
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
+
+def random_case(seed, n=30, d=3, k=4, n_pairs=25):
+    """Points, prototypes, an order, and pairs of which some repeat an object."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    centers = rng.standard_normal((k, d))
+    pairs = [rng.choice(n, 2, replace=False) for _ in range(2 * n_pairs)]
+    cannot = np.array(pairs[:n_pairs]).reshape(-1, 2)
+    must = np.array(pairs[n_pairs:]).reshape(-1, 2)
+    order = np.concatenate([rng.permutation(n) for _ in range(3)])
+    return X, centers, order, cannot, must
+
+
+def run(rule, X, centers, order, cannot=NO_PAIRS, must=NO_PAIRS, unseen=False):
+    prototypes = make_prototypes(centers.copy())
+    links = make_links(X, Links(must, cannot), unseen)
+    _, total = rule.present(X, order, order, prototypes, links)
+    return prototypes, total
+
+
+def check(prototypes, learner):
+    np.testing.assert_allclose(prototypes.centers, learner.centers, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(prototypes.wins, learner.wins)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("schedule", ["constant", "robbins-monro"])
+def test_wta(seed, schedule):
+    X, centers, order, _, _ = random_case(seed)
+    learner = naive.Learner(centers, 0.05, robbins_monro=schedule != "constant")
+    naive.wta(X, order, learner)
+    check(run(Rule(False, 0.05, schedule=schedule), X, centers, order)[0], learner)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("beta", [0.0, 0.002, 0.02])
+@pytest.mark.parametrize("schedule", ["constant", "robbins-monro"])
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_fscl_and_rpcl(seed, beta, schedule, k):
+    X, centers, order, _, _ = random_case(seed, k=k)
+    learner = naive.Learner(centers, 0.05, beta, schedule != "constant")
+    naive.rpcl(X, order, learner)
+    prototypes, _ = run(Rule(True, 0.05, beta, schedule), X, centers, order)
+    check(prototypes, learner)
+    assert prototypes.wins.sum() == k + order.size
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kinds", ["cannot", "must", "both"])
+@pytest.mark.parametrize("unseen", [False, True])
+def test_c_rpcl(seed, kinds, unseen):
+    X, centers, order, cannot, must = random_case(seed)
+    cannot = cannot if kinds != "must" else NO_PAIRS
+    must = must if kinds != "cannot" else NO_PAIRS
+    learner = naive.Learner(centers, 0.05, 0.002)
+    naive.c_rpcl(X, order, learner, cannot, must, set() if unseen else None)
+    prototypes, _ = run(Rule(True, 0.05, 0.002), X, centers, order, cannot, must, unseen)
+    check(prototypes, learner)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kinds", ["cannot", "must", "both"])
+@pytest.mark.parametrize("unseen", [False, True])
+@pytest.mark.parametrize("once", [False, True])
+def test_o_lcvqe(seed, kinds, unseen, once):
+    X, centers, order, cannot, must = random_case(seed)
+    cannot = cannot if kinds != "must" else NO_PAIRS
+    must = must if kinds != "cannot" else NO_PAIRS
+    learner = naive.Learner(centers, 0.05, 0.002)
+    left = naive.o_lcvqe(X, order, learner, cannot, must, set() if unseen else None, once)
+    rule = Rule(False, 0.05, 0.002, once=once)
+    check(run(rule, X, centers, order, cannot, must, unseen)[0], learner)
+    assert left == 0  # moving an object is never dearer, so the loop has no branch for leaving it
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_constraints_with_few_prototypes(k, weighted):
+    X, centers, order, cannot, must = random_case(0, k=k)
+    learner = naive.Learner(centers, 0.05, 0.002)
+    (naive.c_rpcl if weighted else naive.o_lcvqe)(X, order, learner, cannot, must)
+    check(run(Rule(weighted, 0.05, 0.002), X, centers, order, cannot, must)[0], learner)
+
+
+def test_no_forbidden_prototype_learns():
+    """The winners of all of an object's cannot-linked partners do not learn it."""
+    rng = np.random.default_rng(0)
+    n_refused = 0
+    for _ in range(200):
+        X, centers = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
+        cannot = np.array([[0, 1], [0, 2]])
+        forbidden = {int(np.argmin(naive.distances(X[o], centers))) for o in (1, 2)}
+        prototypes, _ = run(Rule(True, 0.1, 0.01), X, centers, np.array([0]), cannot)
+        learned = int(np.flatnonzero(prototypes.wins > 1)[0])
+        assert learned not in forbidden
+        n_refused += np.argmin(naive.distances(X[0], centers)) in forbidden
+    assert n_refused > 20  # so that the case is met at all
+
+
+def test_must_linked_objects_come_together():
+    """Each of two objects is drawn into the cluster of the other; a vote of three decides."""
+    X = np.array([[-1.0, 0.0], [0.9, 0.0], [1.0, 0.0], [1.1, 0.0]])
+    centers = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    must = np.array([[0, 1], [0, 2], [0, 3]])
+    prototypes, _ = run(Rule(True, 0.1, 0.01), X, centers, np.array([0]), must=must)
+    assert prototypes.wins.tolist() == [1, 2]
+    assert prototypes.centers[1, 0] == pytest.approx(0.8)  # learned
+    assert prototypes.centers[0, 0] == -1.0  # lies on the object: nothing to be driven away by
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_constraints_of_others_change_nothing(weighted):
+    """Objects without constraints are learned bit for bit as if there were none."""
+    X, centers, _, cannot, must = random_case(3, n=60)
+    cannot, must = 30 + cannot % 30, 30 + must % 30
+    order = np.random.default_rng(0).permutation(30)
+    rule = Rule(weighted, 0.05, 0.002 if weighted else 0.0)
+    alone, _ = run(rule, X, centers, order)
+    beside, _ = run(rule, X, centers, order, cannot, must)
+    np.testing.assert_array_equal(alone.centers, beside.centers)
+
+
+def test_slices_and_types_do_not_matter():
+    X, centers, order, cannot, must = random_case(1)
+    rule = Rule(True, 0.05, 0.002)
+    whole, total = run(rule, X, centers, order, cannot, must)
+    prototypes = make_prototypes(centers.copy())
+    links = make_links(X, Links(must, cannot), False)
+    parts = 0.0
+    for i in order:
+        block = X[i : i + 1].copy()
+        parts += rule.present(block, np.array([0]), np.array([i]), prototypes, links)[1]
+    np.testing.assert_array_equal(prototypes.centers, whole.centers)
+    assert parts == pytest.approx(total)
+    single, _ = run(rule, X.astype(np.float32), centers, order, cannot, must)
+    np.testing.assert_allclose(single.centers, whole.centers, atol=1e-5)
+
+
+def test_the_sum_is_that_of_distances_to_the_nearest_prototype():
+    X, centers, _, _, _ = random_case(2)
+    _, total = run(Rule(True, 1e-12, 0.0), X, centers, np.arange(30))
+    nearest = sum(naive.distances(x, centers).min() for x in X)
+    assert total == pytest.approx(nearest)
+
+
+@pytest.mark.jit
+def test_a_rival_that_was_driven_away_stays_finite():
+    X = np.ones((10, 2))
+    centers = np.array([[1.0, 1.0], [2.0, 2.0]])
+    order = np.zeros(200_000, dtype=np.int64)
+    prototypes, total = run(Rule(True, 0.5, 0.4), X, centers, order)
+    assert np.isfinite(prototypes.centers).all() and np.isfinite(total)
+    assert np.abs(prototypes.centers[1]).max() > 1e40
