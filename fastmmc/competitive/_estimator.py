@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +14,7 @@ from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc.competitive._solver import WEIGHTED, solve_competitive
-from fastmmc.competitive._solver_online import check_rule, used_prototypes
+from fastmmc.competitive._solver_online import check_rule
 from fastmmc.competitive._solver_space import (
     CentroidModel,
     Space,
@@ -190,7 +189,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
     def _partial_fit(self, X, constraints):
         rule = self._check_rule()
         first = getattr(self, "_model", None) is None
-        X = self._check_training_points(X) if first else self._check_new_points(X)
+        X = self._check_training_points(X) if first else self._check_chunk(X)
         if getattr(self, "_stream", None) is None:
             self._stream = self._continue_fit() if not first else self._begin(X)
         stream = self._stream
@@ -198,6 +197,20 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.labels_ = stream.present(stream.space.rows(X), rule, size, constraints)
         self._show_stream()
         return self
+
+    def _check_chunk(self, X):
+        """Check further objects; scikit-learn's checks take as long as a thousand objects."""
+        is_fine = (
+            type(X) is np.ndarray
+            and X.dtype in (np.float64, np.float32)
+            and X.flags.c_contiguous
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not hasattr(self, "feature_names_in_")
+            and np.isfinite(X.sum())
+        )
+        return X if is_fine else self._check_new_points(X)
 
     def _check_rule(self):
         return check_rule(
@@ -242,7 +255,9 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self._model = CentroidModel(stream.centers, stream.space)
         self.cluster_centers_ = stream.centers
         self.weights_ = stream.wins
-        self.n_active_ = int(used_prototypes(stream.wins - 1.0, self.min_share).size)
+        n_learned = stream.wins - 1.0
+        enough = n_learned >= max(self.min_share * n_learned.sum(), 1.0)
+        self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
 
     def save(self, path):
@@ -393,7 +408,7 @@ class _ConstrainedStream(_StreamingClusterer):
             other, or the first call has fewer objects than there are prototypes.
         """
         validation.check_integer("memory_size", self.memory_size, least=1)
-        n = X.shape[0] if issparse(X) else len(X)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
         constraints = check_chunk_constraints(
             must_link,
             cannot_link,

@@ -22,7 +22,8 @@ class Prototypes(NamedTuple):
     centers: np.ndarray  # (k, d) float64
     wins: np.ndarray  # (k,) float64, learning steps plus 1
     distance: np.ndarray  # (k,) float64, of the object at hand
-    other: np.ndarray  # (k,) float64, of a partner
+    cost: np.ndarray  # (k,) float64, distances weighted by wins
+    other: np.ndarray  # (k,) float64, distances or costs of a partner
     forbidden: np.ndarray  # (k,) int64, cannot-linked partners whose winner it is
     votes: np.ndarray  # (k,) int64, must-linked partners whose winner it is
     learned: np.ndarray  # (k,) int64, whether it learned the object at hand already
@@ -101,32 +102,33 @@ def assign(X, centers, labels, sums, sizes):
 @njit
 def smallest(values):
     """Return the index of the smallest value, the first one."""
-    best = 0
+    # Without branches, which the processor would guess wrong.
+    best, least = 0, values[0]
     for j in range(1, values.size):
-        if values[j] < values[best]:
-            best = j
+        value = values[j]
+        smaller = value < least
+        best = j if smaller else best
+        least = value if smaller else least
     return best
 
 
 @njit
 def smallest_but(values, left_out):
-    """Return the index of the smallest value of the others, the first one; -1: there are none."""
-    best = -1
-    for j in range(values.size):
-        if j != left_out and (best < 0 or values[j] < values[best]):
-            best = j
-    return best
+    """Return the index of the smallest value of the others, the first one; -1: there are none.
+
+    The value that is left out is lost.
+    """
+    if values.size == 1:
+        return -1
+    values[left_out] = np.inf
+    return smallest(values)
 
 
-@njit
-def weighted_winner(distance, wins, left_out):
-    """Return the prototype of the least wins x distance but for one, the first; -1: none."""
-    best, least = -1, np.inf
-    for j in range(distance.size):
-        value = wins[j] * distance[j]
-        if j != left_out and (best < 0 or value < least):
-            best, least = j, value
-    return best
+@njit_sum
+def weigh(distance, wins, cost):
+    """Set the costs by which prototypes compete where wins weight the distances."""
+    for j in range(cost.size):
+        cost[j] = wins[j] * distance[j]
 
 
 @njit
@@ -137,19 +139,25 @@ def move(centers, j, X, i, rate):
 
 
 @njit
+def rate(base, decay, wins):
+    """Return a rate after so many wins."""
+    return base if decay == 0.0 else base / (1.0 + decay * (wins - 1.0))
+
+
+@njit
 def learn(prototypes, j, X, i, rates):
     """Let prototype j learn an object."""
     wins = prototypes.wins
-    move(prototypes.centers, j, X, i, rates.alpha / (1.0 + rates.decay * (wins[j] - 1.0)))
+    move(prototypes.centers, j, X, i, rate(rates.alpha, rates.decay, wins[j]))
     wins[j] += 1.0
 
 
 @njit
 def unlearn(prototypes, j, X, i, rates, distance):
     """Drive prototype j away from an object at that squared distance."""
-    if rates.beta > 0.0 and distance < FAR:
-        decayed = 1.0 + rates.decay * (prototypes.wins[j] - 1.0)
-        move(prototypes.centers, j, X, i, -rates.beta / decayed)
+    if distance < FAR:
+        step = rate(rates.beta, rates.decay, prototypes.wins[j])
+        move(prototypes.centers, j, X, i, -step)
 
 
 @njit
@@ -165,13 +173,6 @@ def has_partner(links, i):
 
 
 @njit
-def mark_seen(links, i):
-    """Let an object count as a partner from now on."""
-    if links.own[i] >= 0:
-        links.seen[links.own[i]] = 1
-
-
-@njit
 def count_winners(prototypes, links, start, partners, i, counts):
     """Count for every prototype of how many of an object's partners it is the winner."""
     counts[:] = 0
@@ -179,7 +180,8 @@ def count_winners(prototypes, links, start, partners, i, counts):
         o = partners[p]
         if links.seen[o]:
             distances_to(links.memory, o, prototypes.centers, prototypes.other)
-            counts[weighted_winner(prototypes.other, prototypes.wins, -1)] += 1
+            weigh(prototypes.other, prototypes.wins, prototypes.other)
+            counts[smallest(prototypes.other)] += 1
 
 
 @njit
@@ -189,7 +191,7 @@ def allowed_winner(prototypes, links, i, j):
     Forbidden are the winners of the cannot-linked partners, unless these are all prototypes. Of the
     others those may win that are winners of most of the must-linked partners.
     """
-    forbidden, votes, wins = prototypes.forbidden, prototypes.votes, prototypes.wins
+    forbidden, votes, cost = prototypes.forbidden, prototypes.votes, prototypes.cost
     count_winners(prototypes, links, links.cannot_start, links.cannot, i, forbidden)
     count_winners(prototypes, links, links.must_start, links.must, i, votes)
     if forbidden.min() > 0:
@@ -202,10 +204,8 @@ def allowed_winner(prototypes, links, i, j):
         return j
     best = -1
     for m in range(votes.size):
-        if forbidden[m] == 0 and votes[m] == most:
-            value = wins[m] * prototypes.distance[m]
-            if best < 0 or value < wins[best] * prototypes.distance[best]:
-                best = m
+        if forbidden[m] == 0 and votes[m] == most and (best < 0 or cost[m] < cost[best]):
+            best = m
     return best
 
 
@@ -216,24 +216,33 @@ def present_weighted(X, rows, ids, prototypes, links, rates, labels):
     Object ids[t] is row rows[t] of X. Sets labels[t] to the prototype that was nearest when it was
     presented, and returns the sum of squared distances to these.
     """
-    distance, wins = prototypes.distance, prototypes.wins
+    centers, wins = prototypes.centers, prototypes.wins
+    distance, cost = prototypes.distance, prototypes.cost
+    alpha, beta, decay = rates.alpha, rates.beta, rates.decay
+    seen, own = links.seen, links.own
+    cannot_start, must_start = links.cannot_start, links.must_start
     total = 0.0
+    # Calls that take the tuples copy them: only objects in constraints can afford that.
     for t in range(rows.size):
         r, i = rows[t], ids[t]
-        distances_to(X, r, prototypes.centers, distance)
+        distances_to(X, r, centers, distance)
         nearest = smallest(distance)
         labels[t] = nearest
         total += distance[nearest]
-        winner = weighted_winner(distance, wins, -1)
+        weigh(distance, wins, cost)
+        winner = smallest(cost)
         learner = winner
-        if has_partner(links, i):
+        linked = cannot_start[i] < cannot_start[i + 1] or must_start[i] < must_start[i + 1]
+        if linked and has_partner(links, i):
             learner = allowed_winner(prototypes, links, i, winner)
         # The rival: the second best, or the winner itself where its win is not allowed.
-        rival = weighted_winner(distance, wins, winner) if learner == winner else winner
-        if rival >= 0:
-            unlearn(prototypes, rival, X, r, rates, distance[rival])
-        learn(prototypes, learner, X, r, rates)
-        mark_seen(links, i)
+        rival = smallest_but(cost, winner) if learner == winner else winner
+        if rival >= 0 and beta > 0.0 and distance[rival] < FAR:
+            move(centers, rival, X, r, -rate(beta, decay, wins[rival]))
+        move(centers, learner, X, r, rate(alpha, decay, wins[learner]))
+        wins[learner] += 1.0
+        if own[i] >= 0:
+            seen[own[i]] = 1
     return total
 
 
@@ -300,26 +309,48 @@ def present_plain(X, rows, ids, prototypes, links, rates, once, labels):
     constraints it is in. ``rows``, ``ids``, ``labels`` and what is returned are as those of
     :func:`present_weighted`.
     """
-    distance = prototypes.distance
+    centers, wins, distance = prototypes.centers, prototypes.wins, prototypes.distance
+    alpha, decay = rates.alpha, rates.decay
+    seen, own = links.seen, links.own
+    cannot_start, must_start = links.cannot_start, links.must_start
     total = 0.0
     for t in range(rows.size):
         r, i = rows[t], ids[t]
-        distances_to(X, r, prototypes.centers, distance)
+        distances_to(X, r, centers, distance)
         j = smallest(distance)
         labels[t] = j
         total += distance[j]
-        if has_partner(links, i):
-            prototypes.learned[:] = 0
-            for p in range(links.must_start[i], links.must_start[i + 1]):
-                if links.seen[links.must[p]]:
-                    present_must_link(X, r, j, links.must[p], prototypes, links, rates, once)
-            for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
-                if links.seen[links.cannot[p]]:
-                    present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rates, once)
+        linked = cannot_start[i] < cannot_start[i + 1] or must_start[i] < must_start[i + 1]
+        if linked and has_partner(links, i):
+            learn_links(X, r, i, j, prototypes, links, rates, once)
         else:
-            learn(prototypes, j, X, r, rates)
-        mark_seen(links, i)
+            move(centers, j, X, r, rate(alpha, decay, wins[j]))
+            wins[j] += 1.0
+        if own[i] >= 0:
+            seen[own[i]] = 1
     return total
+
+
+@njit
+def learn_links(X, r, i, j, prototypes, links, rates, once):
+    """Learn from all constraints of object i, which is row r of X and whose winner is j."""
+    prototypes.learned[:] = 0
+    for p in range(links.must_start[i], links.must_start[i + 1]):
+        if links.seen[links.must[p]]:
+            present_must_link(X, r, j, links.must[p], prototypes, links, rates, once)
+    for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
+        if links.seen[links.cannot[p]]:
+            present_cannot_link(X, r, j, links.cannot[p], prototypes, links, rates, once)
+
+
+@njit
+def second_smallest(D, i, left_out):
+    """Return the index of the smallest value of row i but for one, the first."""
+    best = -1
+    for j in range(D.shape[1]):
+        if j != left_out and (best < 0 or D[i, j] < D[i, best]):
+            best = j
+    return best
 
 
 @njit
@@ -344,7 +375,7 @@ def enforce_linear(D, labels, must, cannot):
         j = labels[a]
         if labels[b] == j:
             farther = b if D[b, j] > D[a, j] else a
-            labels[farther] = smallest_but(D[farther], j)
+            labels[farther] = second_smallest(D, farther, j)
 
 
 @njit
@@ -370,7 +401,7 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
         j = labels[a]
         if labels[b] == j and D.shape[1] > 1:
             farther = b if D[b, j] > D[a, j] else a
-            n = smallest_but(D[farther], j)
+            n = second_smallest(D, farther, j)
             for f in range(points.shape[1]):
                 sums[n, f] += points[farther, f]
             weights[n] += 1.0

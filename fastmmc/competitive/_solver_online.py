@@ -129,6 +129,7 @@ def make_prototypes(centers, wins=None):
         centers=centers,
         wins=np.ones(k) if wins is None else wins,
         distance=np.empty(k),
+        cost=np.empty(k),
         other=np.empty(k),
         forbidden=np.zeros(k, dtype=np.int64),
         votes=np.zeros(k, dtype=np.int64),

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fastmmc import validation
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.competitive._solver_online import make_prototypes
 from fastmmc.competitive._solver_space import Space
-from fastmmc.constraints import check_links, check_pairs, known_labels
+from fastmmc.constraints import LABELS_AS, ON_CONFLICT, check_links, check_pairs, known_labels
 from fastmmc.gram import dense_rows
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
@@ -191,8 +192,9 @@ class Constraints:
 
 def check_chunk_constraints(must_link, cannot_link, y, n, labels_as, on_conflict):
     """Return the constraints of a chunk of n objects, or None if there are none."""
+    validation.check_choice("labels_as", labels_as, LABELS_AS)
+    validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
     if y is None and must_link is None and cannot_link is None:
-        check_links(None, None, n, labels_as=labels_as, on_conflict=on_conflict)
         return None
     pairs = [
         check_pairs("must_link", must_link, None),
