@@ -1,12 +1,10 @@
-"""The command line: cluster a file, segment a picture, list the methods."""
+"""The command line: cluster a file or a stream, segment a picture, list the methods."""
 
 from __future__ import annotations
 
 import argparse
-import csv
 import inspect
 import json
-import math
 import os
 import struct
 import sys
@@ -22,13 +20,20 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc import __version__, datasets, plotting
+from fastmmc import __version__, datasets, plotting, stream_cli
 from fastmmc.families import FAMILY_METHODS
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
 from fastmmc.segmentation import BALANCE, segment
+from fastmmc.stream_cli import (
+    DELIMITERS,
+    NOTHING_BELOW,
+    Layout,
+    add_options,
+    check_writable,
+    open_table,
+)
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ARRAYS = (".npy", ".npz")
 
 
@@ -108,7 +113,8 @@ def main(argv=None):
     -------
     int
         Exit code: 0, or 1 if standard output was closed, 2 after an error (one line on
-        standard error says which), 130 if the run was interrupted before it had a result.
+        standard error says which), 130 if the run was interrupted before it had a result, or a
+        stream before its end.
 
     Examples
     --------
@@ -132,8 +138,8 @@ def main(argv=None):
         except (ValueError, OSError, ImportError, MemoryError) as error:
             _complain("error", _describe(error))
             return 2
-        except KeyboardInterrupt:
-            _complain("error", "interrupted before there was a result")
+        except KeyboardInterrupt as stop:
+            _complain("error", str(stop) or "interrupted before there was a result")
             return 130
     return 0
 
@@ -160,7 +166,7 @@ def _make_parser():
     cluster.add_argument(
         "--method", dest="solver", choices=METHODS, default="umc-rls", help="default: umc-rls"
     )
-    _add_options(cluster, OPTIONS)
+    add_options(cluster, OPTIONS)
     cluster.add_argument(
         "--label-column",
         metavar="COL",
@@ -185,7 +191,7 @@ def _make_parser():
         default="iter-svr",
         help="default: iter-svr",
     )
-    _add_options(picture, SEGMENT_OPTIONS)
+    add_options(picture, SEGMENT_OPTIONS)
     picture.add_argument(
         "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
     )
@@ -194,21 +200,11 @@ def _make_parser():
     )
     picture.add_argument("--json", action="store_true", help="print one JSON object")
 
+    stream_cli.add_command(commands)
+
     methods = commands.add_parser("methods", help="list the methods")
     methods.set_defaults(run=_list_methods)
     return parser
-
-
-def _add_options(parser, options):
-    for option, parameter, kind, text in options:
-        parser.add_argument(
-            option,
-            dest=parameter,
-            type=kind,
-            default=argparse.SUPPRESS,
-            metavar=option[2:].upper(),
-            help=text,
-        )
 
 
 def _list_methods(args):
@@ -224,7 +220,7 @@ def _cluster(args):
     # All that can be refused is refused before the computation.
     for path in (args.out, args.plot):
         if path is not None:
-            _check_writable(path, args.source)
+            check_writable(path, args.source)
     if args.plot is not None:
         _check_picture_format(args.plot)
     X, y = _read_source(args.source, args.label_column)
@@ -263,18 +259,6 @@ def _solver_params(args, method):
     return given
 
 
-def _check_writable(path, source):
-    """Raise an error now if a file could not be written later."""
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"{path} cannot be written: permission denied")
-    if path.exists() and os.path.exists(source) and path.samefile(source):
-        raise ValueError(f"{path} is the file to be clustered; give another name")
-
-
 def _check_picture_format(path):
     plotting.import_pyplot()
     from matplotlib.figure import Figure
@@ -300,7 +284,7 @@ def _segment(args):
     if "balance" in given:
         given["method_params"] = {"balance": given.pop("balance")}
     if args.out is not None:
-        _check_writable(args.out, args.source)
+        check_writable(args.out, args.source)
         _check_image_format(args.out)
     elif args.side_by_side:
         raise ValueError("--side-by-side needs --out, the picture to write")
@@ -512,81 +496,24 @@ def _read_arrays(path, suffix):
 
 def _read_table(path, delimiter, label_column):
     """Read a .csv or .tsv file row by row."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-            rows = ((reader.line_num, row) for row in reader if row)
-            return _parse_rows(rows, label_column)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text file in UTF-8: {error}") from error
-    except (ValueError, csv.Error) as error:
-        raise ValueError(f"{path}: {error}") from error
+    with open_table(path, delimiter) as rows:
+        return _parse_rows(rows, label_column)
 
 
 def _parse_rows(rows, label_column):
     first_line, first = next(rows, (0, None))
     if first is None:
         raise ValueError("the file is empty")
-    label = _label_index(first, label_column)
-    columns = [i for i in range(len(first)) if i != label]
-    if not columns:
-        raise ValueError("there is no column beside the label column")
-    # A first row with some numbers is data with a fault rather than a header, unless the label
-    # column was named after it.
-    named = label_column is not None and not label_column.isdecimal()
-    has_header = named or all(_number(first[i]) is None for i in columns)
-    names = [repr(cell.strip()) if has_header else f"{i} (from 0)" for i, cell in enumerate(first)]
+    layout = Layout.of(first_line, first, label_column)
     X, labels = [], []
-    for line, row in rows if has_header else chain([(first_line, first)], rows):
-        if len(row) != len(first):
-            raise ValueError(
-                f"line {line} has {len(row)} cells; line {first_line} has {len(first)}"
-            )
-        X.append(_numbers(line, row, columns, names))
-        if label is not None:
-            labels.append(_label(line, row[label]))
+    for line, row in rows if layout.has_header else chain([(first_line, first)], rows):
+        X.append(layout.numbers(line, row))
+        if layout.label is not None:
+            labels.append(_label(line, row[layout.label]))
     if not X:
-        raise ValueError("there is a header and nothing below it")
-    y = None if label is None else np.unique(labels, return_inverse=True)[1]
+        raise ValueError(NOTHING_BELOW)
+    y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
     return np.array(X), y
-
-
-def _label_index(first, label_column):
-    """Return the index of the label column, or None if there is none."""
-    if label_column is None:
-        return None
-    if not label_column.isdecimal():
-        names = [cell.strip() for cell in first]
-        if label_column not in names:
-            raise ValueError(
-                f"--label-column: no column {label_column!r} in the header; "
-                f"it has {', '.join(names)}"
-            )
-        return names.index(label_column)
-    label = int(label_column)
-    if label >= len(first):
-        raise ValueError(f"--label-column: got {label}, but the columns are 0 to {len(first) - 1}")
-    return label
-
-
-def _number(cell):
-    """Return a cell as a finite number, or None if it is not one."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _numbers(line, row, columns, names):
-    values = [_number(row[i]) for i in columns]
-    if None in values:
-        i = columns[values.index(None)]
-        raise ValueError(
-            f"line {line}, column {names[i]}: expected a finite number, got {row[i]!r}; "
-            "fill in missing values, and name a column of labels by --label-column"
-        )
-    return np.array(values)
 
 
 def _label(line, cell):

@@ -49,7 +49,16 @@ class Links:
         return int(apart.sum() + together.sum())
 
 
-def check_links(must_link, cannot_link, n, *, y=None, labels_as="cannot_link", on_conflict="raise"):
+def check_links(
+    must_link,
+    cannot_link,
+    n,
+    *,
+    y=None,
+    labels_as="cannot_link",
+    on_conflict="raise",
+    numbers=None,
+):
     """Check must-links and cannot-links, and add those that partial labels imply.
 
     Parameters
@@ -64,6 +73,8 @@ def check_links(must_link, cannot_link, n, *, y=None, labels_as="cannot_link", o
         What labels imply: different ones a cannot-link, equal ones a must-link, or both.
     on_conflict : {"raise", "warn"}, default="raise"
         What to do about cannot-links between objects that must-links join.
+    numbers : (n,) int array, optional
+        What messages are to call the objects; None: 0..n-1.
 
     Returns
     -------
@@ -97,9 +108,9 @@ def check_links(must_link, cannot_link, n, *, y=None, labels_as="cannot_link", o
         if labels_as != "must_link":
             cannot = np.concatenate((cannot, different))
     must, cannot = _each_once(must), _each_once(cannot)
-    conflicts = _conflicts(must, cannot, n)
+    conflicts = find_conflicts(must, cannot)
     if conflicts.size:
-        a, b = cannot[conflicts[0]]
+        a, b = cannot[conflicts[0]] if numbers is None else numbers[cannot[conflicts[0]]]
         text = (
             f"{conflicts.size} of {len(cannot)} cannot-links are between objects that must-links "
             f"join, such as {a} and {b}"
@@ -169,6 +180,36 @@ def check_pairs(name, pairs, n):
     if alone.size:
         raise ValueError(f"{name} links object {values[alone[0], 0]} to itself")
     return values
+
+
+def find_conflicts(must, cannot):
+    """Return which cannot-links are between objects that chains of must-links join.
+
+    Parameters
+    ----------
+    must, cannot : (p, 2) and (q, 2) int64 arrays
+        Pairs of objects.
+
+    Returns
+    -------
+    (c,) int64 array
+        Rows of ``cannot``, rising.
+
+    Examples
+    --------
+    >>> find_conflicts(np.array([[0, 1], [1, 2]]), np.array([[2, 3], [2, 0]]))
+    array([1])
+    """
+    if not (len(must) and len(cannot)):
+        return np.empty(0, dtype=np.int64)
+    # Numbers without gaps: a stream may be long.
+    objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
+    places = places.reshape(-1, 2)
+    a, b = places[: len(must)].T
+    graph = coo_array((np.ones(len(must)), (a, b)), shape=(objects.size, objects.size))
+    _, group = connected_components(graph, directed=False)
+    a, b = group[places[len(must) :]].T
+    return np.flatnonzero(a == b)
 
 
 def known_labels(y, n):
@@ -263,15 +304,6 @@ def _each_once(pairs):
     """Return the pairs without repetitions, whichever way round, in their order."""
     _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
     return pairs[np.sort(first)]
-
-
-def _conflicts(must, cannot, n):
-    """Return which cannot-links are between objects that must-links join."""
-    if not (len(must) and len(cannot)):
-        return np.empty(0, dtype=np.int64)
-    graph = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n, n))
-    _, group = connected_components(graph, directed=False)
-    return np.flatnonzero(group[cannot[:, 0]] == group[cannot[:, 1]])
 
 
 def partial_labels(y, n, k):

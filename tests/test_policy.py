@@ -25,7 +25,15 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # the registry holds it too.
 COMPOSED = ["families", "recursive", "registry"]
 LAYERS = ["shared", "_kernels", "_solver", "_estimator", *COMPOSED, "top"]
-TOP = {"segmentation", "model_selection", "distributed", "plotting", "cli", "__main__"}
+TOP = {
+    "segmentation",
+    "model_selection",
+    "distributed",
+    "plotting",
+    "stream_cli",
+    "cli",
+    "__main__",
+}
 
 
 FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}

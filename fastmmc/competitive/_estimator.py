@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -260,7 +262,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
 
-    def save(self, path):
+    def save(self, path, extra=None):
         """Write the prototypes, and all that ``partial_fit`` needs to go on, to a file.
 
         The file appears whole or not at all, also if the process is killed.
@@ -269,13 +271,17 @@ class _StreamingClusterer(_CompetitiveClusterer):
         ----------
         path : str or Path
             An .npz file; no pickles are in it.
+        extra : object, optional
+            Whatever else belongs to this moment, such as a place in the source of the objects; of
+            what JSON can hold. It becomes the attribute ``extra_`` of what :meth:`load` returns.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If there is nothing to save.
         TypeError
-            If a parameter is an object that a file of numbers cannot hold, as a callable kernel.
+            If a parameter is an object that a file of numbers cannot hold, as a callable kernel, or
+            extra is not what JSON can hold.
         """
         check_is_fitted(self, "cluster_centers_")
         stream = self._stream if self._stream is not None else self._continue_fit()
@@ -289,7 +295,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
                 arrays[f"param_{name}"] = np.asarray(params.pop(name))
         # A stream draws nothing any more; progress is for the process that made it.
         params |= {"random_state": None, "callback": None}
-        arrays["header"] = np.array(_as_json(self, params, stream.space.kernel))
+        arrays["header"] = np.array(_as_json(self, params, stream.space.kernel, extra))
         path = Path(path)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -320,12 +326,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         ValueError
             If the file holds something else, or another estimator.
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = dict(file)
-            header = json.loads(str(arrays["header"]))
-        except (ValueError, KeyError, EOFError) as error:
-            raise ValueError(f"{path} is no saved estimator: {error}") from error
+        arrays, header = read_saved(path)
         if header["format"] != FORMAT or header["class"] != cls.__name__:
             raise ValueError(
                 f"{path} holds {header['class']} (format {header['format']}); "
@@ -341,6 +342,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
             model.feature_names_in_ = arrays["feature_names_in"].astype(object)
         model._stream = _stream_of_arrays(arrays, header["kernel"], model.n_features_in_)
         model._show_stream()
+        model.extra_ = header.get("extra")
         return model
 
 
@@ -407,15 +409,14 @@ class _ConstrainedStream(_StreamingClusterer):
             If a parameter is out of range, X is not a finite matrix, constraints contradict each
             other, or the first call has fewer objects than there are prototypes.
         """
+        return self._learn(X, y if looks_partial(y) else None, must_link, cannot_link)
+
+    def _learn(self, X, y, must_link, cannot_link):
+        """Learn more objects; labels count whatever they look like, also if all are known."""
         validation.check_integer("memory_size", self.memory_size, least=1)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         constraints = check_chunk_constraints(
-            must_link,
-            cannot_link,
-            y if looks_partial(y) else None,
-            n,
-            self.labels_as,
-            self.on_conflict,
+            must_link, cannot_link, y, n, self.labels_as, self.on_conflict
         )
         return self._partial_fit(X, constraints)
 
@@ -455,6 +456,38 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         return self._fit(X, y=y, must_link=must_link, cannot_link=cannot_link)
 
 
+def read_saved(path):
+    """Return the arrays and the header of a saved estimator of any class.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    arrays : dict
+        Arrays by their names.
+    header : dict
+        What is no array, at least ``format`` and ``class``.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else.
+    """
+    try:
+        # Opened here, as NumPy leaves a broken file open.
+        with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
+            arrays = dict(file)
+        header = json.loads(str(arrays["header"]))
+        if not (isinstance(header, dict) and {"format", "class"} <= header.keys()):
+            raise ValueError("its header names no class")
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is no saved estimator: {error}") from error
+    return arrays, header
+
+
 def _stream_arrays(stream):
     """Return the arrays that make up a stream."""
     names = ("centers", "wins", "memory", "memory_ids", "memory_labels", "must", "cannot")
@@ -487,7 +520,7 @@ def _stream_of_arrays(arrays, kernel, n_features):
     )
 
 
-def _as_json(estimator, params, kernel):
+def _as_json(estimator, params, kernel, extra):
     """Return the header of a saved estimator."""
     kernel = {name: getattr(kernel, name) for name in ("name", "sigma", "gamma", "degree", "coef0")}
     header = {
@@ -495,13 +528,14 @@ def _as_json(estimator, params, kernel):
         "class": type(estimator).__name__,
         "params": params,
         "kernel": kernel,
+        "extra": extra,
     }
     try:
         return json.dumps(header, default=lambda value: value.item())
     except (TypeError, AttributeError, ValueError) as error:
         raise TypeError(
             f"{type(estimator).__name__} has a parameter that a file of numbers cannot hold, such "
-            "as a callable kernel; pickle it instead"
+            "as a callable kernel, or extra is not JSON; pickle it instead"
         ) from error
 
 

@@ -209,6 +209,7 @@ def check_chunk_constraints(must_link, cannot_link, y, n, labels_as, on_conflict
         objects.size,
         labels_as=labels_as,
         on_conflict=on_conflict,
+        numbers=objects,
     )
     labels = None if y is None else known_labels(y, n)
     return Constraints(

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -134,7 +135,7 @@ def test_the_memory_is_bounded(stream):
     [
         ({"cannot_link": [(3, 3)]}, "links object 3 to itself"),
         ({"cannot_link": [(-1, 3)]}, "numbered from 0"),
-        ({"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "must-links join, such as 1 and 0"),
+        ({"must_link": [(70, 8)], "cannot_link": [(8, 70)]}, "must-links join, such as 8 and 70"),
     ],
 )
 def test_bad_constraints(given, message, stream):
@@ -246,3 +247,30 @@ def test_pickled(stream):
     for one in (model, again):
         one.partial_fit(X[60:])
     np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+
+
+def resident_megabytes():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@linked
+def test_ten_million_objects(kind):
+    """A fiftieth of the objects is labelled; memory stays flat and prototypes finite."""
+    rng = np.random.default_rng(0)
+    centers = 4.0 * rng.standard_normal((5, 8))
+    model = kind(5, memory_size=50, random_state=0)
+    before = None
+    for chunk in range(1000):
+        y = rng.integers(5, size=10_000)
+        X = centers[y] + rng.standard_normal((10_000, 8))
+        known = np.where(rng.random(10_000) < 0.02, y, -1)
+        model.partial_fit(X, y=known)
+        if chunk == 100:
+            before = resident_megabytes()
+    assert resident_megabytes() < before + 5
+    assert model.n_seen_ == 10_000_000
+    assert np.isfinite(model.cluster_centers_).all()
+    assert len(model._stream.memory_ids) == 50

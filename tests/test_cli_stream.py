@@ -1,0 +1,738 @@
+"""The command stream: labels, constraints, resumption after every kind of end."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import fastmmc
+from fastmmc import cli, stream_cli
+
+N = 330
+KINDS = {
+    "wta": fastmmc.WTA,
+    "fscl": fastmmc.FSCL,
+    "rpcl": fastmmc.RPCL,
+    "c-rpcl": fastmmc.CRPCL,
+    "o-lcvqe": fastmmc.OLCVQE,
+}
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=N)
+    return rng.standard_normal((N, 2)) + 3.0 * np.eye(3)[y][:, :2], y
+
+
+@pytest.fixture
+def rows(data):
+    """Lines of text, without a header."""
+    return [f"{a!r},{b!r}\n" for a, b in data[0].tolist()]
+
+
+@pytest.fixture
+def table(tmp_path, rows):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "".join(rows))
+    return path
+
+
+@pytest.fixture
+def pairs(tmp_path, data):
+    """A file of constraints between near and far rows, and their arrays."""
+    y = data[1]
+    rng = np.random.default_rng(0)
+    chosen = [sorted(rng.choice(N, 2, replace=False).tolist()) for _ in range(60)]
+    kinds = ["must" if y[i] == y[j] else "cannot" for i, j in chosen]
+    path = tmp_path / "pairs.csv"
+    lines = [f"{i},{j},{kind}\n" for (i, j), kind in zip(chosen, kinds, strict=True)]
+    path.write_text("i,j,kind\n" + "".join(lines))
+    is_must = np.array(kinds) == "must"
+    return path, np.array(chosen)[is_must], np.array(chosen)[~is_must]
+
+
+def run(*argv):
+    return cli.main(["stream", *map(str, argv)])
+
+
+def error_of(capsys, *argv):
+    capsys.readouterr()  # what earlier runs have told
+    assert run(*argv) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("fastmmc: error: ") and err.count("\n") == 1
+    return err
+
+
+def learn(model, X, chunk, first=None):
+    """Return the labels of an estimator that learns in chunks."""
+    labels = []
+    for at in range(0, len(X), chunk):
+        model.partial_fit(X[at : at + chunk], **(first or {} if at == 0 else {}))
+        labels.append(model.labels_)
+    return np.concatenate(labels)
+
+
+def labels_in(text):
+    header, *labels = text.splitlines()
+    assert header == "label"
+    return np.array([int(label) for label in labels])
+
+
+def feed(monkeypatch, text):
+    data = text if isinstance(text, bytes) else text.encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def arrays_of(path):
+    """Return what a state holds, but for the names of files."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays.pop("header")))
+    for name in ("SOURCE", "--out"):
+        del header["extra"]["settings"][name]
+    return arrays | {"header": np.array(json.dumps(header))}
+
+
+def assert_same_state(path, other):
+    one, two = arrays_of(path), arrays_of(other)
+    assert one.keys() == two.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+
+
+# Labels
+
+
+@pytest.mark.parametrize("method", KINDS)
+def test_labels_are_those_of_the_estimator(method, data, table, capsys):
+    expected = learn(KINDS[method](4, random_state=0), data[0], 100)
+    assert run(table, "--k", 4, "--method", method, "--chunk", 100, "--seed", 0) == 0
+    out, err = capsys.readouterr()
+    np.testing.assert_array_equal(labels_in(out), expected)
+    assert err.startswith(f"{method} on {table}: {N} rows, ")
+    assert "of 4 prototypes in use\n" in err and "\ntime " in err
+    assert ("forgotten  0 constraints" in err) == (method in ("c-rpcl", "o-lcvqe"))
+
+
+def test_options_reach_the_estimator(data, table, pairs, capsys):
+    path, must, cannot = pairs
+    model = fastmmc.CRPCL(5, alpha=0.1, beta=0.01, memory_size=4, random_state=1)
+    links = {"must_link": must, "cannot_link": cannot}
+    expected = learn(model, data[0], 50, first=links)
+    options = ["--alpha", 0.1, "--beta", 0.01, "--memory-size", 4, "--seed", 1, "--chunk", 50]
+    assert run(table, "--k", 5, "--constraints", path, *options) == 0
+    out, err = capsys.readouterr()
+    np.testing.assert_array_equal(labels_in(out), expected)
+    assert model.n_forgotten_ > 0 and f"forgotten  {model.n_forgotten_} constraints" in err
+
+
+def test_methods_are_those_that_learn_in_parts():
+    assert list(stream_cli.STREAMING) == list(KINDS)
+    assert stream_cli.CONSTRAINED == ["c-rpcl", "o-lcvqe"]
+
+
+def test_every_kind_of_source_gives_the_same(table, tmp_path, rows, monkeypatch, capsys):
+    options = ["--k", 4, "--chunk", 64, "--seed", 0]
+    assert run(table, *options) == 0
+    expected = capsys.readouterr().out
+    text = "".join(rows)
+    (tmp_path / "rows.tsv").write_text(text.replace(",", "\t"))
+    (tmp_path / "rows.log").write_text("\n\na\tb\n" + text.replace(",", "\t"))
+    (tmp_path / "bare.csv").write_text("\ufeff" + text.replace("\n", "\r\n\r\n")[:-4])
+    for name in ("rows.tsv", "rows.log", "bare.csv"):
+        assert run(tmp_path / name, *options) == 0
+        assert capsys.readouterr().out == expected, name
+    feed(monkeypatch, table.read_text())
+    assert run("-", *options) == 0
+    out, err = capsys.readouterr()
+    assert out == expected and "c-rpcl on standard input: 330 rows" in err
+    assert run(table, *options, "--out", tmp_path / "labels.csv") == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "labels.csv").read_text() == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe(table, tmp_path, capsys):
+    options = ["--k", 4, "--chunk", 64, "--seed", 0]
+    assert run(table, *options) == 0
+    expected = capsys.readouterr().out
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(table.read_bytes()))
+    writer.start()
+    assert run(pipe, *options) == 0
+    writer.join()
+    assert capsys.readouterr().out == expected
+
+
+# Constraints
+
+
+def test_labels_of_a_column(data, rows, tmp_path, capsys):
+    X, y = data
+    # In the second chunk all of them are known, which partial_fit takes for true labels.
+    known = np.where((np.arange(N) % 3 == 0) | (np.arange(N) // 100 == 1), y, -1)
+    names = {-1: ("", "-1", " "), **{i: ("cat",) for i in range(3)}}
+    cells = [names[v][i % len(names[v])] + (str(v) if v >= 0 else "") for i, v in enumerate(known)]
+    lines = [row.replace(",", f",{cell},") for row, cell in zip(rows, cells, strict=True)]
+    path = tmp_path / "labelled.csv"
+    path.write_text("a,kind,b\n" + "".join(lines))
+    model = fastmmc.OLCVQE(4, random_state=0)
+    expected = []
+    for at in range(0, N, 100):
+        model._learn(X[at : at + 100], known[at : at + 100], None, None)
+        expected.append(model.labels_)
+    options = ["--k", 4, "--method", "o-lcvqe", "--chunk", 100, "--seed", 0]
+    for column in ("kind", "1"):
+        state = tmp_path / f"{column}.npz"
+        assert run(path, *options, "--label-column", column, "--state", state) == 0
+        labels = labels_in(capsys.readouterr().out)
+        np.testing.assert_array_equal(labels, np.concatenate(expected))
+    # Without the labels something else is learned.
+    assert not np.array_equal(labels, learn(fastmmc.OLCVQE(4, random_state=0), X, 100))
+    names = fastmmc.OLCVQE.load(state).extra_["source"]["classes"]
+    assert names == [f"cat{v}" for v in dict.fromkeys(known[known >= 0].tolist())]
+
+
+def test_kinds_of_constraints(tmp_path):
+    def read(text, name="pairs.csv"):
+        (tmp_path / name).write_text(text)
+        return [pairs.tolist() for pairs in stream_cli.read_constraints(tmp_path / name)]
+
+    assert read("0,1\n2, 3\n") == [[], [[0, 1], [2, 3]]]
+    assert read("i,j\n0,1\n") == [[], [[0, 1]]]
+    assert read("\ufeffI,J,Kind\n0,1,ML\n\n5,2,Must \n1,2,cl\n3,9,CANNOT\n") == [
+        [[0, 1], [5, 2]],
+        [[1, 2], [3, 9]],
+    ]
+    assert read("0\t1\tmust\n", "pairs.tsv") == [[[0, 1]], []]
+    assert read("") == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,1,must\n0,2,maybe\n", "line 2: the kind must be one of must, ml, cannot, cl; got 'ma"),
+        ("0,1\n0,2,must\n", "line 2 has 3 cells; line 1 has 2"),
+        ("0\n", "line 1: expected i,j or i,j,kind; got 1 cells"),
+        ("x,1\n", "line 1: expected the number of a row, counted from 0; got 'x'"),
+        ("0,1\n-1,2\n", "line 2: expected the number of a row, counted from 0; got '-1'"),
+        ("-1,-2\n", "line 1: expected the number of a row, counted from 0; got '-1'"),
+        ("0,1.5\n", "line 1: expected the number of a row, counted from 0; got '1.5'"),
+        ("i,j\n3,3\n", "line 2 links row 3 to itself"),
+        (
+            "500,700,must\n700,9000,ml\n1,2,cannot\n9000,500,cl\n",
+            "line 4 keeps rows 9000 and 500 apart, but must-links join them",
+        ),
+    ],
+)
+def test_faults_of_constraints(text, message, table, tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text(text)
+    error = error_of(capsys, table, "--k", 3, "--constraints", path)
+    assert f"{path}: {message}" in error
+
+
+def test_constraints_that_wait(table, tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("0,5000\n1,2\n")
+    assert run(table, "--k", 3, "--constraints", path) == 0
+    assert "\nwaiting    1 constraints, for rows to come\n" in capsys.readouterr().err
+
+
+# Resumption
+
+
+@pytest.fixture
+def job(table, pairs, tmp_path, capsys):
+    """The command in full, with its files; what it gives when nothing happens."""
+    path, _, _ = pairs
+    options = ["--k", 4, "--chunk", 30, "--seed", 0, "--constraints", path]
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    files = ["--out", whole / "labels.csv", "--state", whole / "state.npz"]
+    assert run(table, *options, *files) == 0
+    capsys.readouterr()
+    out, state = tmp_path / "labels.csv", tmp_path / "state.npz"
+
+    class Job:
+        command = [table, *options, "--out", out, "--state", state]
+        n_chunks = -(-N // 30)
+
+        def check(self):
+            assert out.read_bytes() == (whole / "labels.csv").read_bytes()
+            assert_same_state(state, whole / "state.npz")
+            assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+    Job.out, Job.state, Job.table = out, state, table
+    return Job()
+
+
+class Crash(BaseException):
+    pass
+
+
+def crash_at(monkeypatch, owner, name, count):
+    """Make the count-th call of a function the last thing that happens."""
+    original = getattr(owner, name)
+    calls = []
+
+    def call(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == count:
+            raise Crash
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+def test_a_crash_at_any_moment(job, monkeypatch, capsys):
+    """Each chunk flushes its labels, then its state; of either is nothing taken for granted."""
+    for count in range(1, 2 * job.n_chunks + 1):
+        for path in (job.out, job.state):
+            path.unlink(missing_ok=True)
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            crash_at(patch, os, "fsync", count)
+            run(*job.command)
+        n_saved = (count - 1) // 2
+        assert job.state.exists() == (n_saved > 0)
+        if n_saved:
+            assert fastmmc.CRPCL.load(job.state).n_seen_ == 30 * n_saved
+        assert run(*job.command) == 0
+        job.check()
+
+
+def test_a_crash_between_labels_and_state(job, monkeypatch, capsys):
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        crash_at(patch, fastmmc.CRPCL, "save", 3)
+        run(*job.command)
+    # The labels of the third chunk are there already, and are written once more in their place.
+    assert len(labels_in(job.out.read_text())) == 90
+    assert run(*job.command) == 0
+    assert f"{N} rows ({N - 60} of them now)" in capsys.readouterr().err
+    job.check()
+
+
+def test_crash_after_crash_and_other_chunks(job, monkeypatch):
+    for _ in range(4):
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            crash_at(patch, fastmmc.CRPCL, "save", 3)
+            run(*job.command)
+    assert fastmmc.CRPCL.load(job.state).n_seen_ == 240
+    # What the state knows may be left out, and what remains may be cut otherwise.
+    assert run(job.table, "--state", job.state, "--chunk", 7) == 0
+    job.check()
+
+
+def start(job, code):
+    """Run the command in a process that is to be killed, by itself or by us."""
+    program = f"import os, signal, sys\nfrom fastmmc import cli\n{code}\nsys.exit(cli.main())"
+    argv = [sys.executable, "-c", program, "stream", *map(str, job.command)]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+@pytest.mark.parametrize("count", [7, pytest.param(8, marks=pytest.mark.slow)])
+def test_killed_by_the_system_at_a_flush(job, tmp_path, count):
+    code = (
+        "flush, calls = os.fsync, []\n"
+        "def fsync(fd):\n"
+        "    calls.append(fd)\n"
+        f"    if len(calls) == {count}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    flush(fd)\n"
+        "os.fsync = fsync"
+    )
+    with start(job, code) as process:
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert fastmmc.CRPCL.load(job.state).n_seen_ == 90
+    for path in tmp_path.glob(".state.npz.*"):
+        path.unlink()  # what save had not finished
+    assert run(*job.command) == 0
+    job.check()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+def test_killed_from_outside(job, tmp_path):
+    # The pause lets it be killed before the end, wherever it is then.
+    code = "import time\nflush = os.fsync\nos.fsync = lambda fd: (flush(fd), time.sleep(0.02))"
+    with start(job, code) as process:
+        end = time.monotonic() + 60
+        while not job.state.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert 30 <= fastmmc.CRPCL.load(job.state).n_seen_ < N
+    for path in tmp_path.glob(".state.npz.*"):
+        path.unlink()
+    assert run(*job.command) == 0
+    job.check()
+
+
+def test_a_file_that_grows(job, rows, capsys):
+    for n in (60, 61, 200, N):
+        job.table.write_text("a,b\n" + "".join(rows[:n]))
+        assert run(*job.command) == 0
+        assert len(labels_in(job.out.read_text())) == n
+    before = job.out.read_bytes(), job.state.read_bytes()
+    assert run(*job.command) == 0
+    assert f"{N} rows (0 of them now)" in capsys.readouterr().err
+    assert (job.out.read_bytes(), job.state.read_bytes()) == before
+    job.check()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_last_line_without_a_line_break(job, rows, capsys, end):
+    text = "a,b\n" + "".join(rows)
+    cut = len("a,b\n" + "".join(rows[:70])) - 1
+    job.table.write_text(text[:cut])
+    assert run(*job.command) == 0
+    assert len(labels_in(job.out.read_text())) == 70
+    if end == "":
+        # It was no whole line.
+        job.table.write_text(text[:cut] + "25" + text[cut:])
+        message = error_of(capsys, *job.command)
+        assert "line 71 had no line break and was taken for a whole row, but goes on" in message
+    else:
+        with job.table.open("ab") as file:
+            file.write(end.encode())
+        assert run(*job.command) == 0
+        with job.table.open("ab") as file:
+            file.write(text[cut + 1 :].encode())
+        assert run(*job.command) == 0
+        expected = (job.out.parent / "whole" / "labels.csv").read_bytes()
+        assert job.out.read_bytes() == expected
+
+
+def test_a_line_that_grows_while_it_is_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("1,2\n3,4")
+    with stream_cli._Source(str(path)) as source:
+        source.begin(None)
+        assert len(source.read(5)[0]) == 2
+        with path.open("a") as file:
+            file.write("\n5,6")
+        assert source.read(5)[0].tolist() == [[5, 6]]
+        with path.open("a") as file:
+            file.write("7\n")
+        with pytest.raises(ValueError, match="line 3 had no line break"):
+            source.read(5)
+
+
+def test_class_names_are_kept(data, tmp_path, capsys):
+    X, y = data
+    lines = [f"{a},{b},{'zyx'[v]}\n" for (a, b), v in zip(X.tolist(), y, strict=True)]
+    path = tmp_path / "labelled.csv"
+    path.write_text("".join(lines))
+    command = [path, "--k", 3, "--chunk", 20, "--seed", 0, "--label-column", 2]
+    whole = ["--out", tmp_path / "a.csv", "--state", tmp_path / "a.npz"]
+    assert run(*command, *whole) == 0
+    parts = ["--out", tmp_path / "b.csv", "--state", tmp_path / "b.npz"]
+    for n in (41, 50, N):
+        path.write_text("".join(lines[:n]))
+        assert run(*command, *parts) == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert_same_state(tmp_path / "a.npz", tmp_path / "b.npz")
+
+
+def test_standard_input_goes_on_with_new_rows(rows, data, tmp_path, monkeypatch, capsys):
+    command = ["-", "--k", 3, "--seed", 0, "--chunk", 50, "--state", tmp_path / "state.npz"]
+    text = ""
+    # The header is told from the rows again.
+    for start, end in ((0, 110), (110, 111), (111, N)):
+        feed(monkeypatch, "a,b\n" + "".join(rows[start:end]))
+        assert run(*command) == 0
+        text += capsys.readouterr().out
+    feed(monkeypatch, "")
+    assert run(*command) == 0
+    assert capsys.readouterr().out == ""
+    expected = learn(fastmmc.CRPCL(3, random_state=0), data[0], 50)
+    np.testing.assert_array_equal(labels_in(text), expected)
+
+
+def test_the_state_is_a_saved_estimator(job, data):
+    assert run(*job.command) == 0
+    model = fastmmc.CRPCL.load(job.state)
+    assert model.n_seen_ == N and model.extra_["settings"]["--seed"] == 0
+    assert model.predict(data[0]).shape == (N,)
+
+
+# Ends before the end
+
+
+def test_interrupt(job, monkeypatch, capsys):
+    def interrupt_at(count, command):
+        with monkeypatch.context() as patch:
+            calls = []
+            learn = stream_cli._learn
+
+            def call(*args):
+                calls.append(args)
+                if len(calls) == count:
+                    raise KeyboardInterrupt
+                learn(*args)
+
+            patch.setattr(stream_cli, "_learn", call)
+            assert run(*command) == 130
+        return capsys.readouterr().err
+
+    assert interrupt_at(1, job.command) == "fastmmc: error: interrupted before there was a result\n"
+    message = interrupt_at(3, job.command)
+    assert message == (
+        "fastmmc: error: interrupted after 60 rows; the same command goes on from there\n"
+    )
+    assert run(*job.command) == 0
+    job.check()
+    capsys.readouterr()
+    stateless = [job.table, "--k", 3, "--chunk", 30]
+    assert "after 30 rows; with --state the same" in interrupt_at(2, stateless)
+    feed(monkeypatch, job.table.read_text())
+    piped = ["-", "--k", 3, "--chunk", 30, "--state", job.state.with_name("piped.npz")]
+    assert "so feed it from row 30 (from 0) on" in interrupt_at(2, piped)
+
+
+def test_a_full_disk(job, monkeypatch, capsys):
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert "No space left on device" in error_of(capsys, *job.command)
+    assert run(*job.command) == 0
+    job.check()
+
+
+def test_a_bad_row_is_mended_and_the_run_goes_on(job, rows, capsys):
+    whole = job.table.read_text()
+    job.table.write_text("a,b\n" + "".join(rows[:100]) + "1,nan\n" + "".join(rows[101:]))
+    message = error_of(capsys, *job.command)
+    assert f"{job.table}: line 102, column 'b': expected a finite number, got 'nan'" in message
+    assert len(labels_in(job.out.read_text())) == 90
+    assert error_of(capsys, *job.command) == message
+    job.table.write_text(whole)
+    assert run(*job.command) == 0
+    job.check()
+
+
+def test_closed_output(table):
+    command = [sys.executable, "-m", "fastmmc", "stream", str(table), "--k", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there are no rows"),
+        ("\n\n", "there are no rows"),
+        ("a,b\n", "there is a header and nothing below it"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("1,2\n3,4\n5,x\n", "line 3, column 1 (from 0): expected a finite number, got 'x'"),
+        ("1,2\n3,4\n5,\n", "line 3, column 1 (from 0): expected a finite number, got ''"),
+        ("1,2\n\n3,inf\n", "line 3, column 1 (from 0): expected a finite number, got 'inf'"),
+        ("1,2\n3,4\n", "the first 3 prototypes need as many rows; got 2"),
+        ('1,2\n3,"4\n5"\n', "line 2 cannot be read as a row"),
+        (b"1,2\n\xff,3\n", "line 2 is not text in UTF-8"),
+        ("1" * 200_000, "line 1 cannot be read as a row: field larger than field limit"),
+        ("1,2\r3,4\r5,6\r", "line 1 cannot be read as a row: new-line character"),
+    ],
+)
+def test_faults_of_a_table(text, message, tmp_path, monkeypatch, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "labels.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    out.write_text("labels of another run")
+    assert f"{path}: {message}" in error_of(capsys, path, "--k", 3, "--out", out)
+    assert out.read_text() == "labels of another run"
+    feed(monkeypatch, text)
+    assert f"standard input: {message}" in error_of(capsys, "-", "--k", 3)
+
+
+def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(stream_cli, "MOST_BYTES", 100)
+    (tmp_path / "t.csv").write_text("1,2\n" + "0" * 200)
+    message = error_of(capsys, tmp_path / "t.csv", "--k", 1)
+    assert "line 2 is longer than 100 bytes" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--k is missing: stream must be told the number of prototypes"),
+        (["--k", 0], "--k must be at least 1; got 0"),
+        (["--k", 3, "--chunk", 0], "--chunk must be at least 1; got 0"),
+        (["--k", 3, "--chunk", 2], "--chunk must be at least --k, 3"),
+        (["--k", 3, "--method", "lcvqe"], "invalid choice: 'lcvqe'"),
+        (["--k", 3, "--method", "wta", "--beta", 0.1], "wta has no --beta"),
+        (["--k", 3, "--method", "rpcl", "--memory-size", 9], "rpcl has no --memory-size"),
+        (["--k", 3, "--method", "rpcl", "--constraints", "p.csv"], "rpcl has no --constraints"),
+        (["--k", 3, "--method", "fscl", "--label-column", 1], "fscl has no --label-column"),
+        (["--k", 3, "--alpha", 2], "alpha must be"),
+        (["--k", 3, "--seed", -1], "must not be negative"),
+        (["--k", 3, "--memory-size", 0], "memory_size must be at least 1"),
+        (["--k", 3, "--label-column", "c"], "no column 'c' in the header; it has a, b"),
+        (["--k", 3, "--label-column", 2], "got 2, but the columns are 0 to 1"),
+        (["--k", 3, "--constraints", "none.csv"], "none.csv: No such file"),
+        (["--k", 3, "--out", "none/labels.csv"], "there is no folder"),
+        (["--k", 3, "--out", "."], "is a folder"),
+        (["--k", 3, "--state", "none/state.npz"], "there is no folder"),
+        (["--k", 3, "--out", "rows.csv"], "is the file to be clustered"),
+        (["--k", 3, "--out", "x", "--state", "x"], "--out and --state are the same file"),
+    ],
+)
+def test_wrong_arguments(table, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(table.parent)
+    before = sorted(table.parent.iterdir())
+    assert message in error_of(capsys, table, *options)
+    assert sorted(table.parent.iterdir()) == before
+
+
+def test_sources_that_are_none(tmp_path, monkeypatch, capsys):
+    assert "none.csv: No such file" in error_of(capsys, tmp_path / "none.csv", "--k", 2)
+    assert "is a folder; give a file" in error_of(capsys, tmp_path, "--k", 2)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    message = error_of(capsys, "-", "--k", 2, "--state", tmp_path / "state.npz")
+    assert "cannot be written: permission denied" in message
+
+
+def test_contradictions_to_the_state(job, tmp_path, capsys):
+    table, state = job.table, job.state
+    assert run(*job.command) == 0
+    before = job.out.read_bytes(), state.read_bytes()
+    other = tmp_path / "other.csv"
+    other.write_bytes(table.read_bytes())
+    for given, told in [
+        (["--k", 5], "--k 5 contradicts {state}, the state of a run with --k 4"),
+        (["--method", "rpcl"], "--method rpcl contradicts {state}, the state of a run with --me"),
+        (["--alpha", 0.1], "--alpha 0.1 contradicts {state}, the state of a run with --alpha 0.05"),
+        (["--seed", 7], "--seed 7 contradicts {state}, the state of a run with --seed 0"),
+        (["--memory-size", 7], "the state of a run with --memory-size 10000"),
+        (["--label-column", "b"], "the state of a run with no --label-column"),
+        (["--constraints", other], "the state of a run with --constraints"),
+        (["--out", other], "the state of a run with --out"),
+    ]:
+        message = error_of(capsys, table, "--state", state, *given)
+        assert told.format(state=state) in message
+    message = error_of(capsys, other, "--state", state)
+    assert f"SOURCE {other} contradicts {state}, the state of a run with SOURCE {table}" in message
+    assert (job.out.read_bytes(), state.read_bytes()) == before
+    piped = tmp_path / "piped.npz"
+    assert run(table, "--k", 3, "--method", "wta", "--state", piped) == 0
+    capsys.readouterr()
+    wrong = error_of(capsys, table, "--state", piped, "--out", tmp_path / "new.csv")
+    assert "the state of a run with standard output" in wrong
+    assert "of a run with no --beta" in error_of(capsys, table, "--state", piped, "--beta", 0.1)
+
+
+def test_files_that_changed_meanwhile(job, capsys):
+    assert run(*job.command) == 0
+    labels, rows = job.out.read_bytes(), job.table.read_text()
+    job.table.write_text(rows[:50])
+    assert f"bytes of it were read, but it has {50} now" in error_of(capsys, *job.command)
+    job.table.write_text(rows[:-2] + "77\n1,2\n")
+    message = error_of(capsys, *job.command)
+    assert f"{job.table}: line {N + 1} is not the one that was read" in message
+    job.table.unlink()
+    assert "No such file" in error_of(capsys, *job.command)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(job.table)
+        writer = threading.Thread(target=lambda: job.table.write_text(""))
+        writer.start()
+        assert "was a file when the state was saved and is a pipe" in error_of(capsys, *job.command)
+        writer.join()
+        job.table.unlink()
+    job.table.write_text(rows)
+    job.out.write_bytes(labels[:-3])
+    assert f"had {len(labels)} bytes of labels" in error_of(capsys, *job.command)
+    job.out.unlink()
+    assert "has labels of the run to be resumed and is gone" in error_of(capsys, *job.command)
+    job.out.write_bytes(labels + b"more than the state knows")
+    assert run(*job.command) == 0
+    job.check()
+
+
+def test_states_of_something_else(table, tmp_path, data, capsys):
+    state = tmp_path / "state.npz"
+
+    def message():
+        before = state.read_bytes()
+        error = error_of(capsys, table, "--k", 3, "--state", state)
+        assert state.read_bytes() == before
+        return error
+
+    for content in (b"", b"text", b"PK\x03\x04 broken"):
+        state.write_bytes(content)
+        assert f"{state} is no saved estimator" in message()
+    np.savez(state, X=np.ones(3))
+    assert f"{state} is no saved estimator" in message()
+    np.savez(state, header=np.array("[1]"))
+    assert f"{state} is no saved estimator" in message()
+    with state.open("wb") as file:
+        np.save(file, np.ones(3))
+    assert f"{state} is no saved estimator" in message()
+    fastmmc.CRPCL(3).partial_fit(data[0]).save(state)
+    assert f"{state} holds CRPCL, but no state of fastmmc stream" in message()
+    fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 99})
+    assert f"{state} has format 99; expected 1" in message()
+
+
+def test_extra_of_a_saved_estimator(data, tmp_path):
+    path = tmp_path / "model.npz"
+    model = fastmmc.WTA(3, random_state=0).partial_fit(data[0])
+    model.save(path)
+    assert fastmmc.WTA.load(path).extra_ is None
+    model.save(path, extra={"at": [1, "ä"], "n": np.int64(3)})
+    assert fastmmc.WTA.load(path).extra_ == {"at": [1, "ä"], "n": 3}
+    with pytest.raises(TypeError, match="extra is not JSON"):
+        model.save(path, extra=object())
+    assert fastmmc.WTA.load(path).extra_["n"] == 3
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["stream", "--help"])
+    assert stop.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in (
+        *stream_cli.PARAMETERS,
+        "--state",
+        "--chunk",
+        "labels of the last chunk may come",
+    ):
+        assert words in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="no resource usage of a process")
+def test_memory_is_bounded(tmp_path):
+    lines = [f"{i % 97},{i % 89},{i % 3 if i % 50 == 0 else ''}\n" for i in range(20_000)]
+
+    def peak(n_times):
+        path = tmp_path / f"{n_times}.csv"
+        with path.open("w") as file:
+            for _ in range(n_times):
+                file.writelines(lines)
+        options = ["--k", "8", "--label-column", "2", "--memory-size", "100"]
+        files = ["--out", tmp_path / "out.csv", "--state", tmp_path / f"{n_times}.npz"]
+        argv = [sys.executable, "-m", "fastmmc", "stream", path, *options, *files]
+        process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+    # All rows of the longer one are 300 times the chunk; their text alone has 5 MB.
+    assert peak(30) - peak(1) < 4e6
