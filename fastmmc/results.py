@@ -63,7 +63,7 @@ class History:
         return np.array(self._values, dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClusteringResult:
     """A clustering and how it came about.
 
@@ -108,6 +108,12 @@ class ClusteringResult:
     best_init: int
     params: dict
     model: object = field(repr=False, default=None)
+
+    def __repr__(self):
+        return (
+            f"{type(self).__name__}(n={len(self.labels)}, k={len(self.sizes)}, "
+            f"objective={self.objective:.6g}, status={self.status.name})"
+        )
 
     @property
     def converged(self):
@@ -155,7 +161,7 @@ class ClusteringResult:
         return np.argmax(self.decision_function(X), axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RLSResult(ClusteringResult):
     """A clustering by regularised least squares.
 
@@ -181,7 +187,7 @@ class RLSResult(ClusteringResult):
         return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarginResult(ClusteringResult):
     """A clustering by a kernel machine with two classes.
 
@@ -206,7 +212,7 @@ class MarginResult(ClusteringResult):
     n_violated: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CentroidResult(ClusteringResult):
     """A clustering by prototypes.
 
@@ -223,8 +229,10 @@ class CentroidResult(ClusteringResult):
         Of all prototypes: learning steps plus one, or points (batch).
     n_active : int
         Clusters; with ``rpcl`` an estimate of their number.
+    n_constraints : int
+        Must-links and cannot-links, each pair counted once.
     n_violations : int
-        Constraints that the labels violate.
+        How many of them the labels violate.
     n_conflicts : int
         Constraints that contradict others.
     """
@@ -233,6 +241,7 @@ class CentroidResult(ClusteringResult):
     all_centers: np.ndarray | None = None
     weights: np.ndarray | None = None
     n_active: int = 0
+    n_constraints: int = 0
     n_violations: int = 0
     n_conflicts: int = 0
 
@@ -337,7 +346,7 @@ class Tree:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeResult(ClusteringResult):
     """A clustering by splits in two.
 
@@ -373,7 +382,7 @@ class TreeResult(ClusteringResult):
         return self.model.predict(X)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SegmentationResult(ClusteringResult):
     """A picture cut into segments by the colours of its pixels.
 

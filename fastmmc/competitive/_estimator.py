@@ -32,7 +32,14 @@ from fastmmc.gram import Kernel
 from fastmmc.lowrank import Features
 
 # Result fields that become attributes with a trailing underscore.
-RESULT_FIELDS = (*COMMON_FIELDS, "weights", "n_active", "n_violations", "n_conflicts")
+RESULT_FIELDS = (
+    *COMMON_FIELDS,
+    "weights",
+    "n_active",
+    "n_constraints",
+    "n_violations",
+    "n_conflicts",
+)
 
 # Version of the files that `save` writes.
 FORMAT = 1
@@ -54,6 +61,8 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
                 X, k, method=self._method, on_start_done=on_start_done, **constraints, **params
             )
         self._model, self._stream = result.model, None
+        for name in ("n_seen_", "n_forgotten_"):
+            self.__dict__.pop(name, None)
         self.cluster_centers_ = result.centers
         return self._keep(result)
 
@@ -220,7 +229,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
             self.alpha,
             getattr(self, "beta", 0.0),
             self.schedule,
-            getattr(self, "per_constraint", "paper"),
+            getattr(self, "per_constraint", "once"),
         )
 
     def _begin(self, X):
@@ -386,7 +395,8 @@ class _ConstrainedStream(_StreamingClusterer):
         name these numbers and may name objects yet to come. A constraint is learned from when its
         later object is presented, if the earlier one is among the last ``memory_size`` constrained
         ones: those that are labelled or were in a constraint given by the time they came.
-        ``n_forgotten_`` counts constraints whose earlier object is not.
+        ``n_forgotten_`` counts pairs whose earlier object is not; those that labels imply are not
+        counted.
 
         Parameters
         ----------
@@ -416,7 +426,13 @@ class _ConstrainedStream(_StreamingClusterer):
         validation.check_integer("memory_size", self.memory_size, least=1)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         constraints = check_chunk_constraints(
-            must_link, cannot_link, y, n, self.labels_as, self.on_conflict
+            must_link,
+            cannot_link,
+            y,
+            n,
+            labels_as=self.labels_as,
+            on_conflict=self.on_conflict,
+            stream=getattr(self, "_stream", None),
         )
         return self._partial_fit(X, constraints)
 
@@ -566,8 +582,10 @@ class WTA(_StreamingClusterer):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     n_seen_ : int
         Objects presented by ``partial_fit``.
     result_ : CentroidResult
@@ -666,8 +684,10 @@ class FSCL(_StreamingClusterer):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     n_seen_ : int
         Objects presented by ``partial_fit``.
     result_ : CentroidResult
@@ -766,8 +786,10 @@ class RPCL(_StreamingClusterer):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     n_seen_ : int
         Objects presented by ``partial_fit``.
     result_ : CentroidResult
@@ -856,7 +878,8 @@ class CRPCL(_ConstrainedStream):
     labels_as, on_conflict
         See :func:`fastmmc.c_rpcl`.
     memory_size : int, default=10_000
-        Constrained objects that ``partial_fit`` remembers.
+        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
+        those of long ago tell what is no longer true.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -872,12 +895,14 @@ class CRPCL(_ConstrainedStream):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     n_seen_ : int
         Objects presented by ``partial_fit``.
     n_forgotten_ : int
-        Constraints that could not be used, as the earlier object was not remembered.
+        Pairs that could not be used, as the earlier object was not remembered.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int
@@ -972,7 +997,8 @@ class OLCVQE(_ConstrainedStream):
     labels_as, on_conflict
         See :func:`fastmmc.o_lcvqe`.
     memory_size : int, default=10_000
-        Constrained objects that ``partial_fit`` remembers.
+        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
+        those of long ago tell what is no longer true.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -988,12 +1014,14 @@ class OLCVQE(_ConstrainedStream):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     n_seen_ : int
         Objects presented by ``partial_fit``.
     n_forgotten_ : int
-        Constraints that could not be used, as the earlier object was not remembered.
+        Pairs that could not be used, as the earlier object was not remembered.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int
@@ -1023,7 +1051,7 @@ class OLCVQE(_ConstrainedStream):
         max_iter=100,
         min_share=0.01,
         online_first_epoch=False,
-        per_constraint="paper",
+        per_constraint="once",
         labels_as="cannot_link",
         on_conflict="raise",
         memory_size=10_000,
@@ -1104,8 +1132,10 @@ class LCVQE(_ConstrainedClusterer):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int
@@ -1200,8 +1230,10 @@ class CVQE(_ConstrainedClusterer):
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
         As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_violations_, n_conflicts_
+    weights_, n_active_, n_conflicts_
         As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int

@@ -70,7 +70,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
             given["alpha"],
             given.get("beta", 0.0),
             given["schedule"],
-            given.get("per_constraint", "paper"),
+            given.get("per_constraint", "once"),
         ),
         shuffle=validation.check_flag("shuffle", given["shuffle"]),
         min_share=min_share,
@@ -179,6 +179,7 @@ def solve_competitive(
         best_init=best_init,
         params=plan.params | space_params(space) | {"n_init": n_init},
         model=CentroidModel(found["centers"], space),
+        n_constraints=len(constraints.must) + len(constraints.cannot),
         n_violations=constraints.n_violations(found["labels"]),
         n_conflicts=constraints.n_conflicts,
         **found,
@@ -600,7 +601,8 @@ def c_rpcl(
         Kernel of the features; a callable takes (X, Z) and returns their Gram matrix.
     sigma : float, optional
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: from the median distance.
+        exp(-||x - z||_1 / sigma). None: from the median distance, which is too wide for rings and
+        other bent clusters: try a third of it.
     gamma : float, optional
         1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
     degree : int, default=3
@@ -714,7 +716,7 @@ def o_lcvqe(
     max_iter=100,
     min_share=0.01,
     online_first_epoch=False,
-    per_constraint="paper",
+    per_constraint="once",
     y=None,
     must_link=None,
     cannot_link=None,
@@ -754,10 +756,10 @@ def o_lcvqe(
         The learning, see :func:`c_rpcl`.
     beta : float, default=0.002
         Rate at which a prototype is driven away from an object that it has to give up.
-    per_constraint : {"paper", "once"}, default="paper"
+    per_constraint : {"once", "paper"}, default="once"
         Paper: every constraint of an object repeats the learning, so that one in many constraints
-        pulls a prototype onto itself. Once: an object moves a prototype towards itself at most
-        once a presentation.
+        (as labelled ones are) pulls a prototype onto itself. Once: an object moves a prototype
+        towards itself at most once a presentation.
     y, must_link, cannot_link, labels_as, on_conflict
         The constraints, see :func:`c_rpcl`.
     features, kernel, sigma, gamma, degree, coef0, kernel_params

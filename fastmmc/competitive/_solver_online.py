@@ -14,7 +14,7 @@ from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.results import History, Status
 
 SCHEDULES = ("constant", "robbins-monro")
-PER_CONSTRAINT = ("paper", "once")
+PER_CONSTRAINT = ("once", "paper")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Rule:
     alpha: float
     beta: float = 0.0
     schedule: str = "constant"
-    once: bool = False
+    once: bool = True
 
     def present(self, X, rows, ids, prototypes, links):
         """Present objects.
@@ -68,7 +68,7 @@ class Rule:
         return labels, kernels.present_plain(*common, self.once, labels)
 
 
-def check_rule(weighted, alpha, beta, schedule, per_constraint="paper"):
+def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
     """Check the rates.
 
     Parameters

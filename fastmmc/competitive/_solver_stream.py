@@ -190,31 +190,65 @@ class Constraints:
     n_conflicts: int
 
 
-def check_chunk_constraints(must_link, cannot_link, y, n, labels_as, on_conflict):
-    """Return the constraints of a chunk of n objects, or None if there are none."""
+def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_conflict, stream):
+    """Return the constraints of a chunk.
+
+    Parameters
+    ----------
+    must_link, cannot_link, y, labels_as, on_conflict
+        As the user gave them.
+    n : int
+        Objects of the chunk.
+    stream : Stream or None
+        What came before.
+
+    Returns
+    -------
+    Constraints or None
+        None if there are none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are not what they must be, or contradict each other or labels known by now.
+    """
     validation.check_choice("labels_as", labels_as, LABELS_AS)
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
     if y is None and must_link is None and cannot_link is None:
         return None
-    pairs = [
-        check_pairs("must_link", must_link, None),
-        check_pairs("cannot_link", cannot_link, None),
-    ]
+    labels = None if y is None else known_labels(y, n)
+    must = check_pairs("must_link", must_link, None)
+    cannot = check_pairs("cannot_link", cannot_link, None)
     # Numbers without gaps: a stream may be long.
-    objects, places = np.unique(np.concatenate(pairs), return_inverse=True)
+    objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
     places = places.reshape(-1, 2)
     links = check_links(
-        places[: len(pairs[0])],
-        places[len(pairs[0]) :],
+        places[: len(must)],
+        places[len(must) :],
         objects.size,
+        y=_labels_of(objects, stream, labels) if objects.size else None,
         labels_as=labels_as,
         on_conflict=on_conflict,
         numbers=objects,
     )
-    labels = None if y is None else known_labels(y, n)
-    return Constraints(
-        objects[links.must], objects[links.cannot], labels, labels_as, links.n_conflicts
-    )
+    return Constraints(must, cannot, labels, labels_as, links.n_conflicts)
+
+
+def _labels_of(objects, stream, labels):
+    """Return the labels of objects of the memory and of a chunk, -1 where they are not known."""
+    found = np.full(objects.size, -1, dtype=np.int64)
+    first = 0
+    if stream is not None:
+        first = stream.n_seen
+        place = np.searchsorted(stream.memory_ids, objects)
+        place[place == stream.memory_ids.size] = 0
+        if stream.memory_ids.size:
+            remembered = stream.memory_ids[place] == objects
+            found[remembered] = stream.memory_labels[place[remembered]]
+    if labels is not None:
+        here = (objects >= first) & (objects < first + labels.size)
+        found[here] = labels[objects[here] - first]
+    return found
 
 
 def _no_links(X):

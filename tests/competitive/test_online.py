@@ -90,7 +90,7 @@ def test_constraints_with_few_prototypes(k, weighted):
     X, centers, order, cannot, must = random_case(0, k=k)
     learner = naive.Learner(centers, 0.05, 0.002)
     (naive.c_rpcl if weighted else naive.o_lcvqe)(X, order, learner, cannot, must)
-    check(run(Rule(weighted, 0.05, 0.002), X, centers, order, cannot, must)[0], learner)
+    check(run(Rule(weighted, 0.05, 0.002, once=False), X, centers, order, cannot, must)[0], learner)
 
 
 def test_no_forbidden_prototype_learns():

@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ ONLINE = [fastmmc.WTA, fastmmc.FSCL, fastmmc.RPCL, fastmmc.CRPCL, fastmmc.OLCVQE
 LINKED = [fastmmc.CRPCL, fastmmc.OLCVQE]
 every = pytest.mark.parametrize("kind", ONLINE, ids=lambda kind: kind.__name__)
 linked = pytest.mark.parametrize("kind", LINKED, ids=lambda kind: kind.__name__)
-TWINS = {fastmmc.CRPCL: naive.c_rpcl, fastmmc.OLCVQE: naive.o_lcvqe}
+TWINS = {fastmmc.CRPCL: naive.c_rpcl, fastmmc.OLCVQE: partial(naive.o_lcvqe, once=True)}
 
 
 @pytest.fixture
@@ -141,6 +142,22 @@ def test_the_memory_is_bounded(stream):
 def test_bad_constraints(given, message, stream):
     with pytest.raises(ValueError, match=message):
         fastmmc.CRPCL(3).partial_fit(stream[0], **given)
+
+
+def test_labels_and_pairs_that_contradict_each_other(stream):
+    X, _ = stream
+    part = np.full(60, -1)
+    part[[0, 50]] = 0, 1
+    for labels_as in ("both", "cannot_link"):
+        with pytest.raises(ValueError, match="must-links join, such as 0 and 50"):
+            fastmmc.CRPCL(3, labels_as=labels_as).partial_fit(X[:60], part, must_link=[(0, 50)])
+    model = fastmmc.CRPCL(3, labels_as="both").partial_fit(X[:60], part)
+    later = np.full(60, -1)
+    later[10] = 1
+    with pytest.raises(ValueError, match="such as 50 and 70"):
+        model.partial_fit(X[60:], later, cannot_link=[(50, 70)])
+    assert model.n_seen_ == 60
+    assert model.partial_fit(X[60:], later, cannot_link=[(0, 70)]).n_seen_ == 120
 
 
 def test_the_first_objects_must_do_for_the_prototypes(stream):
