@@ -100,6 +100,41 @@ def assign(X, centers, labels, sums, sizes):
 
 
 @njit
+def assign_screened(X, centers, products, norms, margin, labels, sums, sizes):
+    """Do what :func:`assign` does, looking only where the products X centers^T leave a doubt.
+
+    ``norms`` are |mu_j|^2. Where |mu_j|^2 - 2 x . mu_j of the two nearest prototypes differ by no
+    more than the margin, rounding may have exchanged them, and all distances are computed.
+    """
+    k = norms.size
+    row = np.empty(k)
+    for i in range(X.shape[0]):
+        for j in range(k):
+            row[j] = norms[j] - 2.0 * products[i, j]
+        best = smallest(row)
+        bound = row[best] + margin
+        n_near = 0
+        for j in range(k):
+            n_near += 1 if row[j] <= bound else 0
+        if n_near > 1:
+            distances_to(X, i, centers, row)
+            best = smallest(row)
+        labels[i] = best
+        sizes[best] += 1
+        for f in range(centers.shape[1]):
+            sums[best, f] += X[i, f]
+
+
+@njit
+def sum_distances(X, centers, labels):
+    """Return the sum of the squared distances of objects to the prototypes of their labels."""
+    total = 0.0
+    for i in range(X.shape[0]):
+        total += distance_to(X, i, centers, labels[i])
+    return total
+
+
+@njit
 def smallest(values):
     """Return the index of the smallest value, the first one."""
     # Without branches, which the processor would guess wrong.
@@ -210,18 +245,17 @@ def allowed_winner(prototypes, links, i, j):
 
 
 @njit
-def present_weighted(X, rows, ids, prototypes, links, rates, labels):
+def present_weighted(X, rows, ids, prototypes, links, rates, total, labels):
     """Present objects to FSCL (beta = 0), RPCL (no constraints) or C-RPCL.
 
     Object ids[t] is row rows[t] of X. Sets labels[t] to the prototype that was nearest when it was
-    presented, and returns the sum of squared distances to these.
+    presented, and returns the total with the squared distances to these added.
     """
     centers, wins = prototypes.centers, prototypes.wins
     distance, cost = prototypes.distance, prototypes.cost
     alpha, beta, decay = rates.alpha, rates.beta, rates.decay
     seen, own = links.seen, links.own
     cannot_start, must_start = links.cannot_start, links.must_start
-    total = 0.0
     # Calls that take the tuples copy them: only objects in constraints can afford that.
     for t in range(rows.size):
         r, i = rows[t], ids[t]
@@ -302,7 +336,7 @@ def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
 
 
 @njit
-def present_plain(X, rows, ids, prototypes, links, rates, once, labels):
+def present_plain(X, rows, ids, prototypes, links, rates, total, once, labels):
     """Present objects to WTA (no constraints) or O-LCVQE.
 
     ``once``: an object moves a prototype towards itself at most once a presentation, however many
@@ -313,7 +347,6 @@ def present_plain(X, rows, ids, prototypes, links, rates, once, labels):
     alpha, decay = rates.alpha, rates.decay
     seen, own = links.seen, links.own
     cannot_start, must_start = links.cannot_start, links.must_start
-    total = 0.0
     for t in range(rows.size):
         r, i = rows[t], ids[t]
         distances_to(X, r, centers, distance)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc.competitive._solver_batch import BatchSearch
-from fastmmc.competitive._solver_online import OnlineSearch, Rule, check_rule
+from fastmmc.competitive._solver_online import OnlineSearch, Rule, check_rule, check_share
 from fastmmc.competitive._solver_space import (
     CentroidModel,
     check_space,
@@ -61,9 +61,6 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
     }
     if method in BATCH:
         return Plan(pairwise=method == "cvqe", **common)
-    min_share = validation.check_number("min_share", given["min_share"])
-    if not 0 <= min_share < 1:
-        raise ValueError(f"min_share must be at least 0 and below 1; got {min_share}")
     return Plan(
         rule=check_rule(
             WEIGHTED[method],
@@ -73,7 +70,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
             given.get("per_constraint", "once"),
         ),
         shuffle=validation.check_flag("shuffle", given["shuffle"]),
-        min_share=min_share,
+        min_share=check_share(given["min_share"]),
         online_first_epoch=validation.check_flag(
             "online_first_epoch", given.get("online_first_epoch", False)
         ),

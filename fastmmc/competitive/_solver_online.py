@@ -40,7 +40,7 @@ class Rule:
     schedule: str = "constant"
     once: bool = True
 
-    def present(self, X, rows, ids, prototypes, links):
+    def present(self, X, rows, ids, prototypes, links, total=0.0):
         """Present objects.
 
         Parameters
@@ -51,18 +51,20 @@ class Rule:
             Rows of X in the order of presentation, and which objects of the constraints they are.
         prototypes, links
             Of :func:`make_prototypes` and :func:`make_links`; modified in place.
+        total : float, default=0.0
+            Sum so far: added up object by object, it does not depend on how objects are sliced.
 
         Returns
         -------
         labels : (t,) int64 array
             Which prototype was nearest to an object when it was presented.
         total : float
-            Sum of the squared distances to these.
+            With the squared distances to these added.
         """
         decay = self.alpha if self.schedule == "robbins-monro" else 0.0
         rates = kernels.Rates(self.alpha, self.beta, decay)
         labels = np.empty(rows.size, dtype=np.int64)
-        common = (X, rows, ids, prototypes, links, rates)
+        common = (X, rows, ids, prototypes, links, rates, total)
         if self.weighted:
             return labels, kernels.present_weighted(*common, labels)
         return labels, kernels.present_plain(*common, self.once, labels)
@@ -107,6 +109,30 @@ def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
     validation.check_choice("schedule", schedule, SCHEDULES)
     once = validation.check_choice("per_constraint", per_constraint, PER_CONSTRAINT) == "once"
     return Rule(weighted, alpha, beta, schedule, once)
+
+
+def check_share(min_share):
+    """Check the least share of the points that a prototype is kept for.
+
+    Parameters
+    ----------
+    min_share : float
+        As the user gave it.
+
+    Returns
+    -------
+    float
+        The share.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Unless 0 <= min_share < 1.
+    """
+    min_share = validation.check_number("min_share", min_share)
+    if not 0 <= min_share < 1:
+        raise ValueError(f"min_share must be at least 0 and below 1; got {min_share}")
+    return min_share
 
 
 def make_prototypes(centers, wins=None):
@@ -215,8 +241,9 @@ class OnlineSearch:
         ids = self._order[self._at : stop]
         X = self._rows if dense else dense_rows(self._rows, ids)
         rows = ids if dense else np.arange(ids.size)
-        _, total = self._plan.rule.present(X, rows, ids, self.prototypes, self._links)
-        self._total += total
+        _, self._total = self._plan.rule.present(
+            X, rows, ids, self.prototypes, self._links, self._total
+        )
         self._at = stop
         self.n_moves += ids.size
         if stop == n:
