@@ -23,7 +23,7 @@ import numba
 import numpy as np
 import scipy
 import sklearn
-from benchmarks import best_of, evo_mmc, ratio
+from benchmarks import best_of, competitive, evo_mmc, ratio
 from benchmarks import umc_rls as bench
 from scipy.linalg import eigh
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
@@ -165,6 +165,25 @@ def evolution_rows():
     yield this, "`KMeans(2, n_init=10)`", 1 / large.track_over_kmeans()
 
 
+def stream_rows():
+    """Yield streams against scikit-learn's mini-batches and against NumPy."""
+    for method in competitive.OverMiniBatch.params:
+        stream = competitive.OverMiniBatch()
+        stream.setup(method)
+        yield (
+            f"`{stream.estimator.__name__}.partial_fit`, d = 16, k = 10, chunks of 1,024",
+            "`MiniBatchKMeans.partial_fit`",
+            1 / stream.track_partial_fit(method),
+        )
+    twin = competitive.OverNumpy()
+    twin.setup(0.0)
+    yield (
+        "`CRPCL.partial_fit`, one chunk of 20,000",
+        "the same steps on whole arrays in NumPy",
+        1 / twin.track_c_rpcl(0.0),
+    )
+
+
 PEAK = """
 import numpy as np, fastmmc
 from sklearn.cluster import KMeans
@@ -223,7 +242,7 @@ def tables(folder):
     yield ""
     yield "| this | is so many times as fast | as this |"
     yield "|---|---|---|"
-    for rows in (restart_rows(), whole_call_rows(), claim_rows(), evolution_rows()):
+    for rows in (restart_rows(), whole_call_rows(), claim_rows(), evolution_rows(), stream_rows()):
         for this, other, times in rows:
             shown = f"{times:,.0f}" if times >= 20 else f"{times:.2f}"
             yield f"| {this} | {shown} | {other} |"
