@@ -15,6 +15,7 @@ from fastmmc.alternating import (
     iter_svm,
     iter_svr,
 )
+from fastmmc.annealing import SAMMC, sammc
 from fastmmc.competitive import (
     CRPCL,
     CVQE,
@@ -81,6 +82,7 @@ __all__ = [
     "RLSResult",
     "RPCL",
     "RecursiveMMC",
+    "SAMMC",
     "SegmentationResult",
     "Status",
     "Tree",
@@ -102,6 +104,7 @@ __all__ = [
     "o_lcvqe",
     "recursive_mmc",
     "rpcl",
+    "sammc",
     "segment",
     "umc_rls",
     "umc_rls_path",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from fastmmc.alternating._estimator import IterLSSVM, IterSVM, IterSVR
 from fastmmc.alternating._solver import iter_ls_svm, iter_svm, iter_svr
+from fastmmc.annealing._estimator import SAMMC
+from fastmmc.annealing._solver import sammc
 from fastmmc.competitive._estimator import CRPCL, CVQE, FSCL, LCVQE, OLCVQE, RPCL, WTA
 from fastmmc.competitive._solver import c_rpcl, cvqe, fscl, lcvqe, o_lcvqe, rpcl, wta
 from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
@@ -143,6 +145,13 @@ FAMILY_METHODS = {
             CVQE,
             "Davidson, Ravi, SDM 2005",
             "the same with penalties between prototypes",
+        ),
+        Method(
+            "sammc",
+            sammc,
+            SAMMC,
+            "Seifollahi, Bagirov, Zare Borzeshi, Piccardi, Computational Intelligence 2019",
+            "least sum of plain distances to the centers of large data",
         ),
     )
 }

@@ -235,6 +235,8 @@ class CentroidResult(ClusteringResult):
         How many of them the labels violate.
     n_conflicts : int
         Constraints that contradict others.
+    representatives : (p, d) float64 array or None
+        Of ``sammc``: points that stood for the others while it searched.
     """
 
     centers: np.ndarray | None = None
@@ -244,6 +246,7 @@ class CentroidResult(ClusteringResult):
     n_constraints: int = 0
     n_violations: int = 0
     n_conflicts: int = 0
+    representatives: np.ndarray | None = field(repr=False, default=None)
 
     def transform(self, X):
         """Return the distances of new points to the centers.

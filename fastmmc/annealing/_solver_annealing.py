@@ -1,0 +1,518 @@
+"""The paper's search: representatives are split and moved, and annealing takes or refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.svm import LinearSVC
+
+from fastmmc.annealing import _kernels as kernels
+from fastmmc.annealing import _kernels_mixture as mixture
+from fastmmc.annealing._solver_points import Walker, descend, descend_briefly, weiszfeld_targets
+from fastmmc.annealing._solver_representatives import (
+    cut,
+    distances_to,
+    first_clusters,
+    make_cover,
+    shares_by_size,
+    sizes_and_means,
+)
+from fastmmc.gram import dense_rows
+from fastmmc.results import History, Status
+
+# Steps towards the geometric medians of the representatives of clusters that have changed.
+MEDIAN_STEPS = 10
+FINAL_TOL = 1e-9
+
+# Of the Gaussian mixtures: least points of a cluster that may be split, rounds, share of the
+# variances that is added to them, and features up to which covariances are full.
+LEAST_SPLIT = 4
+MIXTURE_ROUNDS = 50
+MIXTURE_RIDGE = 1e-6
+MOST_FULL = 64
+
+# Starts of k-means for the first clusters of the representatives.
+FIRST_TRIES = 10
+
+# Initial clusters at most, as a multiple of those at the beginning.
+MOST_GROWTH = 2
+
+# A linear machine or a mixture reads its numbers about so many times.
+READS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All that a proposal changes, so that a refusal has nothing to undo here.
+
+    Attributes
+    ----------
+    offsets : (p + 1,) int64 array
+        Where in the order of the points each initial cluster begins.
+    means, radii : (p, d), (p,) float64 arrays
+        Of the initial clusters.
+    representatives : (p, d) float64 array
+        A mean, or after a move a point.
+    divergences : (p,) float64 array
+        Of the two Gaussians fitted to each; -inf where it cannot be split or was tried in vain.
+    labels : (p,) int64 array
+        Cluster of every representative.
+    centers : (k, d) float64 array
+        Centers.
+    gaps, costs : (k, p), (p,) float64 arrays
+        As of :func:`fastmmc.annealing._kernels.update_costs`.
+    objective : float
+        Sum of the distances of all points to their nearest centers.
+    """
+
+    offsets: np.ndarray
+    means: np.ndarray
+    radii: np.ndarray
+    representatives: np.ndarray
+    divergences: np.ndarray
+    labels: np.ndarray
+    centers: np.ndarray
+    gaps: np.ndarray
+    costs: np.ndarray
+    objective: float = np.inf
+
+    @property
+    def sizes(self):
+        """Points of each initial cluster."""
+        return np.diff(self.offsets)
+
+
+class OrderedPoints:
+    """The points in the order of the initial clusters.
+
+    Parameters
+    ----------
+    points : Points
+        Points.
+    parts : (n,) int64 array
+        Initial cluster of every point, numbered without gaps.
+    """
+
+    def __init__(self, points, parts):
+        self._points = points
+        self._order = np.argsort(parts, kind="stable")
+        self.offsets = np.concatenate(([0], np.cumsum(np.bincount(parts)))).astype(np.int64)
+        if points.is_sparse:
+            self._walker = Walker(points, "median")
+            return
+        # Each cluster's points stand in columns, so that loops over them are vectorised.
+        self._flat = np.empty(points.rows.size, dtype=points.rows.dtype)
+        for first, last in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            self._write(first, last)
+
+    def rows(self, first, last):
+        """Return the points at some places of the order."""
+        return self._points.rows[self._order[first:last]]
+
+    def point(self, place):
+        """Return the point at one place of the order."""
+        return dense_rows(self._points.rows, self._order[place : place + 1])[0]
+
+    def split(self, first, last, is_second):
+        """Put the second part of a cluster behind the first part; return where it begins."""
+        own = self._order[first:last]
+        middle = first + int(np.count_nonzero(~is_second))
+        self._order[first:last] = np.concatenate((own[~is_second], own[is_second]))
+        self._write(first, middle)
+        self._write(middle, last)
+        return middle
+
+    def join(self, first, last):
+        """Take a split back."""
+        self._write(first, last)
+
+    def _write(self, first, last):
+        if not self._points.is_sparse:
+            rows = self.rows(first, last)
+            d = rows.shape[1]
+            self._flat[first * d : last * d].reshape(d, last - first)[:] = rows.T
+
+    def evaluate(self, state, centers):
+        """Return the state under new centers, looking again only where they can matter.
+
+        In the many features of sparse points balls settle nothing, and all points are looked at.
+
+        Parameters
+        ----------
+        state : State
+            With gaps and costs of its own centers, or NaN where there are none yet.
+        centers : (k, d) float64 array
+            New centers.
+
+        Returns
+        -------
+        State
+            With centers, gaps, costs and objective.
+        """
+        if self._points.is_sparse:
+            self._walker.assign(centers)
+            return replace(state, centers=centers, objective=float(self._walker.distances.sum()))
+        moved = (centers != state.centers).any(axis=1)
+        gaps, costs = np.empty_like(state.gaps), np.empty_like(state.costs)
+        objective, _ = kernels.update_costs(
+            self._flat,
+            state.offsets,
+            np.ascontiguousarray(state.means.T),
+            state.radii,
+            centers,
+            moved,
+            state.gaps,
+            state.costs,
+            gaps,
+            costs,
+        )
+        return replace(state, centers=centers, gaps=gaps, costs=costs, objective=objective)
+
+
+class AnnealingSearch:
+    """One start: Algorithm 2 of the paper, then a descent over all points.
+
+    Parameters
+    ----------
+    plan : Plan
+        What all starts have in common.
+    points : Points
+        All points.
+    rng : numpy.random.Generator
+        Random stream of the start.
+    """
+
+    def __init__(self, plan, points, rng):
+        self._plan = plan
+        self._points = points
+        self._rng = rng
+        self._walker = Walker(points, plan.center)
+        self._history = History()
+        self._temperatures = []
+        self._running = self._run()
+        self._share, self._has_ended = 0.0, False
+        self.objective = np.inf
+        self.centers = None
+        self.representatives = None
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+
+    def step(self, budget):
+        """Work for about so many elementary operations; return whether the search has ended."""
+        spent = 0
+        for cost in self._running:
+            spent += cost
+            if spent >= budget:
+                return False
+        return True
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._share
+
+    def finish(self):
+        """Give every point to its nearest center."""
+        if self.centers is None:
+            # Stopped before there was a first state.
+            chosen = self._rng.choice(self._points.shape[0], self._plan.k, replace=False)
+            self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
+        if not self._has_ended and self._plan.center == "median":
+            self.centers = descend_briefly(self._walker, self.centers, self._rng)
+        self._walker.assign(self.centers)
+        self.labels = self._walker.labels
+        self.objective = float(self._walker.distances.sum())
+
+    def history(self):
+        """Return the objective after every iteration, its number and the temperature."""
+        trace = {
+            "iterations": self._history.counts(),
+            "temperature": np.array(self._temperatures, dtype=np.float64),
+        }
+        return self._history.values(), trace
+
+    def _run(self):
+        """Anneal; a generator of the costs of its steps."""
+        plan = self._plan
+        state = yield from self._begin()
+        first_objective = state.objective
+        temperature, waited = plan.T0, 0
+        self._most_parts = MOST_GROWTH * len(state.means)
+        self._keep(state, temperature)
+        while True:
+            least = self.objective
+            for propose in (self._split, self._move):
+                state = yield from propose(state, temperature * first_objective)
+            self.n_iter += 1
+            self._keep(state, temperature)
+            temperature *= plan.cooling
+            waited = 0 if self.objective < least else waited + 1
+            self._share = self._fraction_done(temperature, waited)
+            if temperature < plan.T_min or waited >= plan.patience:
+                break
+            if self.n_iter == plan.max_iter:
+                self.status = Status.MAX_ITER
+                break
+        if plan.center == "median":
+            found = yield from descend(self._walker, self.centers, FINAL_TOL, self._rng)
+            self.objective, self.centers = found
+            self._note(temperature, self.objective)
+        self._share, self._has_ended = 1.0, True
+
+    def _fraction_done(self, temperature, waited):
+        plan = self._plan
+        if plan.cooling < 1:
+            cooled = np.log(temperature / plan.T0) / np.log(min(plan.T_min / plan.T0, plan.cooling))
+        else:
+            cooled = 0.0
+        done = max(cooled, waited / plan.patience, self.n_iter / plan.max_iter)
+        return min(0.99, float(done))
+
+    def _keep(self, state, temperature):
+        """Note the state, and keep it if it is the best so far."""
+        self._note(temperature, state.objective)
+        if state.objective < self.objective:
+            self.objective, self.centers = state.objective, state.centers
+            self.representatives = state.representatives
+
+    def _note(self, temperature, objective):
+        self._history.note(self.n_iter, objective)
+        self._temperatures.append(temperature)
+
+    def _begin(self):
+        """Return the first state (Algorithm 1, then KMSVM)."""
+        plan, rows, rng = self._plan, self._points.rows, self._rng
+        n, d = self._points.shape
+        clusters = first_clusters(rows, plan.k, plan.init, rng)
+        yield READS * self._points.cost
+        total = max(plan.k, min(round(plan.delta * n), plan.max_representatives))
+        cover = yield from make_cover(rows, clusters, total, shares_by_size, rng)
+        self._order = OrderedPoints(self._points, cover.parts)
+        distances = distances_to(rows, cover.means, cover.parts)
+        n_parts = len(cover.means)
+        radii = np.zeros(n_parts)
+        np.maximum.at(radii, cover.parts, distances)
+        # Linear machines want features of like size.
+        self._shift = cover.means.mean(axis=0)
+        self._scale = max(float(np.std(cover.means - self._shift)), np.finfo(np.float64).tiny)
+        divergences = np.empty(n_parts)
+        for p in range(n_parts):
+            first, last = self._order.offsets[p : p + 2]
+            divergences[p] = self._divergence(first, last)
+            yield READS * (last - first) * d
+        weights = cover.sizes if plan.weighted else np.ones(n_parts)
+        state = State(
+            offsets=self._order.offsets,
+            means=cover.means,
+            radii=radii,
+            representatives=cover.means,
+            divergences=divergences,
+            labels=self._cluster(cover.means, weights, FIRST_TRIES),
+            centers=self._some_centers(cover.means),
+            gaps=np.full((plan.k, n_parts), np.nan),
+            costs=np.full(n_parts, np.nan),
+        )
+        return (yield from self._alternate(state))
+
+    def _cluster(self, representatives, weights, n_init):
+        """Return clusters of the representatives, by k-means."""
+        seed = int(self._rng.integers(2**31))
+        model = KMeans(self._plan.k, n_init=n_init, random_state=seed)
+        return model.fit(representatives, sample_weight=weights).labels_.astype(np.int64)
+
+    def _some_centers(self, means):
+        """Return places for centers that no representative may be given to."""
+        chosen = self._rng.choice(len(means), self._plan.k, replace=len(means) < self._plan.k)
+        return means[chosen]
+
+    def _alternate(self, state):
+        """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
+        plan, reps, labels = self._plan, state.representatives, state.labels
+        weights = state.sizes.astype(np.float64) if plan.weighted else np.ones(len(reps))
+        if plan.relabel:
+            found = self._cluster(reps, weights, n_init=1)
+            labels = rename(found, labels, plan.k)
+            yield READS * reps.size * plan.k
+        scaled = (reps - self._shift) / self._scale
+        for _ in range(plan.n_alt):
+            present = np.unique(labels)
+            if present.size < 2:
+                break
+            machine = LinearSVC(C=plan.C, dual=False, max_iter=10_000)
+            machine.fit(scaled, labels, sample_weight=weights)
+            predicted = machine.predict(scaled)
+            yield READS * reps.size * present.size
+            if np.unique(predicted).size < present.size:
+                predicted = labels
+            names, own = np.unique(predicted, return_inverse=True)
+            sums = np.zeros((names.size, reps.shape[1]))
+            np.add.at(sums, own, weights[:, None] * reps)
+            means = sums / np.bincount(own, weights=weights)[:, None]
+            after = names[np.argmin(cdist(reps, means), axis=1)]
+            if np.array_equal(after, labels):
+                break
+            labels = after
+        if np.isfinite(state.objective) and np.array_equal(labels, state.labels):
+            # A split part's cost is computed when a center moves.
+            return state
+        state = replace(state, labels=labels)
+        evaluated = self._order.evaluate(state, self._inherited_centers(state))
+        yield state.means.size
+        return evaluated
+
+    def _inherited_centers(self, state):
+        """Return the center of each cluster's points, which have their representatives' labels."""
+        k, d = state.centers.shape
+        sizes = state.sizes.astype(np.float64)
+        totals = np.bincount(state.labels, weights=sizes, minlength=k)
+        sums = np.zeros((k, d))
+        np.add.at(sums, state.labels, sizes[:, None] * state.means)
+        centers = state.centers.copy()
+        used = totals > 0
+        centers[used] = sums[used] / totals[used, None]
+        if self._plan.center == "mean":
+            return centers
+        # Near enough, and a function of the state alone: the final descent is over all points.
+        pulls, sums, at_center = np.empty(k), np.empty((k, d)), np.empty(k)
+        distances = np.empty(len(sizes))
+        for _ in range(MEDIAN_STEPS):
+            kernels.label_distances(state.means, centers, state.labels, distances)
+            kernels.sum_pulls(
+                state.means,
+                sizes,
+                state.labels,
+                distances,
+                self._points.least,
+                pulls,
+                sums,
+                at_center,
+            )
+            targets = weiszfeld_targets(centers, pulls, sums, at_center)
+            centers = centers + self._walker.relaxation * (targets - centers)
+        return centers
+
+    def _accepts(self, state, proposal, temperature):
+        """Return whether annealing takes the proposal (equation 6)."""
+        change = proposal.objective - state.objective
+        accepted = bool(kernels.accepts(change, temperature, self._rng.random()))
+        self.n_moves += accepted
+        return accepted
+
+    def _split(self, state, temperature):
+        """Propose to split the initial cluster whose two Gaussians are farthest apart (step 3)."""
+        p = int(np.argmax(state.divergences))
+        if state.divergences[p] == -np.inf or len(state.means) >= self._most_parts:
+            return state
+        first, last = state.offsets[p : p + 2]
+        halves = cut(self._order.rows(first, last), 2, self._rng)
+        is_second = halves == 1
+        if not is_second.any():
+            return _with_divergence(state, p, -np.inf)
+        middle = self._order.split(first, last, is_second)
+        proposal = yield from self._alternate(self._with_parts(state, p, middle))
+        if self._accepts(state, proposal, temperature):
+            return proposal
+        self._order.join(first, last)
+        return _with_divergence(state, p, -np.inf)
+
+    def _with_parts(self, state, p, middle):
+        """Return the state with an initial cluster in two, the second part as a new last one.
+
+        Parts keep the order of their points, so the new one stands right behind the old one.
+        """
+        first, last = state.offsets[p : p + 2]
+        halves = [self._describe(first, middle), self._describe(middle, last)]
+        means, radii, divergences = (np.stack(field) for field in zip(*halves, strict=True))
+
+        def with_both(old, new):
+            return np.concatenate((old[:p], new, old[p + 1 :]))
+
+        return replace(
+            state,
+            offsets=np.insert(state.offsets, p + 1, middle),
+            means=with_both(state.means, means),
+            radii=with_both(state.radii, radii),
+            representatives=with_both(state.representatives, means),
+            divergences=with_both(state.divergences, divergences),
+            labels=with_both(state.labels, np.repeat(state.labels[p], 2)),
+            gaps=np.insert(state.gaps, p + 1, np.nan, axis=1),
+            costs=with_both(state.costs, np.full(2, np.nan)),
+        )
+
+    def _describe(self, first, last):
+        """Return mean, radius and divergence of the points at some places of the order."""
+        rows = self._order.rows(first, last)
+        one = np.zeros(last - first, dtype=np.int64)
+        _, mean = sizes_and_means(rows, one)
+        return mean[0], distances_to(rows, mean, one).max(), self._divergence(first, last)
+
+    def _divergence(self, first, last):
+        """Return how far apart two Gaussians fitted to an initial cluster are (equation 7)."""
+        if last - first < LEAST_SPLIT:
+            return -np.inf
+        rows = self._order.rows(first, last)
+        rows = np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
+        variances = rows.var(axis=0)
+        if not variances.any():
+            return -np.inf
+        n, d = rows.shape
+        # Constant features get a share of the others' variance, and so tell nothing.
+        ridge = MIXTURE_RIDGE * np.where(variances > 0, variances, variances.max())
+        is_full = d <= MOST_FULL and n >= 2 * (d + 1)
+        diverge = mixture.full_divergence if is_full else mixture.diagonal_divergence
+        return diverge(rows, ridge, MIXTURE_ROUNDS)
+
+    def _move(self, state, temperature):
+        """Propose to move a random representative to a point of its initial cluster (step 4)."""
+        movable = np.flatnonzero(state.sizes > 1)
+        if movable.size == 0:
+            return state
+        p = movable[self._rng.integers(movable.size)]
+        first, last = state.offsets[p : p + 2]
+        point = self._order.point(int(self._rng.integers(first, last)))
+        representatives = state.representatives.copy()
+        representatives[p] = point
+        proposal = yield from self._alternate(replace(state, representatives=representatives))
+        return proposal if self._accepts(state, proposal, temperature) else state
+
+
+def rename(labels, before, k):
+    """Return the labels with the names under which they agree most with those of before.
+
+    Parameters
+    ----------
+    labels, before : (n,) int64 arrays
+        Clusters 0..k-1.
+    k : int
+        Clusters.
+
+    Returns
+    -------
+    (n,) int64 array
+        The first labels, renamed.
+
+    Examples
+    --------
+    >>> rename(np.array([1, 1, 0]), np.array([0, 0, 1]), 2)
+    array([0, 0, 1])
+    """
+    together = contingency_matrix(before, labels, sparse=False)
+    table = np.zeros((k, k))
+    table[np.ix_(np.unique(before), np.unique(labels))] = together
+    olds, news = linear_sum_assignment(table, maximize=True)
+    names = np.empty(k, dtype=np.int64)
+    names[news] = olds
+    return names[labels]
+
+
+def _with_divergence(state, p, divergence):
+    """Return the state with one cluster's divergence changed."""
+    divergences = state.divergences.copy()
+    divergences[p] = divergence
+    return replace(state, divergences=divergences)

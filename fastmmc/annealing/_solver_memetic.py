@@ -1,0 +1,246 @@
+"""The memetic search: whole centers of two parents are recombined, and descended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.cluster import kmeans_plusplus
+
+from fastmmc.annealing._solver_points import Points, Walker, descend, descend_briefly
+from fastmmc.annealing._solver_representatives import cut, make_cover, shares_by_cost
+from fastmmc.gram import dense_rows
+from fastmmc.results import History, Status
+
+# A descent ends when a round gains less than this share of the objective.
+SEARCH_TOL = 1e-5
+FINAL_TOL = 1e-9
+
+# Individuals whose objectives differ by a smaller share are taken for the same.
+SAME = 1e-7
+
+# Generations without gain after which the search over all points ends, as a share of patience:
+# each costs as much as many over the representatives, which have found the basin.
+FULL_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Individual:
+    """Centers and their objective over the points of the search at hand."""
+
+    objective: float
+    centers: np.ndarray
+
+
+class MemeticSearch:
+    """One start: a population over representatives, then over all points.
+
+    Parameters
+    ----------
+    plan : Plan
+        What all starts have in common.
+    points : Points
+        All points.
+    rng : numpy.random.Generator
+        Random stream of the start.
+    """
+
+    def __init__(self, plan, points, rng):
+        self._plan = plan
+        self._points = points
+        self._rng = rng
+        self._walker = Walker(points, "median")
+        self._history = History()
+        self._running = self._run()
+        self._share, self._has_ended = 0.0, False
+        self._least_coarse = np.inf
+        self.objective = np.inf
+        self.centers = None
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+        self.representatives = None
+
+    def step(self, budget):
+        """Work for about so many elementary operations; return whether the search has ended."""
+        spent = 0
+        for cost in self._running:
+            spent += cost
+            if spent >= budget:
+                return False
+        return True
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._share
+
+    def finish(self):
+        """Give every point to its nearest center."""
+        if self.centers is None:
+            # Stopped before the first descent ended.
+            self.centers = self._first_centers(self._points)
+        if not self._has_ended:
+            self.centers = descend_briefly(self._walker, self.centers, self._rng)
+        self._walker.assign(self.centers)
+        self.labels = self._walker.labels
+        self.objective = float(self._walker.distances.sum())
+
+    def history(self):
+        """Return the least sum of distances so far, and in which generations it fell."""
+        return self._history.values(), {"generations": self._history.counts()}
+
+    def _run(self):
+        """Search; a generator of the costs of its passes."""
+        plan, population = self._plan, []
+        patience = plan.patience
+        if plan.k > 1 and self._is_large():
+            coarse = Walker((yield from self._represent()), "median")
+            yield from self._evolve(coarse, population, patience)
+            for i, one in enumerate(population):
+                population[i] = yield from self._descend(self._walker, one.centers, SEARCH_TOL)
+            patience = max(1, round(FULL_SHARE * patience))
+        yield from self._evolve(self._walker, population, patience)
+        yield from self._descend(self._walker, self.centers, FINAL_TOL)
+        self._share, self._has_ended = 1.0, True
+
+    def _is_large(self):
+        """Return whether a pass over representatives is much cheaper than one over all points."""
+        n, d = self._points.shape
+        return 2 * self._plan.max_representatives * d <= self._points.cost
+
+    def _represent(self):
+        """Return weighted representatives, each cluster's number by its sum of distances."""
+        rows, total = self._points.rows, self._plan.max_representatives
+        clusters = cut(rows, int(np.ceil(np.sqrt(total))), self._rng)
+        yield self._points.cost * int(np.ceil(np.sqrt(total)))
+        cover = yield from make_cover(rows, clusters, total, shares_by_cost, self._rng)
+        self.representatives = cover.means
+        return Points(cover.means, cover.sizes)
+
+    def _evolve(self, walker, population, patience):
+        """Fill up the population and recombine it until so many children in a row gain nothing."""
+        plan, rng = self._plan, self._rng
+        while len(population) < (plan.population if plan.k > 1 else 1):
+            first = self._first_centers(walker.points, is_first=not population)
+            population.append((yield from self._descend(walker, first, SEARCH_TOL)))
+        best = min(one.objective for one in population)
+        waited = 0
+        while plan.k > 1 and waited < patience:
+            if self.n_iter == plan.max_iter:
+                self.status = Status.MAX_ITER
+                break
+            child = recombine(_draw_parent(population, rng), _draw_parent(population, rng), rng)
+            child = yield from self._replace_center(walker, child)
+            child = yield from self._descend(walker, child, SEARCH_TOL)
+            self.n_iter += 1
+            waited = 0 if child.objective < best * (1.0 - SAME) else waited + 1
+            best = min(best, child.objective)
+            population.append(child)
+            if len(population) == 2 * plan.population:
+                population[:] = survivors(population, plan.population)
+            self._share = max(self._share, waited / (plan.patience + 1))
+        population[:] = survivors(population, plan.population)
+
+    def _first_centers(self, points, is_first=True):
+        """Return centers to begin with: the given ones, or such as k-means++ or chance choose."""
+        init, k = self._plan.init, self._plan.k
+        if not isinstance(init, str) and is_first:
+            return init.copy()
+        rows, weights = points.rows, points.weights
+        if isinstance(init, str) and init == "random":
+            chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
+        else:
+            seed = int(self._rng.integers(2**31))
+            _, chosen = kmeans_plusplus(rows, k, sample_weight=weights, random_state=seed)
+        return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
+
+    def _replace_center(self, walker, centers):
+        """Take one center away, and put it at a point drawn by its distance to the others."""
+        lost = int(self._rng.integers(len(centers)))
+        walker.assign(np.delete(centers, lost, axis=0))
+        yield walker.points.cost * len(centers)
+        shares = walker.shares()
+        drawn = np.searchsorted(shares, self._rng.random() * shares[-1], side="right")
+        changed = centers.copy()
+        changed[lost] = dense_rows(walker.points.rows, [min(drawn, shares.size - 1)])
+        return changed
+
+    def _descend(self, walker, centers, tol):
+        """Return the Individual that a descent ends at; the best for all points is kept."""
+        objective, centers = yield from descend(walker, centers, tol, self._rng)
+        total = objective
+        if walker is not self._walker:
+            if objective >= self._least_coarse:
+                return Individual(objective, centers)
+            self._least_coarse = objective
+            self._walker.assign(centers)
+            yield self._points.cost * len(centers)
+            total = float(self._walker.distances.sum())
+        if total < self.objective:
+            self.objective, self.centers = total, centers
+            self.n_moves += 1
+            self._history.note(self.n_iter, total)
+        return Individual(objective, centers)
+
+
+def _draw_parent(population, rng):
+    """Return the centers of the better one of two individuals that chance chooses."""
+    first, second = (population[i] for i in rng.integers(len(population), size=2))
+    return (first if first.objective <= second.objective else second).centers
+
+
+def recombine(first, second, rng):
+    """Match the centers of two parents by distance, and take one of each pair.
+
+    Parameters
+    ----------
+    first, second : (k, d) float64 array
+        Centers of the parents.
+    rng : numpy.random.Generator
+        Chooses from which.
+
+    Returns
+    -------
+    (k, d) float64 array
+        Centers of the child.
+
+    Examples
+    --------
+    >>> first = np.array([[0.0], [9.0]])
+    >>> recombine(first, first[::-1], np.random.default_rng(0))
+    array([[0.],
+           [9.]])
+    """
+    rows, columns = linear_sum_assignment(cdist(first, second))
+    from_first = rng.random(len(first)) < 0.5
+    return np.where(from_first[:, None], first[rows], second[columns])
+
+
+def survivors(population, count):
+    """Return the best individuals, of those with the same objective one.
+
+    Parameters
+    ----------
+    population : list of Individual
+        All.
+    count : int
+        Most of them.
+
+    Returns
+    -------
+    list of Individual
+        By rising objective.
+
+    Examples
+    --------
+    >>> population = [Individual(f, None) for f in (3.0, 1.0, 1.0, 2.0)]
+    >>> [one.objective for one in survivors(population, 2)]
+    [1.0, 2.0]
+    """
+    kept = []
+    for one in sorted(population, key=lambda individual: individual.objective):
+        if not kept or one.objective > kept[-1].objective * (1.0 + SAME):
+            kept.append(one)
+    return kept[:count]

@@ -1,0 +1,234 @@
+"""Passes over the points, Weiszfeld's steps, descent, and the parts that stand for points."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from fastmmc.annealing import _kernels as kernels
+from fastmmc.annealing import _kernels_mixture as mixture
+from fastmmc.annealing._solver_points import Points, Walker, descend, descend_briefly
+from fastmmc.annealing._solver_representatives import (
+    cut,
+    make_cover,
+    shares_by_cost,
+    shares_by_size,
+)
+from tests import naive_annealing as naive
+
+
+def finish(running):
+    """Run a generator to its end; returns what it returns."""
+    while True:
+        try:
+            next(running)
+        except StopIteration as ended:
+            return ended.value
+
+
+@pytest.fixture
+def points():
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.standard_normal((40, 3)) + 4.0 * c for c in range(3)])
+
+
+@pytest.fixture
+def grid():
+    """Few places, so that distances tie and points lie at centers."""
+    return np.random.default_rng(1).integers(0, 3, (70, 2)).astype(np.float64)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_pass_is_that_of_the_formula(points, form, k):
+    rng = np.random.default_rng(k)
+    weights = rng.random(len(points)) + 0.5
+    centers = points[rng.choice(len(points), k, replace=False)] + 0.1
+    walker = Walker(Points(form(points), weights), "median")
+    found = walker.look(centers)
+    assert found.objective == pytest.approx(naive.objective(points, centers, weights), rel=1e-12)
+    np.testing.assert_array_equal(walker.labels, naive.distances(points, centers).argmin(axis=1))
+    targets = naive.weiszfeld(points, centers, weights)
+    np.testing.assert_allclose(found.targets, targets, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+def test_points_at_a_center_are_no_trap(grid, form):
+    """Weiszfeld's own step divides by zero there."""
+    centers = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
+    weights = np.ones(len(grid))
+    found = Walker(Points(form(grid)), "median").look(centers)
+    expected = naive.weiszfeld(grid, centers, weights)
+    np.testing.assert_allclose(found.targets, expected, rtol=1e-9, atol=1e-12)
+    assert naive.objective(grid, found.targets) <= naive.objective(grid, centers)
+
+
+def test_ties_go_to_the_first_center(grid):
+    centers = np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]])
+    walker = Walker(Points(grid), "median")
+    found = walker.look(centers)
+    np.testing.assert_array_equal(walker.labels, naive.distances(grid, centers).argmin(axis=1))
+    np.testing.assert_array_equal(found.is_empty, [False, False, True])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_large_offset_costs_no_digits_of_the_labels(dtype):
+    X = np.random.default_rng(2).integers(0, 8, (90, 2)).astype(dtype)
+    centers = np.array([[1.2, 1.1], [5.3, 6.4]])
+    far = dtype(2**20)
+    one, other = Walker(Points(X), "median"), Walker(Points(X + far), "median")
+    a, b = one.look(centers), other.look(centers + 2.0**20)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    assert a.objective == pytest.approx(b.objective, rel=1e-8)
+
+
+def test_one_center_descends_to_the_geometric_median(points):
+    walker = Walker(Points(points), "median")
+    objective, centers = finish(descend(walker, points[:1], 1e-12, np.random.default_rng(0)))
+    best = naive.geometric_median(points)
+    assert objective <= naive.objective(points, best[None]) * (1 + 1e-9)
+    units = (points - centers[0]) / naive.distances(points, centers)
+    # The force on it vanishes.
+    assert np.linalg.norm(units.sum(axis=0)) < 1e-2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_descent_never_rises(points, grid, seed):
+    for X in (points, grid):
+        rng = np.random.default_rng(seed)
+        walker, centers = Walker(Points(X), "median"), X[rng.choice(len(X), 4)]
+        seen, look = [], walker.look
+        walker.look = lambda c, look=look, seen=seen: seen.append(look(c)) or seen[-1]
+        objective, found = finish(descend(walker, centers, 1e-9, rng))
+        assert objective <= seen[0].objective
+        assert objective == pytest.approx(naive.objective(X, found), rel=1e-12)
+        # Nothing is left to gain by a plain step.
+        after = naive.weiszfeld(X, found, np.ones(len(X)))
+        assert naive.objective(X, after) >= objective * (1 - 1e-7)
+
+
+def test_empty_centers_find_work(points):
+    centers = np.concatenate((points[:1], np.full((3, 3), 1e6)))
+    walker = Walker(Points(points), "median")
+    objective, found = finish(descend(walker, centers, 1e-6, np.random.default_rng(0)))
+    assert np.bincount(walker.labels, minlength=4).min() > 0
+    assert objective < 0.7 * naive.objective(points, found[:1])
+
+
+def test_a_brief_descent_ends_and_gains(points, monkeypatch):
+    import fastmmc.annealing._solver_points as module
+
+    walker, rng = Walker(Points(points), "median"), np.random.default_rng(0)
+    monkeypatch.setattr(module, "BRIEF_OPERATIONS", 2.5 * points.size * 2)
+    centers = descend_briefly(walker, points[:2], rng)
+    assert naive.objective(points, centers) < naive.objective(points, points[:2])
+
+
+def test_costs_of_parts_stay_those_of_all_points(points):
+    """Two centers move at a time, by little and by much."""
+    rng = np.random.default_rng(3)
+    parts = cut(points, 12, rng)
+    order = np.argsort(parts, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(parts))))
+    members = [points[order[a:b]] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    flat = np.concatenate([part.T.ravel() for part in members])
+    means = np.array([part.mean(axis=0) for part in members])
+    radii = np.array(
+        [naive.distances(p, m[None]).max() for p, m in zip(members, means, strict=True)]
+    )
+    centers = points[[3, 50, 90, 119]].copy()
+    gaps, costs = np.full((4, 12), np.nan), np.full(12, np.nan)
+    looked = []
+    for size in (0.0, 1e-3, 0.1, 1.0, 5.0) * 4:
+        moved = np.zeros(4, dtype=bool)
+        moved[rng.choice(4, 2, replace=False)] = size > 0
+        centers = centers + size * moved[:, None] * rng.standard_normal((4, 3))
+        new_gaps, new_costs = np.empty((4, 12)), np.empty(12)
+        total, n_looked = kernels.update_costs(
+            flat,
+            offsets,
+            np.ascontiguousarray(means.T),
+            radii,
+            centers,
+            moved,
+            gaps,
+            costs,
+            new_gaps,
+            new_costs,
+        )
+        gaps, costs = new_gaps, new_costs
+        assert total == pytest.approx(naive.objective(points, centers), rel=1e-12)
+        np.testing.assert_allclose(gaps, naive.distances(means, centers).T, rtol=1e-12)
+        for cost, part in zip(costs, members, strict=True):
+            assert cost == pytest.approx(naive.objective(part, centers), rel=1e-12)
+        looked.append(n_looked)
+    # Nothing moves in every fifth round; in the others all that can be skipped is.
+    assert looked[5::5] == [0, 0, 0]
+    assert sum(looked) < 0.5 * len(looked) * points.shape[0] * len(centers)
+
+
+def test_annealing_accepts_as_equation_6_says():
+    assert kernels.accepts(-1.0, 1e-9, 1.0) and kernels.accepts(0.0, 1e-9, 1.0)
+    uniforms = np.random.default_rng(0).random(20_000)
+    share = np.mean([kernels.accepts(0.7, 0.5, u) for u in uniforms])
+    assert share == pytest.approx(np.exp(-1.4), abs=0.01)
+    assert not any(kernels.accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["full", "diagonal"])
+def test_divergence_of_two_far_gaussians_is_that_of_their_moments(kind):
+    rng = np.random.default_rng(5)
+    spread = np.array([[1.0, 0.0], [0.6, 0.5]])
+    one, two = rng.standard_normal((60, 2)) @ spread, rng.standard_normal((40, 2)) + [40.0, 0.0]
+    ridge = np.full(2, 1e-9)
+    covs = [np.cov(part.T, bias=True) for part in (one, two)]
+    if kind == "diagonal":
+        covs = [np.diag(np.diag(c)) for c in covs]
+    means = one.mean(axis=0), two.mean(axis=0)
+    expected = 0.5 * (
+        naive.divergence(means[0], covs[0], means[1], covs[1])
+        + naive.divergence(means[1], covs[1], means[0], covs[0])
+    )
+    diverge = getattr(mixture, f"{kind}_divergence")
+    found = diverge(np.concatenate((one, two)), ridge, 50)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_divergence_tells_two_clusters_from_one():
+    rng = np.random.default_rng(6)
+    one = rng.standard_normal((80, 2))
+    two = one + 8.0 * (np.arange(80) < 40)[:, None]
+    ridge = np.full(2, 1e-6)
+    for diverge in (mixture.full_divergence, mixture.diagonal_divergence):
+        assert diverge(two, ridge, 50) > 4.0 * diverge(one, ridge, 50) >= 0.0
+    assert (
+        mixture.full_divergence(np.repeat([[0.0, 0.0], [9.0, 9.0]], [9, 1], axis=0), ridge, 9)
+        == -np.inf
+    )
+
+
+def test_a_cover_is_a_partition_inside_the_clusters(points):
+    rng = np.random.default_rng(0)
+    clusters = np.repeat([4, 7, 9], 40)
+    cover = finish(make_cover(points, clusters, 24, shares_by_size, rng))
+    assert cover.sizes.sum() == len(points) and 20 <= len(cover.means) <= 24
+    for p, mean in enumerate(cover.means):
+        own = cover.parts == p
+        assert own.sum() == cover.sizes[p] and np.unique(clusters[own]).size == 1
+        np.testing.assert_allclose(mean, points[own].mean(axis=0))
+
+
+def test_representatives_go_where_the_distances_are():
+    rng = np.random.default_rng(0)
+    X = np.concatenate((1e-3 * rng.standard_normal((300, 2)), 5.0 + rng.standard_normal((60, 2))))
+    clusters = np.repeat([0, 1], [300, 60])
+    for shares, wide_share in ((shares_by_size, 10 / 60), (shares_by_cost, 59 / 60)):
+        cover = finish(make_cover(X, clusters, 60, shares, rng))
+        wide = np.unique(cover.parts[300:]).size
+        assert wide == pytest.approx(60 * wide_share, abs=3)
+
+
+def test_coinciding_points_share_a_part():
+    X = np.repeat(np.arange(3.0)[:, None], 5, axis=0)
+    parts = cut(X, 9, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.unique(parts), np.arange(3))
+    assert len({tuple(np.unique(parts[5 * i : 5 * i + 5])) for i in range(3)}) == 3
