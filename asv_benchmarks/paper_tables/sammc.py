@@ -1,0 +1,329 @@
+"""Redo Tables 2 to 5 of Seifollahi et al. (2019): the least sum of plain distances to k centers.
+
+See README.md in this folder for the protocols.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from common import (
+    Source,
+    add_common_arguments,
+    load_available,
+    load_source,
+    made_by,
+    run_all,
+    table,
+    write_page,
+)
+from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.mixture import BayesianGaussianMixture
+
+import fastmmc
+from fastmmc.annealing._solver_points import Points, Walker, descend
+
+SETS = {name: Source(name) for name in ("segment", "page_blocks", "d15112", "shuttle")}
+CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)
+
+# The paper's least objectives of the cells that could be had.
+PAPER = {
+    ("segment", 3): 1.9215e5,
+    ("segment", 7): 1.49572e5,
+    ("page_blocks", 3): 4.86e6,
+    ("d15112", 3): 5.54065e7,
+    ("shuttle", 3): 1.90781e6,
+    ("shuttle", 5): 1.77075e6,
+}
+REPEATS = 3
+
+# Runs of the annealing search to its own end.
+LONG_CLUSTERS = (3, 10)
+ANNEALING = {
+    "annealing, medians": {"center": "median"},
+    "annealing, means": {"center": "mean"},
+}
+LIBRARY = ("KM", "MBKM", "FCM", "DPGMM")
+EQUAL_TIME = ("memetic", "restarts", *ANNEALING)
+
+# Objectives that differ by a smaller share are called the same.
+SAME = 1e-5
+
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+SCALE_FEATURES, SCALE_CLUSTERS, SCALE_REPRESENTATIVES, SCALE_ITERATIONS = 10, 10, 500, 1000
+
+
+def objective(X, centers):
+    """Return the sum of the distances to the nearest centers."""
+    return float(pairwise_distances_argmin_min(X, centers)[1].sum())
+
+
+def restarts(X, k, seconds, seed):
+    """Return the least objective of k-means++ and Weiszfeld's descent, and how many starts."""
+    rng = np.random.default_rng(seed)
+    walker = Walker(Points(X), "median")
+    best, count, began = np.inf, 0, time.perf_counter()
+    while count == 0 or time.perf_counter() - began < seconds:
+        first, _ = kmeans_plusplus(X, k, random_state=int(rng.integers(2**31)))
+        found, centers = run(descend(walker, first, 1e-5, rng))
+        count += 1
+        if found < best:
+            best, best_centers = found, centers
+    return run(descend(walker, best_centers, 1e-9, rng))[0], count
+
+
+def run(generator):
+    """Return what a generator returns."""
+    while True:
+        try:
+            next(generator)
+        except StopIteration as ended:
+            return ended.value
+
+
+def measure_search(name, k, seed):
+    """Return the objectives of the searches at the memetic one's time, that time, and starts."""
+    X, _ = load_source(SETS[name])
+    warm_up(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        began = time.perf_counter()
+        found = {"memetic": fastmmc.sammc(X, k, random_state=seed).objective}
+        seconds = time.perf_counter() - began
+        found["restarts"], count = restarts(X, k, seconds, seed)
+        for method, options in ANNEALING.items():
+            found[method] = fastmmc.sammc(
+                X, k, search="annealing", max_time=seconds, random_state=seed, **options
+            ).objective
+    return found, seconds, count
+
+
+def warm_up(X):
+    """Compile, or read what was compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fastmmc.sammc(X[:200], 2, max_representatives=20, patience=2, random_state=0)
+        fastmmc.sammc(X[:200], 2, search="annealing", max_iter=2, random_state=0)
+
+
+def measure_annealing(name, k, seed):
+    """Return objective, iterations and seconds of annealing to its own end, for both centers."""
+    X, _ = load_source(SETS[name])
+    warm_up(X)
+    found = {}
+    for method, options in ANNEALING.items():
+        began = time.perf_counter()
+        result = fastmmc.sammc(X, k, search="annealing", random_state=seed, **options)
+        seconds = time.perf_counter() - began
+        found[method] = result.objective, result.history[0], result.n_iter, seconds
+    return found
+
+
+def fuzzy_centers(X, k, seed, q=2.0, tol=1e-5, max_iter=300):
+    """Return the centers of fuzzy c-means."""
+    centers, _ = kmeans_plusplus(X, k, random_state=seed)
+    for _ in range(max_iter):
+        squares = np.maximum(
+            (X**2).sum(1)[:, None] - 2.0 * X @ centers.T + (centers**2).sum(1), 1e-12
+        )
+        shares = squares ** (-1.0 / (q - 1.0))
+        shares = (shares / shares.sum(axis=1, keepdims=True)) ** q
+        after = shares.T @ X / shares.sum(axis=0)[:, None]
+        moved = np.abs(after - centers).max()
+        centers = after
+        if moved <= tol * np.abs(X).max():
+            break
+    return centers
+
+
+def measure_library(name, k):
+    """Return the objective of the centers that each method of the library finds."""
+    X, _ = load_source(SETS[name])
+    mixture = BayesianGaussianMixture(
+        n_components=k,
+        weight_concentration_prior_type="dirichlet_process",
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        centers = {
+            "KM": KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+            "MBKM": MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+            "FCM": fuzzy_centers(X, k, 0),
+            "DPGMM": mixture.fit(X).means_,
+        }
+    return {method: objective(X, c) for method, c in centers.items()}
+
+
+def excess(values, best):
+    """Return by how many percent the mean of the values is above the best."""
+    return f"{100 * (np.mean(values) / best - 1):.2f}"
+
+
+def objective_table(searches, library, names, ks, repeats):
+    """Return the table of objectives, and the cells' least ones."""
+    rows, least = [], {}
+    for name in names:
+        for k in ks:
+            runs = [searches[name, k, seed] for seed in range(repeats)]
+            by_method = {m: [found[m] for found, *_ in runs] for m in EQUAL_TIME}
+            by_method |= {m: [library[name, k][m]] for m in LIBRARY}
+            best = least[name, k] = min(min(values) for values in by_method.values())
+            paper = PAPER.get((name, k))
+            seconds = np.mean([seconds for _, seconds, _ in runs])
+            count = np.mean([count for *_, count in runs])
+            rows.append(
+                [name, k, f"{best:.6g}"]
+                + ["-" if paper is None else f"{paper:.6g} ({best / paper:.4f})"]
+                + [excess(by_method[m], best) for m in (*EQUAL_TIME, *LIBRARY)]
+                + [f"{seconds:.1f}", f"{count:.0f}"]
+            )
+    header = ["set", "k", "least f", "paper's f_best (ours / it)"]
+    header += [*EQUAL_TIME, *LIBRARY, "seconds", "restarts made"]
+    return table(header, rows), least
+
+
+def duel(searches, names, ks, repeats):
+    """Count the cells in which the memetic search is better, equal and worse than restarts."""
+    better = equal = worse = 0
+    largest = 0.0
+    for name in names:
+        for k in ks:
+            runs = [searches[name, k, seed][0] for seed in range(repeats)]
+            ratio = np.mean([found["memetic"] / found["restarts"] for found in runs])
+            better += ratio < 1 - SAME
+            worse += ratio > 1 + SAME
+            equal += abs(ratio - 1) <= SAME
+            largest = max(largest, 100 * (ratio - 1))
+    return (
+        f"Memetic against restarts at equal time, mean of {repeats} seeds: lower in {better} "
+        f"cells, the same (within {SAME:g}) in {equal}, higher in {worse}; at most {largest:.4f} % higher."
+    )
+
+
+def long_table(long_runs, least, names, ks):
+    rows = []
+    for name in names:
+        for k in ks:
+            for method, (found, first, n_iter, seconds) in long_runs[name, k].items():
+                rows.append(
+                    [name, k, method, f"{first:.6g}", f"{found:.6g}"]
+                    + [excess([found], least[name, k]), n_iter, f"{seconds:.0f}"]
+                )
+    header = [
+        "set",
+        "k",
+        "method",
+        "first f",
+        "final f",
+        "% above least f",
+        "iterations",
+        "seconds",
+    ]
+    return table(header, rows)
+
+
+def generate(n):
+    """Return n points of Gaussians that overlap a little."""
+    rng = np.random.default_rng(0)
+    centers = rng.uniform(-5, 5, (SCALE_CLUSTERS, SCALE_FEATURES))
+    return centers[rng.integers(SCALE_CLUSTERS, size=n)] + 2.0 * rng.standard_normal(
+        (n, SCALE_FEATURES)
+    )
+
+
+def measure_scale(n, search, iterations):
+    """Return seconds, peak memory and iterations of one run on n generated points."""
+    X = generate(n)
+    warm_up(X)
+    options = {}
+    if search == "annealing":
+        options = {"max_representatives": SCALE_REPRESENTATIVES, "max_iter": iterations}
+        options |= {"patience": 10**6, "cooling": 0.9999}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        began = time.perf_counter()
+        result = fastmmc.sammc(X, SCALE_CLUSTERS, search=search, random_state=0, **options)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return {"seconds": seconds, "peak": peak, "n_iter": result.n_iter}
+
+
+def scale_table(sizes, iterations):
+    rows, seconds = [], {}
+    for search in ("annealing", "memetic"):
+        for n in sizes:
+            # A process of its own, for the peak of its memory.
+            command = [sys.executable, __file__, "--scale", str(n), search, str(iterations)]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+            seconds.setdefault(search, []).append(found["seconds"])
+            rows.append(
+                [search, f"{n:,}", f"{found['seconds']:.1f}", found["n_iter"]]
+                + [f"{found['peak']:.2f}"]
+            )
+            print(*rows[-1], sep="   ", flush=True)
+    slopes = ", ".join(
+        f"{search} {np.polyfit(np.log(sizes), np.log(s), 1)[0]:.2f}"
+        for search, s in seconds.items()
+    )
+    header = ["search", "n", "seconds", "iterations", "peak, GB"]
+    return table(header, rows), slopes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="seeds of each cell")
+    parser.add_argument("--scale", nargs=3, metavar=("N", "SEARCH", "ITERATIONS"), help="internal")
+    args = parser.parse_args()
+    if args.scale:
+        n, search, iterations = args.scale
+        print(json.dumps(measure_scale(int(n), search, int(iterations))))
+        return
+    started = time.perf_counter()
+    names = list(load_available(args.sets, lambda name: load_source(SETS[name])))
+    ks = (3, 10) if args.quick else CLUSTERS
+    long_ks = (3,) if args.quick else LONG_CLUSTERS
+    repeats = 1 if args.quick else args.repeats
+    tasks = {(n, k): (measure_library, n, k) for n in names for k in ks}
+    library = run_all(tasks, args.jobs, args.keep)
+    tasks = {
+        (n, k, s): (measure_search, n, k, s) for n in names for k in ks for s in range(repeats)
+    }
+    searches = run_all(tasks, args.jobs, args.keep)
+    tasks = {(n, k): (measure_annealing, n, k, 0) for n in names for k in long_ks}
+    long_runs = run_all(tasks, args.jobs, args.keep)
+    objectives, least = objective_table(searches, library, names, ks, repeats)
+    sizes = SIZES[:2] if args.quick else SIZES
+    iterations = 50 if args.quick else SCALE_ITERATIONS
+    scale, slopes = scale_table(sizes, iterations)
+    parts = [
+        "# SAMMC: the least sum of plain distances",
+        made_by(args.quick, started),
+        "## Objective at equal time",
+        "Percent above the least f of the row: means of "
+        f"{repeats} seeds (searches), or the best of 20 starts (KM, MBKM) and one start (FCM, "
+        "DPGMM).",
+        objectives,
+        duel(searches, names, ks, repeats),
+        "## Annealing to its own end",
+        long_table(long_runs, least, names, long_ks),
+        "## Time and memory",
+        f"{SCALE_CLUSTERS} Gaussians in {SCALE_FEATURES} dimensions, one thread; annealing with "
+        f"{SCALE_REPRESENTATIVES} representatives at the beginning, {iterations} iterations.",
+        scale,
+        f"Slopes of log seconds over log n: {slopes}.",
+    ]
+    write_page(args.out, parts)
+
+
+if __name__ == "__main__":
+    main()
