@@ -205,7 +205,8 @@ def duel(searches, names, ks, repeats):
             largest = max(largest, 100 * (ratio - 1))
     return (
         f"Memetic against restarts at equal time, mean of {repeats} seeds: lower in {better} "
-        f"cells, the same (within {SAME:g}) in {equal}, higher in {worse}; at most {largest:.4f} % higher."
+        f"cells, the same (within {SAME:g}) in {equal}, higher in {worse}; at most "
+        f"{largest:.4f} % higher."
     )
 
 

@@ -155,7 +155,7 @@ def all_distances(points, centers, distances):
 
 
 @njit
-def part_cost(part, candidates, centers, nearest):
+def part_cost(part, candidates, centers, best, found):
     """Return the sum of the distances of a part's points to the nearest of some centers.
 
     Parameters
@@ -166,7 +166,7 @@ def part_cost(part, candidates, centers, nearest):
         Centers that can be the nearest.
     centers : (k, d) float64 array
         All centers.
-    nearest : (2, m) float64 array
+    best, found : (m,) float64 arrays
         Work space.
 
     Returns
@@ -174,7 +174,6 @@ def part_cost(part, candidates, centers, nearest):
     float
         The sum.
     """
-    best, found = nearest[0], nearest[1]
     block_distances(part, centers[candidates[0]], best)
     for c in range(1, candidates.size):
         block_distances(part, centers[candidates[c]], found)
@@ -280,7 +279,8 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
     reach = np.empty(radii.size)
     mark_stale(moved, gaps, new_gaps, radii, stale, reach)
     candidates = np.empty(k, dtype=np.int64)
-    work = np.empty((2, np.max(offsets[1:] - offsets[:-1])))
+    most = np.max(offsets[1:] - offsets[:-1])
+    best, found = np.empty(most), np.empty(most)
     n_looked = 0
     for p in np.flatnonzero(stale):
         n_candidates = 0
@@ -290,7 +290,8 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
                 n_candidates += 1
         first, size = offsets[p], offsets[p + 1] - offsets[p]
         part = flat[first * d : (first + size) * d].reshape(d, size)
-        new_costs[p] = part_cost(part, candidates[:n_candidates], centers, work[:, :size])
+        near = candidates[:n_candidates]
+        new_costs[p] = part_cost(part, near, centers, best[:size], found[:size])
         n_looked += n_candidates * size
     return np.sum(new_costs), n_looked
 
