@@ -227,7 +227,18 @@ def cvqe_centers(X, centers, labels, must, cannot):
             if labels[a] != labels[b] and labels[a] == m:
                 members.append(centers[labels[b]])
         for a, b in cannot:
-            if labels[a] == labels[b] == m:
-                members.append(centers[second(between[m], m)] if len(centers) > 1 else centers[m])
+            if labels[a] == labels[b] == m and len(centers) > 1:
+                members.append(centers[second(between[m], m)])
         new.append(np.mean(members, axis=0) if members else centers[m])
     return np.array(new)
+
+
+def cvqe_objective(X, centers, labels, must, cannot):
+    between = np.array([distances(c, centers) for c in centers])
+    total = sum(np.sum((x - centers[j]) ** 2) for x, j in zip(X, labels, strict=True))
+    for a, b in must:
+        total += between[labels[a], labels[b]]
+    for a, b in cannot:
+        if labels[a] == labels[b] and len(centers) > 1:
+            total += between[labels[a], second(between[labels[a]], labels[a])]
+    return 0.5 * total

@@ -24,7 +24,7 @@ class Prototypes(NamedTuple):
     distance: np.ndarray  # (k,) float64, of the object at hand
     cost: np.ndarray  # (k,) float64, distances weighted by wins
     other: np.ndarray  # (k,) float64, distances or costs of a partner
-    forbidden: np.ndarray  # (k,) int64, cannot-linked partners whose winner it is
+    forbidden: np.ndarray  # (k,) int64, whether it is the winner of a cannot-linked partner
     votes: np.ndarray  # (k,) int64, must-linked partners whose winner it is
     learned: np.ndarray  # (k,) int64, whether it learned the object at hand already
 
@@ -220,6 +220,26 @@ def count_winners(prototypes, links, start, partners, i, counts):
 
 
 @njit
+def forbid_winners(prototypes, links, i):
+    """Mark the winners of an object's cannot-linked partners; none if these are all prototypes."""
+    forbidden = prototypes.forbidden
+    forbidden[:] = 0
+    n_allowed = forbidden.size
+    for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
+        o = links.cannot[p]
+        if links.seen[o]:
+            distances_to(links.memory, o, prototypes.centers, prototypes.other)
+            weigh(prototypes.other, prototypes.wins, prototypes.other)
+            winner = smallest(prototypes.other)
+            if forbidden[winner] == 0:
+                forbidden[winner] = 1
+                n_allowed -= 1
+                if n_allowed == 0:
+                    forbidden[:] = 0
+                    return
+
+
+@njit
 def allowed_winner(prototypes, links, i, j):
     """Return j if the constraints of object i allow it as the winner, else the one that they do.
 
@@ -227,10 +247,8 @@ def allowed_winner(prototypes, links, i, j):
     others those may win that are winners of most of the must-linked partners.
     """
     forbidden, votes, cost = prototypes.forbidden, prototypes.votes, prototypes.cost
-    count_winners(prototypes, links, links.cannot_start, links.cannot, i, forbidden)
+    forbid_winners(prototypes, links, i)
     count_winners(prototypes, links, links.must_start, links.must, i, votes)
-    if forbidden.min() > 0:
-        forbidden[:] = 0
     most = 0
     for m in range(votes.size):
         if forbidden[m] == 0:
@@ -377,6 +395,34 @@ def learn_links(X, r, i, j, prototypes, links, rates, once):
 
 
 @njit
+def list_partners(known, own, memory_size, equal, given_start, given, start, partners, fill):
+    """List the partners of objects in compressed rows: given ones, and those labels imply.
+
+    ``known`` are the labels of the memory, -1 where unknown; ``own`` is an object's row there, -1:
+    none. Labels imply earlier objects of equal, or of other ones among the last ``memory_size``;
+    given partners are among these too. Sets ``start``, and if ``fill`` the partners, which rise.
+    """
+    count = 0
+    for i in range(own.size):
+        start[i] = count
+        p, end = given_start[i], given_start[i + 1]
+        label = known[own[i]] if own[i] >= 0 else -1
+        if label < 0:
+            if fill:
+                partners[count : count + end - p] = given[p:end]
+            count += end - p
+            continue
+        for o in range(max(0, own[i] - memory_size), own[i]):
+            is_given = p < end and given[p] == o
+            p += 1 if is_given else 0
+            if is_given or (known[o] >= 0 and (known[o] == label) == equal):
+                if fill:
+                    partners[count] = o
+                count += 1
+    start[own.size] = count
+
+
+@njit
 def second_smallest(D, i, left_out):
     """Return the index of the smallest value of row i but for one, the first."""
     best = -1
@@ -413,12 +459,11 @@ def enforce_linear(D, labels, must, cannot):
 
 @njit
 def pull_linear(D, points, labels, must, cannot, sums, weights):
-    """Add to sums and weights what violated constraints pull prototypes to; return its cost.
+    """Add to sums and weights what violated constraints pull prototypes to.
 
     Each of two must-linked objects that are apart pulls the other's prototype with weight 1/2; of
     two cannot-linked ones that are together the farther one pulls its next prototype.
     """
-    cost = 0.0
     for c in range(must.shape[0]):
         a, b = must[c, 0], must[c, 1]
         j, n = labels[a], labels[b]
@@ -428,7 +473,6 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
                 sums[n, f] += 0.5 * points[a, f]
             weights[j] += 0.5
             weights[n] += 0.5
-            cost += 0.25 * (D[b, j] + D[a, n])
     for c in range(cannot.shape[0]):
         a, b = cannot[c, 0], cannot[c, 1]
         j = labels[a]
@@ -438,7 +482,23 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
             for f in range(points.shape[1]):
                 sums[n, f] += points[farther, f]
             weights[n] += 1.0
-            cost += 0.5 * D[farther, n]
+
+
+@njit
+def penalty_linear(D, labels, must, cannot):
+    """Return what violated constraints add to the objective of LCVQE."""
+    cost = 0.0
+    for c in range(must.shape[0]):
+        a, b = must[c, 0], must[c, 1]
+        j, n = labels[a], labels[b]
+        if j != n:
+            cost += 0.25 * (D[b, j] + D[a, n])
+    for c in range(cannot.shape[0]):
+        a, b = cannot[c, 0], cannot[c, 1]
+        j = labels[a]
+        if labels[b] == j and D.shape[1] > 1:
+            farther = b if D[b, j] > D[a, j] else a
+            cost += 0.5 * D[farther, second_smallest(D, farther, j)]
     return cost
 
 
@@ -473,28 +533,39 @@ def place_pair(D, between, nearest, labels, a, b, is_must):
 
 
 @njit
-def pull_pairs(centers, between, nearest, labels, must, cannot, sums, weights):
-    """Add to sums and weights what violated constraints pull prototypes to; return its cost.
+def pull_pairs(centers, nearest, labels, must, cannot, sums, weights):
+    """Add to sums and weights what violated constraints pull prototypes to.
 
     The prototype of the first of two must-linked objects is pulled to that of the second, that of
-    two cannot-linked objects to the prototype nearest to it.
+    two cannot-linked objects to the prototype nearest to it. A single prototype has none.
     """
-    cost = 0.0
     for c in range(must.shape[0]):
         j, n = labels[must[c, 0]], labels[must[c, 1]]
         if j != n:
-            cost += pull_to(centers, between, j, n, sums, weights)
+            pull_to(centers, j, n, sums, weights)
     for c in range(cannot.shape[0]):
         j = labels[cannot[c, 0]]
-        if labels[cannot[c, 1]] == j:
-            cost += pull_to(centers, between, j, nearest[j], sums, weights)
-    return cost
+        if labels[cannot[c, 1]] == j and centers.shape[0] > 1:
+            pull_to(centers, j, nearest[j], sums, weights)
 
 
 @njit
-def pull_to(centers, between, j, n, sums, weights):
-    """Add prototype n to the sum of prototype j; return the cost."""
+def pull_to(centers, j, n, sums, weights):
+    """Add prototype n to the sum of prototype j."""
     for f in range(centers.shape[1]):
         sums[j, f] += centers[n, f]
     weights[j] += 1.0
-    return 0.5 * between[j, n]
+
+
+@njit
+def penalty_pairs(between, nearest, labels, must, cannot):
+    """Return what violated constraints add to the objective of CVQE."""
+    cost = 0.0
+    for c in range(must.shape[0]):
+        # Of must-linked objects in one cluster this is 0.
+        cost += 0.5 * between[labels[must[c, 0]], labels[must[c, 1]]]
+    for c in range(cannot.shape[0]):
+        j = labels[cannot[c, 0]]
+        if labels[cannot[c, 1]] == j:
+            cost += 0.5 * between[j, nearest[j]]
+    return cost

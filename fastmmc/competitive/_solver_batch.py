@@ -44,6 +44,7 @@ class BatchSearch:
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
         self._squares, self._largest = _squared_norms(rows)
+        self._distances = self._distances_to(self._centers)
         self.objective = np.inf
         self.status = Status.CONVERGED
         self.n_iter = 0
@@ -83,84 +84,103 @@ class BatchSearch:
         else:
             kernels.assign(X, self._centers, *found)
 
-    def _sum_distances(self):
-        """Return the sum of squared distances to the nearest prototypes."""
-        inner = float(np.vdot(self._centers, self._sums))
-        total = self._squares - 2.0 * inner + float(self._sizes @ self._norms)
-        if total >= LEAST_SHARE * self._squares:
-            return total
-        return sum(
-            kernels.sum_distances(dense_rows(self._rows, b), self._centers, self._assigned[b])
-            for b in _blocks(self._rows)
-        )
-
-    def _end_round(self):
-        """Apply the constraints, rate the labels, move the prototypes; return whether to stop."""
-        centers, labels = self._centers, self._assigned
-        nearest_total = self._sum_distances()
+    def _distances_to(self, centers):
+        """Return the squared distances of the constrained objects to prototypes."""
         distances = np.empty((self._objects.size, centers.shape[0]))
         kernels.all_distances(self._points, centers, distances)
-        before = labels[self._objects]
-        after = before.copy()
-        penalty = self._apply_constraints(distances, after)
-        objective = 0.5 * (nearest_total + self._moved(distances, before, after)) + penalty
-        labels[self._objects] = after
+        return distances
+
+    def _end_round(self):
+        """Apply the constraints, move the prototypes, rate both; return whether to stop."""
+        before = self._assigned[self._objects]
+        labels = before.copy()
+        self._enforce(labels)
+        self._relabel(before, labels)
+        self._assigned[self._objects] = labels
+        centers = self._minimise(labels)
+        self._distances = self._distances_to(centers)
+        objective = 0.5 * self._sum_distances(centers) + self._penalty(centers, labels)
         self.n_iter += 1
+        if not np.isfinite(objective):
+            objective, self.status = np.inf, Status.NUMERICAL
         self._history.note(self.n_iter, objective)
-        if objective < self.objective:
-            self._keep(objective)
+        if self.labels is None or objective < self.objective:
+            self._keep(objective, centers)
+        if self.status == Status.NUMERICAL:
+            return True
         if self.n_iter == self._plan.max_iter:
             self.status = Status.MAX_ITER
             return True
-        # A prototype that nothing pulls stays where it is.
-        pulled = self._sizes > 0
-        self._centers = centers.copy()
-        self._centers[pulled] = self._sums[pulled] / self._sizes[pulled, None]
-        key = self._centers.tobytes()
+        key = centers.tobytes()
         if key in self._seen:
             # The labels would come back too.
             return True
         self._seen.add(key)
+        self._centers = centers
         self._begin_round()
         return False
 
-    def _keep(self, objective):
-        """Keep the labels and prototypes of this round."""
+    def _enforce(self, labels):
+        """Change the labels of constrained objects for the prototypes that they were given by."""
+        must, cannot = self._must, self._cannot
+        if self._plan.pairwise:
+            between, nearest = _prototype_distances(self._centers)
+            kernels.enforce_pairs(self._distances, between, nearest, labels, must, cannot)
+        else:
+            kernels.enforce_linear(self._distances, labels, must, cannot)
+
+    def _relabel(self, before, after):
+        """Take the changes of labels over into the sums and sizes of the clusters."""
+        sums, sizes = self._sums, self._sizes
+        changed = np.flatnonzero(before != after)
+        np.subtract.at(sums, before[changed], self._points[changed])
+        np.add.at(sums, after[changed], self._points[changed])
+        sizes -= np.bincount(before[changed], minlength=sizes.size)
+        sizes += np.bincount(after[changed], minlength=sizes.size)
+
+    def _minimise(self, labels):
+        """Return the prototypes of the least objective for these labels."""
+        sums, weights = self._sums.copy(), self._sizes.copy()
+        must, cannot = self._must, self._cannot
+        if self._plan.pairwise:
+            _, nearest = _prototype_distances(self._centers)
+            kernels.pull_pairs(self._centers, nearest, labels, must, cannot, sums, weights)
+        else:
+            kernels.pull_linear(self._distances, self._points, labels, must, cannot, sums, weights)
+        # A prototype that nothing pulls stays where it is.
+        pulled = weights > 0
+        centers = self._centers.copy()
+        centers[pulled] = sums[pulled] / weights[pulled, None]
+        return centers
+
+    def _sum_distances(self, centers):
+        """Return the sum of squared distances to the prototypes of the labels."""
+        norms = np.einsum("ij,ij->i", centers, centers)
+        inner = float(np.vdot(centers, self._sums))
+        total = self._squares - 2.0 * inner + float(np.vdot(self._sizes, norms))
+        if total >= LEAST_SHARE * self._squares:
+            return total
+        return sum(
+            kernels.sum_distances(dense_rows(self._rows, b), centers, self._assigned[b])
+            for b in _blocks(self._rows)
+        )
+
+    def _penalty(self, centers, labels):
+        """Return what violated constraints add to the objective."""
+        if self._plan.pairwise:
+            between, nearest = _prototype_distances(centers)
+            return kernels.penalty_pairs(between, nearest, labels, self._must, self._cannot)
+        return kernels.penalty_linear(self._distances, labels, self._must, self._cannot)
+
+    def _keep(self, objective, centers):
+        """Keep the labels of this round, and the prototypes that belong to them."""
         labels = self._assigned
         if self.labels is None:
             self.n_moves, self._assigned = labels.size, np.empty_like(labels)
         else:
             self.n_moves += int((self.labels != labels).sum())
             self._assigned = self.labels
-        self.objective, self.labels, self.centers = objective, labels, self._centers
-
-    def _apply_constraints(self, distances, labels):
-        """Change the labels of constrained objects, and add the pulls of what stays violated."""
-        centers, sums, sizes = self._centers, self._sums, self._sizes
-        before = labels.copy()
-        if self._plan.pairwise:
-            between, nearest = _prototype_distances(centers)
-            kernels.enforce_pairs(distances, between, nearest, labels, self._must, self._cannot)
-        else:
-            kernels.enforce_linear(distances, labels, self._must, self._cannot)
-        changed = np.flatnonzero(before != labels)
-        np.subtract.at(sums, before[changed], self._points[changed])
-        np.add.at(sums, labels[changed], self._points[changed])
-        sizes -= np.bincount(before[changed], minlength=sizes.size)
-        sizes += np.bincount(labels[changed], minlength=sizes.size)
-        if self._plan.pairwise:
-            return kernels.pull_pairs(
-                centers, between, nearest, labels, self._must, self._cannot, sums, sizes
-            )
-        return kernels.pull_linear(
-            distances, self._points, labels, self._must, self._cannot, sums, sizes
-        )
-
-    @staticmethod
-    def _moved(distances, before, after):
-        """Return by how much the changes of labels raise the sum of squared distances."""
-        each = np.arange(before.size)
-        return float((distances[each, after] - distances[each, before]).sum())
+        self.objective, self.labels, self.centers = objective, labels, centers
 
     @property
     def weights(self):
@@ -173,9 +193,8 @@ class BatchSearch:
 
     def finish(self):
         """Take the first round's labels where the run was stopped before its end."""
-        if self.labels is None:
-            while self.labels is None:
-                self.step(2**62)
+        while self.labels is None:
+            self.step(2**62)
 
     def history(self):
         """Return the objective of each round, and their numbers."""

@@ -27,24 +27,49 @@ def test_a_round_of_lcvqe(seed, k):
     assert one.step(BUDGET)
     labels = naive.lcvqe_labels(X, centers, must, cannot)
     np.testing.assert_array_equal(one.labels, labels)
-    expected = naive.lcvqe_objective(X, centers, labels, must, cannot)
-    assert one.objective == pytest.approx(expected, rel=1e-12)
-    two = search(X, centers, cannot, must, False, max_iter=2)
-    two.step(BUDGET)
     moved = naive.lcvqe_centers(X, centers, labels, must, cannot)
-    np.testing.assert_allclose(two._centers, moved, rtol=1e-12)
+    np.testing.assert_allclose(one.centers, moved, rtol=1e-12)
+    expected = naive.lcvqe_objective(X, moved, labels, must, cannot)
+    assert one.objective == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_a_round_of_cvqe(seed, k):
     X, centers, _, cannot, must = random_case(seed, k=k)
-    one = search(X, centers, cannot, must, True, max_iter=2)
-    one.step(BUDGET)
+    one = search(X, centers, cannot, must, True)
+    assert one.step(BUDGET)
     labels = naive.cvqe_labels(X, centers, must, cannot)
     np.testing.assert_array_equal(one.labels, labels)
     moved = naive.cvqe_centers(X, centers, labels, must, cannot)
-    np.testing.assert_allclose(one._centers, moved, rtol=1e-12)
+    np.testing.assert_allclose(one.centers, moved, rtol=1e-12)
+    expected = naive.cvqe_objective(X, moved, labels, must, cannot)
+    assert one.objective == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_rounds_are_those_of_the_twin(seed, pairwise):
+    """Of five rounds the one of the least objective, with its prototypes, is kept."""
+    X, centers, _, cannot, must = random_case(seed)
+    labels_of, centers_of, objective_of = (
+        getattr(naive, f"{'cvqe' if pairwise else 'lcvqe'}_{what}")
+        for what in ("labels", "centers", "objective")
+    )
+    rounds = []
+    for _ in range(5):
+        labels = labels_of(X, centers, must, cannot)
+        centers = centers_of(X, centers, labels, must, cannot)
+        rounds.append((objective_of(X, centers, labels, must, cannot), labels, centers))
+    one = search(X, random_case(seed)[1], cannot, must, pairwise, max_iter=5)
+    one.step(BUDGET)
+    while one.n_iter < 5 and not one.step(BUDGET):
+        pass
+    best = min(rounds[: one.n_iter], key=lambda r: r[0])
+    assert one.objective == pytest.approx(best[0], rel=1e-12)
+    np.testing.assert_array_equal(one.labels, best[1])
+    np.testing.assert_allclose(one.centers, best[2], rtol=1e-9)
+    np.testing.assert_allclose(one.history()[0], [r[0] for r in rounds[: one.n_iter]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -147,3 +172,35 @@ def test_rounds_end_at_the_limit(overlapping):
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         result = lcvqe(overlapping, 5, max_iter=2, random_state=0)
     assert result.status == Status.MAX_ITER and result.n_iter == 2
+
+
+@pytest.mark.parametrize("function", [lcvqe, cvqe])
+@pytest.mark.filterwarnings("ignore:stopped before the end")
+def test_the_prototypes_are_those_of_the_labels(function, blobs):
+    """Also after a single round: without constraints they are the means."""
+    X, _ = blobs
+    for max_iter in (1, 2, 500):
+        result = function(X, 3, init=X[[0, 1, 2]], max_iter=max_iter)
+        means = np.array([X[result.labels == j].mean(axis=0) for j in range(result.n_active)])
+        np.testing.assert_allclose(result.centers, means, rtol=1e-12)
+        within = ((X - means[result.labels]) ** 2).sum()
+        assert 2 * result.objective == pytest.approx(within, rel=1e-12)
+
+
+def test_a_single_cluster_of_cvqe_is_the_mean(overlapping):
+    """Its cannot-links are violated whatever happens, and pull it nowhere."""
+    X = overlapping
+    result = cvqe(X, 1, init=X[:1], cannot_link=[(i, i + 30) for i in range(30)])
+    np.testing.assert_allclose(result.centers, X.mean(axis=0, keepdims=True), atol=1e-12)
+    assert result.status == Status.CONVERGED and result.n_iter == 2
+
+
+@pytest.mark.parametrize("function", [lcvqe, cvqe])
+def test_squares_that_overflow_end_the_run(function, overlapping):
+    from sklearn.exceptions import ConvergenceWarning
+
+    links = {"cannot_link": [(0, 1)], "must_link": [(2, 3)]}
+    with pytest.warns(ConvergenceWarning, match="numerical"):
+        result = function(overlapping * 1e160, 3, random_state=0, max_time=5, n_init=2, **links)
+    assert result.status == Status.NUMERICAL and result.objective == np.inf
+    assert result.labels.shape == (60,) and np.isfinite(result.all_centers).all()
