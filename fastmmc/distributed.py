@@ -52,8 +52,9 @@ LEARNING = ("alpha", "beta", "schedule", "online_first_epoch", "per_constraint")
 # The objects are dealt out from a random stream that no worker uses.
 SPLIT_STREAM = 2**32 - 2
 
-# A prototype farther out than this has left all objects behind, and its square soon overflows.
-LARGEST = 1e150
+# Prototypes are lost where objects meet the nearest one at so many times the mean squared distance
+# that the objects, and the first prototypes, have from the mean of the objects.
+LOST = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,10 @@ def fit_sharded(
         the plain mean where it was only driven away. Sum: all changes are added up, as if they had
         been made one after the other. Sum is for short rounds only: if a worker teaches a
         prototype t times in a round, it overshoots from ``n_workers (1 - (1 - alpha)^t) > 1`` on,
-        and from 2 on the prototypes get lost and the run stops with the status NUMERICAL. In such
+        and from 2 on the prototypes get lost. The run stops, with the status NUMERICAL, at the end
+        of an epoch in which the mean squared distance of the objects to their nearest prototypes
+        was more than ten times that of the objects, or of the farthest first prototype, to their
+        mean; the prototypes before the epoch of the least such distance are returned. In such
         rounds ``rpcl`` drives spare prototypes away as one worker does; the mean keeps more.
     method_params : dict, optional
         Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
@@ -258,7 +262,6 @@ def fit_sharded(
         run = _Run(points, shards, plan, centers)
         with show_progress(control, "epoch") as control:
             run.learn(control)
-    warn_if_stopped(run.status, 1, 1)
     params = {
         "method": method,
         "n_workers": n_workers,
@@ -270,7 +273,9 @@ def fit_sharded(
         "min_share": min_share,
         **learning,
     }
-    return _gather(run, points, links, min_share, params)
+    result = _gather(run, points, links, min_share, params)
+    warn_if_stopped(result.status, 1, 1)
+    return result
 
 
 def _check_params(method, method_params):
@@ -399,8 +404,10 @@ class _Run:
         self._shards = shards
         self._plan = plan
         self._seen = np.zeros(points.shape[0], dtype=np.uint8)
+        self.most = _largest_sum(points, centers) if _may_overshoot(plan, shards) else np.inf
         self.centers = centers
         self.wins = np.ones(centers.shape[0])
+        self._best = np.inf, centers, self.wins
         self.status = Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
@@ -419,7 +426,7 @@ class _Run:
         sizes = [shard.members.size for shard in self._shards]
         orders = [self._draw_order(shard) for shard in self._shards]
         length = self._plan.sync_every or max(sizes)
-        total = 0.0
+        total, begin = 0.0, (self.centers, self.wins)
         for at in range(0, max(sizes), length):
             ids = [order[at : at + length] for order in orders]
             total += self._make_round(teach_all, ids)
@@ -428,10 +435,25 @@ class _Run:
             if at + length >= max(sizes):
                 self.n_iter += 1
                 self.history.note(self.n_moves, total)
+                self._rate_epoch(total, begin)
+                if self.status != Status.CONVERGED:
+                    return
             if self.n_iter < self._plan.max_iter:
                 self.status = self._look(control)
                 if self.status != Status.CONVERGED:
                     return
+
+    def _rate_epoch(self, total, begin):
+        """Remember the prototypes of the best epoch, and go back to them if they get lost."""
+        if total < self._best[0]:
+            self._best = total, *begin
+        if total > self.most:
+            self.give_up()
+
+    def give_up(self):
+        """Go back to the prototypes before the best epoch."""
+        self.status = Status.NUMERICAL
+        _, self.centers, self.wins = self._best
 
     def _draw_order(self, shard):
         m = shard.members.size
@@ -445,8 +467,8 @@ class _Run:
             for shard, own, links in zip(self._shards, ids, self._current_links(), strict=True)
         )
         centers, wins = _combine(self.centers, self.wins, lessons, self._plan.combine)
-        if not np.abs(centers).max() < LARGEST:
-            self.status = Status.NUMERICAL
+        if not np.isfinite(centers).all():
+            self.give_up()
             return 0.0
         self.centers, self.wins = centers, wins
         for shard, lesson in zip(self._shards, lessons, strict=True):
@@ -475,6 +497,21 @@ class _Run:
         if control.max_time is not None and elapsed >= control.max_time:
             return Status.TIME_LIMIT
         return Status.CONVERGED
+
+
+def _may_overshoot(plan, shards):
+    """Tell whether combined prototypes may lie beyond those of the workers."""
+    return plan.combine == "sum" and len(shards) > 1
+
+
+def _largest_sum(points, centers):
+    """Return the sum of squared distances of an epoch from which on prototypes are lost."""
+    n = points.shape[0]
+    mean = np.asarray(points.mean(axis=0, dtype=np.float64)).reshape(1, -1)
+    _, around = assign_rows(points, mean)
+    with np.errstate(over="ignore"):
+        farthest = float(((centers - mean) ** 2).sum(axis=1).max())
+    return LOST * (around + n * farthest)
 
 
 @contextmanager
@@ -578,15 +615,21 @@ def _combine(centers, wins, lessons, how):
 def _gather(run, points, links, min_share, params):
     """Give every point to its nearest prototype, and return what the run has found."""
     labels, objective = assign_rows(points, run.centers)
+    if objective > run.most:
+        run.give_up()
+        labels, objective = assign_rows(points, run.centers)
     kept = used_prototypes(np.bincount(labels, minlength=len(run.centers)), min_share)
     centers = run.centers[kept]
     if kept.size < len(run.centers):
         labels, objective = assign_rows(points, centers)
     space, _ = make_space(points, None, None)
+    status = run.status
+    if not np.isfinite(objective):
+        objective, status = np.inf, Status.NUMERICAL
     return CentroidResult(
         labels=labels,
         objective=objective,
-        status=run.status,
+        status=status,
         n_iter=run.n_iter,
         n_moves=run.n_moves,
         sizes=np.bincount(labels, minlength=kept.size),

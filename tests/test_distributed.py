@@ -323,6 +323,41 @@ def test_lost_prototypes_are_noticed(blobs):
     assert np.isfinite(result.all_centers).all() and np.isfinite(result.objective)
 
 
+@pytest.mark.parametrize("method", ["c_rpcl", "wta"])
+@pytest.mark.parametrize("n_workers", [10, 50])
+def test_prototypes_do_not_get_lost_unnoticed(method, n_workers):
+    """Long before their squares overflow; those of the best epoch come back."""
+    X, _ = fastmmc.datasets.load("iris")
+    spread = ((X - X.mean(axis=0)) ** 2).sum()
+    for seed in range(5):
+        run = {"method": method, "n_workers": n_workers, "combine": "sum", "random_state": seed}
+        with pytest.warns(ConvergenceWarning, match="numerical"):
+            result = fit_sharded(X, 3, method_params={"alpha": 0.3}, **run)
+        assert result.status == Status.NUMERICAL and result.n_iter < 100
+        assert np.abs(result.all_centers).max() < 100
+        assert result.objective < 10 * spread
+    with pytest.warns(ConvergenceWarning, match="numerical"):
+        result = fit_sharded(X, 3, combine="sum", n_workers=10, random_state=0)
+    assert result.objective < 10 * spread
+
+
+def test_far_prototypes_are_not_lost_ones(blobs):
+    """A first prototype far out comes near by and by, also where changes are added up."""
+    X, _ = blobs
+    init = np.vstack([X[:2], np.full((1, 4), 1e6)])
+    run = {"method": "fscl", "n_workers": 3, "combine": "sum", "sync_every": 2, "init": init}
+    assert fit_sharded(X, 3, random_state=0, max_iter=20, **run).converged
+    everything = {**run, "init": np.full((3, 4), 1e6)}
+    assert fit_sharded(X, 3, random_state=0, max_iter=20, **everything).converged
+
+
+def test_an_objective_that_overflows_is_said_to(blobs):
+    for combine in ("mean", "sum"):
+        with pytest.warns(ConvergenceWarning, match="numerical"):
+            result = run(blobs[0] * 1e160, combine=combine)
+        assert result.status == Status.NUMERICAL and result.objective == np.inf
+
+
 def test_time_limit(blobs):
     with pytest.warns(ConvergenceWarning, match="time limit"):
         result = run(blobs[0], max_iter=10**8, max_time=0.2)
