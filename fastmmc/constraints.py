@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,13 @@ from fastmmc.execution import warn_user
 
 LABELS_AS = ("cannot_link", "must_link", "both")
 ON_CONFLICT = ("raise", "warn")
+
+# Numbers of objects from here on are no numbers of objects.
+MOST_OBJECTS = 2**62
+
+# What a pair that labels imply takes until the solvers have it in their lists of partners (64
+# bytes at the peak, measured), and a little more.
+BYTES_PER_PAIR = 70
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +65,6 @@ def check_links(
     y=None,
     labels_as="cannot_link",
     on_conflict="raise",
-    numbers=None,
 ):
     """Check must-links and cannot-links, and add those that partial labels imply.
 
@@ -73,8 +80,6 @@ def check_links(
         What labels imply: different ones a cannot-link, equal ones a must-link, or both.
     on_conflict : {"raise", "warn"}, default="raise"
         What to do about cannot-links between objects that must-links join.
-    numbers : (n,) int array, optional
-        What messages are to call the objects; None: 0..n-1.
 
     Returns
     -------
@@ -85,6 +90,8 @@ def check_links(
     ------
     ValueError, TypeError
         If a pair is out of range, links an object to itself or contradicts others.
+    MemoryError
+        If the pairs that labels imply do not fit into free memory.
 
     Warns
     -----
@@ -99,26 +106,158 @@ def check_links(
     """
     validation.check_choice("labels_as", labels_as, LABELS_AS)
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
-    must = check_pairs("must_link", must_link, n)
-    cannot = check_pairs("cannot_link", cannot_link, n)
-    if y is not None:
-        same, different = pairs_of_labels(known_labels(y, n))
+    must = _each_once(check_pairs("must_link", must_link, n))
+    cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
+    labels = None if y is None else known_labels(y, n)
+    found = find_contradictions(must, cannot, labels, labels_as)
+    report_contradictions(found, on_conflict)
+    if labels is not None:
         if labels_as != "cannot_link":
-            must = np.concatenate((must, same))
+            must = _with_implied(must, labels, True)
         if labels_as != "must_link":
-            cannot = np.concatenate((cannot, different))
-    must, cannot = _each_once(must), _each_once(cannot)
-    conflicts = find_conflicts(must, cannot)
-    if conflicts.size:
-        a, b = cannot[conflicts[0]] if numbers is None else numbers[cannot[conflicts[0]]]
-        text = (
-            f"{conflicts.size} of {len(cannot)} cannot-links are between objects that must-links "
-            f"join, such as {a} and {b}"
-        )
-        if on_conflict == "raise":
-            raise ValueError(f"{text}; remove them, or give on_conflict='warn'")
-        warn_user(f"{text}; not all constraints can be met")
-    return Links(must, cannot, int(conflicts.size))
+            cannot = _with_implied(cannot, labels, False)
+    return Links(must, cannot, found.count)
+
+
+def _with_implied(pairs, labels, equal):
+    """Return the pairs, and behind them those that labels imply and that are not among them."""
+    implied = pairs_of_labels(labels, equal)
+    if len(pairs):
+        # The implied ones rise.
+        given = np.sort(pairs, axis=1) @ [labels.size, 1]
+        keys = implied @ [labels.size, 1]
+        places = np.searchsorted(keys, given)
+        places = places[places < keys.size]
+        implied = np.delete(implied, places[np.isin(keys[places], given)], axis=0)
+    return np.concatenate((pairs, implied)) if len(pairs) else implied
+
+
+@dataclass(frozen=True)
+class Contradictions:
+    """Cannot-links between objects that chains of must-links join.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    n_cannot : int
+        Cannot-links in all, those that labels imply among them.
+    example : tuple of int or None
+        The objects of one of them.
+    """
+
+    count: int
+    n_cannot: int
+    example: tuple | None
+
+
+def find_contradictions(must, cannot, labels=None, labels_as="cannot_link", numbers=None):
+    """Find the cannot-links that must-links contradict, without making those of labels.
+
+    Parameters
+    ----------
+    must, cannot : (p, 2) and (q, 2) int64 arrays
+        Pairs of objects 0..n-1, each once.
+    labels : (n,) int64 array, optional
+        Labels of the objects, -1 where unknown.
+    labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
+        What they imply.
+    numbers : (n,) int array, optional
+        What the example is to call the objects; None: 0..n-1.
+
+    Returns
+    -------
+    Contradictions
+        Of pairs and labels together.
+
+    Examples
+    --------
+    >>> must, cannot = np.array([[0, 1]]), np.array([[2, 0]])
+    >>> find_contradictions(must, cannot, np.array([3, 4, 3])).count
+    1
+    """
+    if labels is None:
+        labels = np.full(1 + max(must.max(initial=-1), cannot.max(initial=-1)), -1)
+    group = _join(must, labels, labels_as != "cannot_link")
+    a, b = cannot.T
+    joined = group[a] == group[b]
+    rows, n_implied, n_wrong = np.flatnonzero(joined), 0, 0
+    example = tuple(cannot[rows[0]].tolist()) if rows.size else None
+    if labels_as != "must_link":
+        known = np.flatnonzero(labels >= 0)
+        n_implied = _count_different(np.zeros_like(known), labels[known])
+        n_wrong = _count_different(group[known], labels[known])
+        if example is None and n_wrong:
+            example = _first_different(known, group, labels)
+        # Pairs that labels imply as well count once.
+        implied = (labels[a] >= 0) & (labels[b] >= 0) & (labels[a] != labels[b])
+        joined, n_implied = joined & ~implied, n_implied + int((~implied).sum())
+    else:
+        n_implied = len(cannot)
+    if example is not None and numbers is not None:
+        example = tuple(numbers[list(example)].tolist())
+    return Contradictions(int(joined.sum()) + n_wrong, n_implied, example)
+
+
+def report_contradictions(found, on_conflict):
+    """Raise an error, or warn, if there are contradictions.
+
+    Parameters
+    ----------
+    found : Contradictions
+        From :func:`find_contradictions`.
+    on_conflict : {"raise", "warn"}
+        Which of both.
+
+    Raises
+    ------
+    ValueError
+        If there are some and ``on_conflict="raise"``.
+    """
+    if not found.count:
+        return
+    a, b = found.example
+    text = (
+        f"{found.count} of {found.n_cannot} cannot-links are between objects that must-links "
+        f"join, such as {a} and {b}"
+    )
+    if on_conflict == "raise":
+        raise ValueError(f"{text}; remove them, or give on_conflict='warn'")
+    warn_user(f"{text}; not all constraints can be met")
+
+
+def _join(must, labels, join_equal):
+    """Return a number for every object, equal where chains of must-links join them."""
+    n = labels.size
+    a, b = must.T
+    if join_equal:
+        # Objects of one label hang on one more node.
+        known = np.flatnonzero(labels >= 0)
+        kinds, kind = np.unique(labels[known], return_inverse=True)
+        a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
+        n += kinds.size
+    graph = coo_array((np.ones(a.size), (a, b)), shape=(n, n))
+    return connected_components(graph, directed=False)[1]
+
+
+def _count_different(group, labels):
+    """Count the pairs of objects of one group that have different labels."""
+
+    def count(values):
+        sizes = np.unique(values, return_counts=True, axis=0)[1]
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    return count(group) - count(np.column_stack((group, labels)))
+
+
+def _first_different(known, group, labels):
+    """Return the first two objects of one group that have different labels."""
+    order = known[np.lexsort((labels[known], group[known]))]
+    apart = (group[order[1:]] == group[order[:-1]]) & (labels[order[1:]] != labels[order[:-1]])
+    members = known[np.isin(group[known], group[order[1:][apart]])]
+    first = members[0]
+    others = members[(group[members] == group[first]) & (labels[members] != labels[first])]
+    return int(first), int(others[0])
 
 
 def check_pairs(name, pairs, n):
@@ -150,14 +289,7 @@ def check_pairs(name, pairs, n):
     """
     if pairs is None:
         return np.empty((0, 2), dtype=np.int64)
-    if issparse(pairs):
-        if n is not None and pairs.shape != (n, n):
-            raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
-        entries = coo_array(pairs)
-        kept = entries.data != 0
-        values = np.column_stack([c[kept] for c in entries.coords])
-    else:
-        values = np.asarray(pairs)
+    values = _pair_array(name, pairs, n)
     if values.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if values.ndim != 2 or values.shape[1] != 2:
@@ -165,21 +297,58 @@ def check_pairs(name, pairs, n):
             f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix; "
             f"got shape {values.shape}"
         )
-    if values.dtype.kind not in "iuf" or (
-        values.dtype.kind == "f" and not (values == np.rint(values)).all()
-    ):
-        raise TypeError(f"{name} must hold the indices of objects; got dtype {values.dtype}")
-    values = values.astype(np.int64)
-    most = np.inf if n is None else n - 1
+    values = _check_indices(name, values)
+    most = (MOST_OBJECTS if n is None else n) - 1
     outside = np.flatnonzero((values < 0).any(axis=1) | (values > most).any(axis=1))
     if outside.size:
-        a, b = values[outside[0]]
+        pair = ", ".join(
+            str(v) if isinstance(v, int) else format(v, ".17g") for v in values[outside[0]].tolist()
+        )
         allowed = "numbered from 0" if n is None else f"0..{n - 1}"
-        raise ValueError(f"{name}: objects are {allowed}; got the pair ({a}, {b})")
+        raise ValueError(f"{name}: objects are {allowed}; got the pair ({pair})")
+    values = values.astype(np.int64)
     alone = np.flatnonzero(values[:, 0] == values[:, 1])
     if alone.size:
         raise ValueError(f"{name} links object {values[alone[0], 0]} to itself")
     return values
+
+
+def _pair_array(name, pairs, n):
+    """Return the pairs as an array of whatever they hold."""
+    if issparse(pairs):
+        if n is not None and pairs.shape != (n, n):
+            raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
+        entries = coo_array(pairs)
+        kept = entries.data != 0
+        return np.column_stack([c[kept] for c in entries.coords])
+    try:
+        return np.asarray(pairs)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix; "
+            "got rows of different lengths"
+        ) from None
+
+
+def _check_indices(name, values):
+    """Return an array of whole numbers, of whatever dtype; name the first value that is none."""
+    if values.dtype.kind == "O":
+        wrong = [v for v in values.ravel() if not _is_number(v)]
+        values = values if wrong else values.astype(np.float64)
+    elif values.dtype.kind not in "iuf":
+        wrong = values.ravel()
+    else:
+        wrong = []
+    if values.dtype.kind == "f":
+        wrong = values[values != np.rint(values)]
+    if len(wrong):
+        value = wrong[0].item() if isinstance(wrong[0], np.generic) else wrong[0]
+        raise TypeError(f"{name} must hold the indices of objects; got {value!r}")
+    return values
+
+
+def _is_number(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def find_conflicts(must, cannot):
@@ -217,7 +386,7 @@ def known_labels(y, n):
 
     Parameters
     ----------
-    y : (n,) array_like of int
+    y : (n,) or (n, 1) array_like of int
         Labels of any numbers from 0 on, -1 where unknown.
     n : int
         Objects.
@@ -237,7 +406,7 @@ def known_labels(y, n):
     >>> known_labels([7, -1], 2)
     array([ 7, -1])
     """
-    labels = integer_labels("y", y, n)
+    labels = integer_labels("y", as_labels(y), n)
     if labels.min() < -1:
         raise ValueError(
             f"y: known labels must be 0 or above and unknown ones -1; got {labels.min()}"
@@ -245,30 +414,46 @@ def known_labels(y, n):
     return labels
 
 
-def pairs_of_labels(labels):
-    """Return the pairs of objects with equal, and with different known labels.
+def pairs_of_labels(labels, equal):
+    """Return the pairs of objects with equal, or with different known labels.
 
     Parameters
     ----------
     labels : (n,) int array
         Labels, -1 where unknown.
+    equal : bool
+        Which of both.
 
     Returns
     -------
-    same, different : (p, 2) and (q, 2) int64 arrays
-        Pairs i < j.
+    (p, 2) int64 array
+        Pairs i < j, in their order.
+
+    Raises
+    ------
+    MemoryError
+        If there are too many for free memory.
 
     Examples
     --------
-    >>> same, different = pairs_of_labels(np.array([0, -1, 1, 1]))
-    >>> same.tolist(), different.tolist()
+    >>> labels = np.array([0, -1, 1, 1])
+    >>> pairs_of_labels(labels, True).tolist(), pairs_of_labels(labels, False).tolist()
     ([[2, 3]], [[0, 2], [0, 3]])
     """
     known = np.flatnonzero(labels >= 0)
-    first, second = np.triu_indices(known.size, 1)
-    pairs = np.column_stack((known[first], known[second])).astype(np.int64)
-    equal = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    return pairs[equal], pairs[~equal]
+    kinds = labels[known]
+    n_pairs = _count_different(np.zeros_like(kinds), kinds)
+    if equal:
+        n_pairs = kinds.size * (kinds.size - 1) // 2 - n_pairs
+    validation.check_pair_memory(known.size, n_pairs, BYTES_PER_PAIR)
+    pairs = np.empty((n_pairs, 2), dtype=np.int64)
+    at = 0
+    for i in range(known.size):
+        others = known[i + 1 :][(kinds[i + 1 :] == kinds[i]) == equal]
+        pairs[at : at + others.size, 0] = known[i]
+        pairs[at : at + others.size, 1] = others
+        at += others.size
+    return pairs
 
 
 def partner_lists(pairs, n):
@@ -300,10 +485,39 @@ def partner_lists(pairs, n):
     return start, np.ascontiguousarray(others[order])
 
 
+def unique_pairs(pairs):
+    """Return the pairs without repetitions, whichever way round.
+
+    Parameters
+    ----------
+    pairs : (p, 2) int64 array
+        Pairs of objects.
+
+    Returns
+    -------
+    (q, 2) int64 array
+        The lower object first, and the pairs in rising order.
+
+    Examples
+    --------
+    >>> unique_pairs(np.array([[3, 1], [0, 2], [1, 3]])).tolist()
+    [[0, 2], [1, 3]]
+    """
+    return np.sort(pairs, axis=1)[_first_places(pairs)]
+
+
 def _each_once(pairs):
     """Return the pairs without repetitions, whichever way round, in their order."""
-    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
-    return pairs[np.sort(first)]
+    return pairs[np.sort(_first_places(pairs))]
+
+
+def _first_places(pairs):
+    """Return where every pair, whichever way round, is first, in the order of the pairs."""
+    low, high = np.sort(pairs, axis=1).T
+    order = np.lexsort((high, low))
+    new = np.ones(order.size, dtype=bool)
+    new[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)
+    return order[new]
 
 
 def partial_labels(y, n, k):
@@ -333,7 +547,7 @@ def partial_labels(y, n, k):
     """
     if y is None:
         return None
-    labels = integer_labels("y", y, n)
+    labels = integer_labels("y", as_labels(y), n)
     if labels.min() < -1 or labels.max() >= k:
         raise ValueError(
             f"y: known labels must be 0..{k - 1} and unknown ones -1; "
@@ -387,33 +601,99 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     return labels
 
 
-def looks_partial(y):
-    """Tell whether a ``y`` passed to ``fit`` is meant as partial labels.
+def meant_labels(y, complete="ignore"):
+    """Return the labels that a ``y`` passed to ``fit`` tells, or None if it is to be ignored.
 
     It counts if it contains -1 and some label >= 0; anything else (true labels handed around
-    by a pipeline, text, floats) is ignored, as scikit-learn's clusterers ignore it.
+    by a pipeline, text, fractions) is ignored, as scikit-learn's clusterers ignore it.
 
     Parameters
     ----------
     y : array_like or None
-        What ``fit`` was given.
+        What ``fit`` was given; (n,), (n, 1) or a frame of one column.
+    complete : {"ignore", "use"}, default="ignore"
+        What becomes of a y without -1.
 
     Returns
     -------
-    bool
-        True if y is meant as partial labels.
+    (n,) array or None
+        The labels, not checked further.
+
+    Raises
+    ------
+    ValueError
+        If y would count, but tells unknown labels by missing values or has several columns.
 
     Examples
     --------
-    >>> looks_partial([0, -1, 1]), looks_partial([0, 1, 1]), looks_partial([-1, 1, 1])
-    (True, False, True)
+    >>> meant_labels([0, -1, 1]), meant_labels([0, 1, 1])
+    (array([ 0, -1,  1]), None)
     """
     if y is None:
-        return False
+        return None
+    values = as_labels(y)
+    if complete == "use":
+        return values
+    if values.dtype.kind not in "iuf" or values.size == 0:
+        return None
+    if not ((values == -1).any() and (values >= 0).any()):
+        return None
+    if values.ndim != 1:
+        raise ValueError(f"y: partial labels must have one column; got shape {values.shape}")
+    return values
+
+
+def as_labels(y):
+    """Return labels as an array, a single column as (n,), and Python's integers as NumPy's.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels.
+
+    Returns
+    -------
+    array
+        The labels, not checked further.
+
+    Raises
+    ------
+    ValueError
+        If some are integers from 0 on and the others missing values, which are not known as such.
+
+    Examples
+    --------
+    >>> as_labels(np.array([[0], [-1]], dtype=object))
+    array([ 0, -1])
+    """
     values = np.asarray(y)
-    if values.ndim != 1 or values.size == 0 or values.dtype.kind not in "iuf":
-        return False
-    return bool((values == -1).any() and (values >= 0).any())
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.dtype.kind not in "fO":
+        return values
+    if values.dtype.kind == "O":
+        missing = np.array([_is_missing(v) for v in values.ravel()], dtype=bool)
+        known = values.ravel()[~missing]
+        if not all(_is_number(v) for v in known):
+            return values
+        known = known.astype(np.float64)
+    else:
+        missing = np.isnan(values.ravel())
+        known = values.ravel()[~missing]
+    whole = bool((known == np.rint(known)).all())
+    if missing.any() and known.size and whole and known.min() >= -1:
+        raise ValueError(
+            f"y: {missing.sum()} labels are missing values (NaN, None or NA); unknown labels are "
+            "-1, as y.fillna(-1) of pandas makes them"
+        )
+    if values.dtype.kind == "O" and not missing.any():
+        return known.astype(np.int64 if whole else np.float64).reshape(values.shape)
+    return values
+
+
+def _is_missing(value):
+    """Tell whether a value is None, NaN or the NA of pandas, which equals nothing."""
+    return value is None or type(value).__name__ == "NAType" or _is_number(value) and value != value
 
 
 def integer_labels(name, labels, n):

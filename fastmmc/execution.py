@@ -445,13 +445,18 @@ def warn_user(text):
     >>> with pytest.warns(ConvergenceWarning, match="fewer"):
     ...     warn_user("fewer clusters than asked for")
     """
-    warnings.warn(text, ConvergenceWarning, stacklevel=_callers_level())
+    warnings.warn(text, ConvergenceWarning, stacklevel=callers_level())
 
 
-def _callers_level():
+def callers_level():
     """Return the stack level of the user's line, seen from the caller.
 
     An estimator's fit is wrapped by scikit-learn, so its frames are ours as well.
+
+    Returns
+    -------
+    int
+        For ``warnings.warn``.
     """
     ours = "fastmmc.", "sklearn."
     frame, level = inspect.currentframe().f_back, 1

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.competitive._estimator import read_saved
+from fastmmc.competitive._solver_saved import read_saved
 from fastmmc.constraints import find_conflicts
 from fastmmc.registry import METHODS
 
@@ -388,6 +388,9 @@ def _begin(args, given, stack):
     _check_options(method, given)
     _check_k(given, args.chunk)
     params = {PARAMETERS[option]: given[option] for option in given if option in PARAMETERS}
+    if method in CONSTRAINED:
+        # A chunk may have no row whose class is not known.
+        params["complete_labels"] = "use"
     model = STREAMING[method].estimator(**params)
     settings = {o: getattr(model, name) for o, name in PARAMETERS.items() if hasattr(model, name)}
     settings |= dict.fromkeys(("--constraints", "--label-column", "--out")) | given
@@ -503,11 +506,8 @@ def _check_first(run, n):
 
 
 def _learn(run, X, y):
-    if run.settings["--method"] not in CONSTRAINED:
-        run.model.partial_fit(X)
-        return
-    # Not by partial_fit, which ignores the labels of a chunk where all of them are known.
-    run.model._learn(X, y, run.pairs.get("must_link"), run.pairs.get("cannot_link"))
+    constraints = {"y": y, **run.pairs} if run.settings["--method"] in CONSTRAINED else {}
+    run.model.partial_fit(X, **constraints)
     run.pairs = {}
 
 

@@ -479,6 +479,36 @@ def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
         )
 
 
+def check_pair_memory(n_known, n_pairs, bytes_per_pair):
+    """Raise MemoryError before pairs of labelled objects are made that do not fit into memory.
+
+    Parameters
+    ----------
+    n_known : int
+        Labelled objects.
+    n_pairs : int
+        Pairs that their labels imply.
+    bytes_per_pair : int
+        What each of them takes.
+
+    Raises
+    ------
+    MemoryError
+        With the size needed, the size free, and what to do.
+
+    Examples
+    --------
+    >>> check_pair_memory(10, 45, 100)
+    """
+    needed, free = n_pairs * bytes_per_pair, available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"y: the labels of {n_known} objects imply {n_pairs} pairs, which need "
+            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; make some of them -1, "
+            "or give a few pairs as must_link and cannot_link"
+        )
+
+
 def available_memory():
     """Return how many bytes can be allocated without swapping, or None if that is not known.
 

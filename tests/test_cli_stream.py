@@ -178,17 +178,17 @@ def test_a_named_pipe(table, tmp_path, capsys):
 
 def test_labels_of_a_column(data, rows, tmp_path, capsys):
     X, y = data
-    # In the second chunk all of them are known, which partial_fit takes for true labels.
+    # In the second chunk all of them are known.
     known = np.where((np.arange(N) % 3 == 0) | (np.arange(N) // 100 == 1), y, -1)
     names = {-1: ("", "-1", " "), **{i: ("cat",) for i in range(3)}}
     cells = [names[v][i % len(names[v])] + (str(v) if v >= 0 else "") for i, v in enumerate(known)]
     lines = [row.replace(",", f",{cell},") for row, cell in zip(rows, cells, strict=True)]
     path = tmp_path / "labelled.csv"
     path.write_text("a,kind,b\n" + "".join(lines))
-    model = fastmmc.OLCVQE(4, random_state=0)
+    model = fastmmc.OLCVQE(4, random_state=0, complete_labels="use")
     expected = []
     for at in range(0, N, 100):
-        model._learn(X[at : at + 100], known[at : at + 100], None, None)
+        model.partial_fit(X[at : at + 100], known[at : at + 100])
         expected.append(model.labels_)
     options = ["--k", 4, "--method", "o-lcvqe", "--chunk", 100, "--seed", 0]
     for column in ("kind", "1"):

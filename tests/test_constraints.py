@@ -6,7 +6,18 @@ import pytest
 from scipy.sparse import coo_array, csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from fastmmc.constraints import check_links, check_pairs, partner_lists
+from fastmmc import validation
+from fastmmc.constraints import (
+    check_links,
+    check_pairs,
+    find_conflicts,
+    find_contradictions,
+    known_labels,
+    meant_labels,
+    pairs_of_labels,
+    partner_lists,
+    unique_pairs,
+)
 
 PAIRS = [(0, 1), (3, 2)]
 
@@ -19,10 +30,12 @@ PAIRS = [(0, 1), (3, 2)]
         np.array(PAIRS, dtype=float),
         np.array(PAIRS, dtype=np.uint8),
         pd.DataFrame(PAIRS),
+        pd.DataFrame(PAIRS).astype("Int64"),
+        np.array(PAIRS, dtype=object),
         coo_array(([1.0, 1.0], ([0, 3], [1, 2])), shape=(4, 4)),
         csr_matrix(([1.0, 1.0, 0.0], ([0, 3, 2], [1, 2, 2])), shape=(4, 4)),
     ],
-    ids=["tuples", "array", "floats", "bytes", "frame", "coo", "csr"],
+    ids=["tuples", "array", "floats", "bytes", "frame", "nullable", "objects", "coo", "csr"],
 )
 def test_formats(given):
     assert check_pairs("must_link", given, 4).tolist() == [[0, 1], [3, 2]]
@@ -41,10 +54,20 @@ def test_none_at_all(given):
         ([(2, 2)], ValueError, "must_link links object 2 to itself"),
         ([(0, 1, 2)], ValueError, r"pairs.*shape \(1, 3\)"),
         ([0, 1], ValueError, r"pairs.*shape \(2,\)"),
-        ([(0.5, 1)], TypeError, "indices"),
-        ([(np.nan, 1)], TypeError, "indices"),
-        ([("a", "b")], TypeError, "indices"),
-        ([(True, False)], TypeError, "indices"),
+        ([(0.5, 1)], TypeError, "must_link must hold the indices of objects; got 0.5"),
+        ([(1, np.nan)], TypeError, "indices of objects; got nan"),
+        ([("a", "b")], TypeError, "indices of objects; got 'a'"),
+        ([(True, False)], TypeError, "indices of objects; got True"),
+        ([(0, None)], TypeError, "indices of objects; got None"),
+        ([(0, pd.NA)], TypeError, "indices of objects; got <NA>"),
+        ([(0, np.inf)], ValueError, r"objects are 0..3; got the pair \(0, inf\)"),
+        ([(0, 1e30)], ValueError, r"objects are 0..3; got the pair \(0, 1e\+30\)"),
+        (
+            np.array([(0, 2**63)], np.uint64),
+            ValueError,
+            r"objects are 0..3; got the pair \(0, 9223372036854775808\)",
+        ),
+        ([(0, 1), (2,)], ValueError, "must_link must be pairs.*got rows of different lengths"),
         (coo_array((3, 3)), ValueError, r"4 x 4; got \(3, 3\)"),
         (5, ValueError, "pairs"),
     ],
@@ -100,6 +123,102 @@ def test_partial_labels():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         check_links(None, None, 4, **options)
+
+
+def test_any_number_of_objects():
+    assert check_pairs("must_link", [(0, 10**18)], None).tolist() == [[0, 10**18]]
+    with pytest.raises(ValueError, match=r"numbered from 0; got the pair \(0, 1e\+30\)"):
+        check_pairs("must_link", [(0, 1e30)], None)
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot-links")
+@pytest.mark.parametrize("labels_as", ["cannot_link", "must_link", "both"])
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_are_the_pairs_that_they_imply(labels_as, seed):
+    """Of contradictions as well, though these are found without the pairs."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(-1, 3, size=9)
+    must, cannot = (rng.integers(9, size=(m, 2)) for m in rng.integers(1, 4, size=2))
+    must, cannot = (p[p[:, 0] != p[:, 1]] for p in (must, cannot))
+    all_must, all_cannot = must.tolist(), cannot.tolist()
+    for i in range(9):
+        for j in range(i + 1, 9):
+            if labels[i] >= 0 and labels[j] >= 0:
+                if labels[i] == labels[j] and labels_as != "cannot_link":
+                    all_must.append([i, j])
+                if labels[i] != labels[j] and labels_as != "must_link":
+                    all_cannot.append([i, j])
+    expected = check_links(all_must, all_cannot, 9, on_conflict="warn")
+    found = check_links(must, cannot, 9, y=labels, labels_as=labels_as, on_conflict="warn")
+    np.testing.assert_array_equal(found.must, expected.must)
+    np.testing.assert_array_equal(found.cannot, expected.cannot)
+    conflicts = find_conflicts(expected.must, expected.cannot)
+    assert found.n_conflicts == expected.n_conflicts == conflicts.size
+    told = find_contradictions(unique_pairs(must), unique_pairs(cannot), labels, labels_as)
+    assert (told.count, told.n_cannot) == (conflicts.size, len(expected.cannot))
+    if conflicts.size:
+        pairs = {tuple(sorted(p)) for p in expected.cannot[conflicts].tolist()}
+        assert tuple(sorted(told.example)) in pairs
+
+
+def test_pairs_that_do_not_fit_into_memory_are_not_made(monkeypatch):
+    monkeypatch.setattr(validation, "available_memory", lambda: 10**6)
+    y = np.arange(1000) % 2
+    with pytest.raises(MemoryError, match="1000 objects imply 250000 pairs.*make some of them -1"):
+        check_links(None, None, 1000, y=y)
+    assert len(pairs_of_labels(y[:20], False)) == 100
+
+
+FORMS = [
+    lambda y: y,
+    lambda y: y.tolist(),
+    lambda y: y[:, None],
+    lambda y: y.astype(object),
+    lambda y: y.astype(float),
+    lambda y: y.astype(np.int8),
+    lambda y: pd.Series(y),
+    lambda y: pd.DataFrame({"y": y}),
+    lambda y: pd.Series(y).astype("Int64"),
+    lambda y: pd.DataFrame({"y": y}).astype("Int64"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_partial_labels(form):
+    y = np.array([0, -1, 2, -1])
+    assert meant_labels(form(y)).tolist() == y.tolist()
+    assert known_labels(form(y), 4).tolist() == y.tolist()
+    complete = form(np.array([0, 1, 2, 1]))
+    assert meant_labels(complete) is None
+    assert known_labels(meant_labels(complete, "use"), 4).tolist() == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0, np.nan, 1]),
+        [0, None, 1],
+        pd.Series([0, None, 1], dtype="Int64"),
+        np.array([[0.0], [np.nan], [-1.0]]),
+    ],
+)
+def test_missing_values_are_no_partial_labels(y):
+    for check in (meant_labels, lambda y: known_labels(y, 3)):
+        with pytest.raises(ValueError, match="1 labels are missing values.*unknown labels are -1"):
+            check(y)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [None, ["a", "b"], [0.5, np.nan], [True, False], [None, "a"], np.eye(2), [], [-1, -1], [1, 0]],
+)
+def test_what_passes_for_no_partial_labels(y):
+    assert meant_labels(y) is None
+
+
+def test_partial_labels_have_one_column():
+    with pytest.raises(ValueError, match=r"one column; got shape \(2, 2\)"):
+        meant_labels([[0, -1], [1, 1]])
 
 
 def test_violations_are_counted():

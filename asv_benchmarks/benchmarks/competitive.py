@@ -220,6 +220,32 @@ class EpochOverRound:
         return (ours / self.n_epochs) / (theirs / n_rounds)
 
 
+class LabelledStream:
+    """A chunk of labelled objects, of k classes, with 10,000 remembered ones before it."""
+
+    param_names = ("method", "labels_as")
+    params = (METHODS, ("cannot_link", "both"))
+    timeout = 300
+    number, repeat, warmup_time = 1, (1, 5, 10.0), 0.0
+    n_remembered, chunk = 10_000, 1000
+
+    def setup(self, method, labels_as):
+        X, y = gaussians(N)
+        self.model = ESTIMATORS[method](
+            K, init=X[:K], labels_as=labels_as, memory_size=self.n_remembered
+        )
+        self.model.set_params(complete_labels="use")
+        for at in range(0, self.n_remembered, self.chunk):
+            self.model.partial_fit(X[at : at + self.chunk], y[at : at + self.chunk])
+        self.X, self.y = X[-self.chunk :], y[-self.chunk :]
+
+    def time_partial_fit(self, method, labels_as):
+        self.model.partial_fit(self.X, self.y)
+
+    def peakmem_partial_fit(self, method, labels_as):
+        self.model.partial_fit(self.X, self.y)
+
+
 class LongStream:
     """Memory of a stream of which one object in a hundred is labelled: flat in its length."""
 

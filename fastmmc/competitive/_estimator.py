@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
-import zlib
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +14,28 @@ from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc.competitive._solver import WEIGHTED, solve_competitive
 from fastmmc.competitive._solver_online import check_rule
+from fastmmc.competitive._solver_saved import (
+    make_header,
+    read_saved,
+    restore,
+    stream_arrays,
+    write_saved,
+)
 from fastmmc.competitive._solver_space import (
     CentroidModel,
-    Space,
     check_space,
     check_start,
     first_prototypes,
     make_space,
 )
-from fastmmc.competitive._solver_stream import Stream, check_chunk_constraints
-from fastmmc.constraints import looks_partial
-from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.gram import Kernel
-from fastmmc.lowrank import Features
+from fastmmc.competitive._solver_stream import (
+    LARGEST,
+    Stream,
+    check_chunk_constraints,
+    check_magnitude,
+)
+from fastmmc.constraints import as_labels, meant_labels
+from fastmmc.execution import callers_level, fixed_seed, restart_stream
 
 # Result fields that become attributes with a trailing underscore.
 RESULT_FIELDS = (
@@ -41,8 +47,7 @@ RESULT_FIELDS = (
     "n_conflicts",
 )
 
-# Version of the files that `save` writes.
-FORMAT = 1
+COMPLETE_LABELS = ("ignore", "use")
 
 
 class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -55,13 +60,14 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        params.pop("memory_size", None)
+        for name in ("memory_size", "complete_labels"):
+            params.pop(name, None)
         with fit_tasks(self, params["n_init"]) as on_start_done:
             result = solve_competitive(
                 X, k, method=self._method, on_start_done=on_start_done, **constraints, **params
             )
         self._model, self._stream = result.model, None
-        for name in ("n_seen_", "n_forgotten_"):
+        for name in ("n_seen_", "n_forgotten_", "n_late_", "_told_complete"):
             self.__dict__.pop(name, None)
         self.cluster_centers_ = result.centers
         return self._keep(result)
@@ -174,13 +180,14 @@ class _StreamingClusterer(_CompetitiveClusterer):
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found. ``labels_`` then says which prototype was nearest to each of these
-        objects when it was presented; prototypes keep their numbers, so none are dropped.
+        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
+        nearest to each of these objects when it was presented; prototypes keep their numbers, so
+        none are dropped.
 
         Parameters
         ----------
         X : (n, d) array_like or sparse matrix
-            Objects.
+            Objects, with no values beyond 1e150, whose squares overflow.
         y : object, optional
             Ignored.
 
@@ -192,22 +199,32 @@ class _StreamingClusterer(_CompetitiveClusterer):
         Raises
         ------
         ValueError, TypeError
-            If a parameter is out of range, X is not a finite matrix, or the first call has fewer
-            objects than there are prototypes.
+            If a parameter is out of range, X is not a finite matrix or too large, or the first call
+            has fewer objects than there are prototypes.
         """
-        return self._partial_fit(X, None)
+        return self._partial_fit(X, lambda n: None)
 
-    def _partial_fit(self, X, constraints):
+    def _partial_fit(self, X, check_constraints):
+        """Learn objects; their constraints are checked when their number is known."""
         rule = self._check_rule()
         first = getattr(self, "_model", None) is None
-        X = self._check_training_points(X) if first else self._check_chunk(X)
+        X = self._check_first(X) if first else self._check_chunk(X)
+        constraints = check_constraints(X.shape[0])
         if getattr(self, "_stream", None) is None:
             self._stream = self._continue_fit() if not first else self._begin(X)
         stream = self._stream
+        rows = stream.space.rows(X)
+        if stream.space.features is not None:
+            check_magnitude(rows, "the features of X")
         size = getattr(self, "memory_size", 0)
-        self.labels_ = stream.present(stream.space.rows(X), rule, size, constraints)
+        self.labels_ = stream.present(rows, rule, size, constraints)
         self._show_stream()
         return self
+
+    def _check_first(self, X):
+        X = self._check_training_points(X)
+        check_magnitude(X)
+        return X
 
     def _check_chunk(self, X):
         """Check further objects; scikit-learn's checks take as long as a thousand objects."""
@@ -219,9 +236,13 @@ class _StreamingClusterer(_CompetitiveClusterer):
             and X.shape[1] == self.n_features_in_
             and X.shape[0] > 0
             and not hasattr(self, "feature_names_in_")
-            and np.isfinite(X.sum())
+            # Also false if something is not finite.
+            and float(np.vdot(X, X)) < LARGEST**2
         )
-        return X if is_fine else self._check_new_points(X)
+        if not is_fine:
+            X = self._check_new_points(X)
+            check_magnitude(X)
+        return X
 
     def _check_rule(self):
         return check_rule(
@@ -264,8 +285,9 @@ class _StreamingClusterer(_CompetitiveClusterer):
         """Make what the stream has found attributes."""
         stream = self._stream
         self._model = CentroidModel(stream.centers, stream.space)
-        self.cluster_centers_ = stream.centers
-        self.weights_ = stream.wins
+        # Copies: the stream goes on in its own arrays.
+        self.cluster_centers_ = stream.centers.copy()
+        self.weights_ = stream.wins.copy()
         n_learned = stream.wins - 1.0
         enough = n_learned >= max(self.min_share * n_learned.sum(), 1.0)
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
@@ -291,11 +313,12 @@ class _StreamingClusterer(_CompetitiveClusterer):
         TypeError
             If a parameter is an object that a file of numbers cannot hold, as a callable kernel, or
             extra is not what JSON can hold.
+        OSError
+            If the file cannot be written.
         """
         check_is_fitted(self, "cluster_centers_")
         stream = self._stream if self._stream is not None else self._continue_fit()
-        arrays = _stream_arrays(stream)
-        arrays["n_features_in"] = np.int64(self.n_features_in_)
+        arrays = stream_arrays(stream)
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in"] = self.feature_names_in_.astype(str)
         params = self.get_params(deep=False)
@@ -304,17 +327,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
                 arrays[f"param_{name}"] = np.asarray(params.pop(name))
         # A stream draws nothing any more; progress is for the process that made it.
         params |= {"random_state": None, "callback": None}
-        arrays["header"] = np.array(_as_json(self, params, stream.space.kernel, extra))
-        path = Path(path)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with unfinished.open("wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_saved(Path(path), arrays, make_header(self, params, stream.space.kernel, extra))
 
     @classmethod
     def load(cls, path):
@@ -333,23 +346,15 @@ class _StreamingClusterer(_CompetitiveClusterer):
         Raises
         ------
         ValueError
-            If the file holds something else, or another estimator.
+            If the file holds something else, or another estimator, or is damaged.
+        OSError
+            If there is no such file.
         """
         arrays, header = read_saved(path)
-        if header["format"] != FORMAT or header["class"] != cls.__name__:
-            raise ValueError(
-                f"{path} holds {header['class']} (format {header['format']}); "
-                f"expected {cls.__name__} (format {FORMAT})"
-            )
-        params = header["params"]
-        for name in ("init", "landmarks"):
-            if f"param_{name}" in arrays:
-                params[name] = arrays[f"param_{name}"]
-        model = cls(**params)
+        model, model._stream = restore(path, arrays, header, cls)
         model.n_features_in_ = int(arrays["n_features_in"])
         if "feature_names_in" in arrays:
             model.feature_names_in_ = arrays["feature_names_in"].astype(object)
-        model._stream = _stream_of_arrays(arrays, header["kernel"], model.n_features_in_)
         model._show_stream()
         model.extra_ = header.get("extra")
         return model
@@ -366,8 +371,9 @@ class _ConstrainedStream(_StreamingClusterer):
         ----------
         X : (n, d) array_like or sparse matrix
             Points.
-        y : (n,) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
+        y : (n,) or (n, 1) array_like, optional
+            Partial labels, if it contains -1 and some label >= 0; ignored otherwise, unless
+            ``complete_labels="use"``.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects that belong together, and that do not.
 
@@ -381,30 +387,41 @@ class _ConstrainedStream(_StreamingClusterer):
         ValueError, TypeError, MemoryError
             As the function of the same method.
         """
-        y = y if looks_partial(y) else None
+        y = meant_labels(y, self._check_complete())
         return self._fit(X, y=y, must_link=must_link, cannot_link=cannot_link)
 
     def partial_fit(self, X, y=None, must_link=None, cannot_link=None):
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found. ``labels_`` then says which prototype was nearest to each of these
-        objects when it was presented; prototypes keep their numbers, so none are dropped.
+        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
+        nearest to each of these objects when it was presented; prototypes keep their numbers, so
+        none are dropped.
 
         Objects are numbered from 0 in the order in which they come, call after call; constraints
         name these numbers and may name objects yet to come. A constraint is learned from when its
         later object is presented, if the earlier one is among the last ``memory_size`` constrained
         ones: those that are labelled or were in a constraint given by the time they came.
         ``n_forgotten_`` counts pairs whose earlier object is not; those that labels imply are not
-        counted.
+        counted. Pairs given after both objects had been presented change nothing, also if they are
+        repeated ones that were learned from; ``n_late_`` counts them, each time.
+
+        Contradictions are looked for among the pairs of this call, those of earlier calls that wait
+        for an object to come, and what labels of their objects imply, as far as these are in X or
+        remembered. What was learned from is not kept, and not compared.
+
+        From the first prototypes on the result is the same whatever the chunks, if constraints
+        come no later than their objects. Of labels this holds if every chunk with some has a -1 as
+        well, or with ``complete_labels="use"``: by default a chunk without -1 is taken for one of
+        true labels that are passed around, and its labels are ignored, with a warning.
 
         Parameters
         ----------
         X : (n, d) array_like or sparse matrix
-            Objects.
-        y : (n,) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise. They imply
-            constraints with remembered labelled objects.
+            Objects, with no values beyond 1e150, whose squares overflow.
+        y : (n,) or (n, 1) array_like, optional
+            Partial labels, if it contains -1 and some label >= 0; ignored otherwise, unless
+            ``complete_labels="use"``. They imply constraints with remembered labelled objects.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects, by their numbers in the stream, that belong together, and that do not.
 
@@ -416,29 +433,52 @@ class _ConstrainedStream(_StreamingClusterer):
         Raises
         ------
         ValueError, TypeError
-            If a parameter is out of range, X is not a finite matrix, constraints contradict each
-            other, or the first call has fewer objects than there are prototypes.
-        """
-        return self._learn(X, y if looks_partial(y) else None, must_link, cannot_link)
+            If a parameter is out of range, X is not a finite matrix or too large, constraints
+            contradict each other, or the first call has fewer objects than there are prototypes.
 
-    def _learn(self, X, y, must_link, cannot_link):
-        """Learn more objects; labels count whatever they look like, also if all are known."""
+        Warns
+        -----
+        UserWarning
+            Once, if a y without -1 is ignored.
+        """
         validation.check_integer("memory_size", self.memory_size, least=1)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        constraints = check_chunk_constraints(
-            must_link,
-            cannot_link,
-            y,
-            n,
-            labels_as=self.labels_as,
-            on_conflict=self.on_conflict,
-            stream=getattr(self, "_stream", None),
-        )
-        return self._partial_fit(X, constraints)
+        labels = meant_labels(y, self._check_complete())
+        if labels is None and y is not None:
+            self._tell_ignored(y)
+
+        def check_constraints(n):
+            return check_chunk_constraints(
+                must_link,
+                cannot_link,
+                labels,
+                n,
+                labels_as=self.labels_as,
+                on_conflict=self.on_conflict,
+                stream=getattr(self, "_stream", None),
+            )
+
+        return self._partial_fit(X, check_constraints)
+
+    def _check_complete(self):
+        return validation.check_choice("complete_labels", self.complete_labels, COMPLETE_LABELS)
+
+    def _tell_ignored(self, y):
+        """Say once that labels are ignored which may have been meant."""
+        values = as_labels(y)
+        are_known = values.dtype.kind in "iuf" and values.size > 0
+        are_known = are_known and (values >= 0).all() and (values == np.rint(values)).all()
+        if are_known and not getattr(self, "_told_complete", False):
+            self._told_complete = True
+            warnings.warn(
+                "y has no -1 and is ignored, as true labels are; if its labels are to be learned "
+                'from, give complete_labels="use"',
+                stacklevel=callers_level(),
+            )
 
     def _show_stream(self):
         super()._show_stream()
         self.n_forgotten_ = self._stream.n_forgotten
+        self.n_late_ = self._stream.n_late
         self.n_conflicts_ = self._stream.n_conflicts
 
 
@@ -453,7 +493,7 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         ----------
         X : (n, d) array_like or sparse matrix
             Points.
-        y : (n,) array_like, optional
+        y : (n,) or (n, 1) array_like, optional
             Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects that belong together, and that do not.
@@ -468,91 +508,8 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         ValueError, TypeError, MemoryError
             As the function of the same method.
         """
-        y = y if looks_partial(y) else None
+        y = meant_labels(y)
         return self._fit(X, y=y, must_link=must_link, cannot_link=cannot_link)
-
-
-def read_saved(path):
-    """Return the arrays and the header of a saved estimator of any class.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    arrays : dict
-        Arrays by their names.
-    header : dict
-        What is no array, at least ``format`` and ``class``.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else.
-    """
-    try:
-        # Opened here, as NumPy leaves a broken file open.
-        with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
-            arrays = dict(file)
-        header = json.loads(str(arrays["header"]))
-        if not (isinstance(header, dict) and {"format", "class"} <= header.keys()):
-            raise ValueError("its header names no class")
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is no saved estimator: {error}") from error
-    return arrays, header
-
-
-def _stream_arrays(stream):
-    """Return the arrays that make up a stream."""
-    names = ("centers", "wins", "memory", "memory_ids", "memory_labels", "must", "cannot")
-    arrays = {name: getattr(stream, name) for name in names}
-    arrays["counts"] = np.array([stream.n_seen, stream.n_forgotten, stream.n_conflicts])
-    arrays["dtype"] = np.array(np.dtype(stream.space.dtype).name)
-    if stream.space.features is not None:
-        arrays["basis"] = stream.space.features.basis
-        arrays["to_Z"] = stream.space.features.to_Z
-    return arrays
-
-
-def _stream_of_arrays(arrays, kernel, n_features):
-    """Return the stream that the arrays make up."""
-    features = None
-    if "basis" in arrays:
-        to_Z = arrays["to_Z"]
-        features = Features(np.empty((0, to_Z.shape[1])), to_Z, arrays["basis"], None)
-    space = Space(n_features, np.dtype(str(arrays["dtype"])), Kernel(**kernel), features)
-    n_seen, n_forgotten, n_conflicts = (int(v) for v in arrays["counts"])
-    names = ("memory", "memory_ids", "memory_labels", "must", "cannot")
-    return Stream(
-        space,
-        arrays["centers"],
-        arrays["wins"],
-        n_seen=n_seen,
-        n_forgotten=n_forgotten,
-        n_conflicts=n_conflicts,
-        **{name: arrays[name] for name in names},
-    )
-
-
-def _as_json(estimator, params, kernel, extra):
-    """Return the header of a saved estimator."""
-    kernel = {name: getattr(kernel, name) for name in ("name", "sigma", "gamma", "degree", "coef0")}
-    header = {
-        "format": FORMAT,
-        "class": type(estimator).__name__,
-        "params": params,
-        "kernel": kernel,
-        "extra": extra,
-    }
-    try:
-        return json.dumps(header, default=lambda value: value.item())
-    except (TypeError, AttributeError, ValueError) as error:
-        raise TypeError(
-            f"{type(estimator).__name__} has a parameter that a file of numbers cannot hold, such "
-            "as a callable kernel, or extra is not JSON; pickle it instead"
-        ) from error
 
 
 class WTA(_StreamingClusterer):
@@ -880,6 +837,10 @@ class CRPCL(_ConstrainedStream):
     memory_size : int, default=10_000
         Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
         those of long ago tell what is no longer true.
+    complete_labels : {"ignore", "use"}, default="ignore"
+        What becomes of a y without -1: such are the true labels that pipelines pass around. Use:
+        they are known labels, as those of the function; of a stream whose chunks may be known
+        throughout.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -903,6 +864,8 @@ class CRPCL(_ConstrainedStream):
         Objects presented by ``partial_fit``.
     n_forgotten_ : int
         Pairs that could not be used, as the earlier object was not remembered.
+    n_late_ : int
+        Pairs given after both their objects had been presented, as often as they were.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int
@@ -935,6 +898,7 @@ class CRPCL(_ConstrainedStream):
         labels_as="cannot_link",
         on_conflict="raise",
         memory_size=10_000,
+        complete_labels="ignore",
         features=None,
         kernel="rbf",
         sigma=None,
@@ -964,6 +928,7 @@ class CRPCL(_ConstrainedStream):
         self.labels_as = labels_as
         self.on_conflict = on_conflict
         self.memory_size = memory_size
+        self.complete_labels = complete_labels
         self.features = features
         self.kernel = kernel
         self.sigma = sigma
@@ -999,6 +964,10 @@ class OLCVQE(_ConstrainedStream):
     memory_size : int, default=10_000
         Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
         those of long ago tell what is no longer true.
+    complete_labels : {"ignore", "use"}, default="ignore"
+        What becomes of a y without -1: such are the true labels that pipelines pass around. Use:
+        they are known labels, as those of the function; of a stream whose chunks may be known
+        throughout.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -1022,6 +991,8 @@ class OLCVQE(_ConstrainedStream):
         Objects presented by ``partial_fit``.
     n_forgotten_ : int
         Pairs that could not be used, as the earlier object was not remembered.
+    n_late_ : int
+        Pairs given after both their objects had been presented, as often as they were.
     result_ : CentroidResult
         Everything else, of ``fit``.
     n_features_in_ : int
@@ -1055,6 +1026,7 @@ class OLCVQE(_ConstrainedStream):
         labels_as="cannot_link",
         on_conflict="raise",
         memory_size=10_000,
+        complete_labels="ignore",
         features=None,
         kernel="rbf",
         sigma=None,
@@ -1085,6 +1057,7 @@ class OLCVQE(_ConstrainedStream):
         self.labels_as = labels_as
         self.on_conflict = on_conflict
         self.memory_size = memory_size
+        self.complete_labels = complete_labels
         self.features = features
         self.kernel = kernel
         self.sigma = sigma
@@ -1127,7 +1100,7 @@ class LCVQE(_ConstrainedClusterer):
     Attributes
     ----------
     labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
+        Clusters of the training points.
     cluster_centers_ : (m, d) float64 array
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
@@ -1225,7 +1198,7 @@ class CVQE(_ConstrainedClusterer):
     Attributes
     ----------
     labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
+        Clusters of the training points.
     cluster_centers_ : (m, d) float64 array
         Prototypes, in the order of the labels.
     objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_

@@ -566,7 +566,8 @@ def c_rpcl(
         but one away.
     schedule : {"constant", "robbins-monro"}, default="constant"
         Robbins-Monro: rates are divided by 1 + alpha times the learning steps of the prototype,
-        which makes it the mean of what it learned.
+        which makes it the mean of what it learned and of 1 / alpha - 1 copies of where it began:
+        with alpha = 1 of what it learned alone.
     shuffle : bool, default=True
         Present the objects in a new random order every epoch; else in that of X.
     init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
@@ -580,8 +581,9 @@ def c_rpcl(
     online_first_epoch : bool, default=False
         In the first epoch only objects that were already presented count as partners, as in a
         stream.
-    y : (n,) array_like of int, optional
-        Known labels, any numbers from 0 on, -1 where unknown; they imply constraints.
+    y : (n,) or (n, 1) array_like of int, optional
+        Known labels, any numbers from 0 on, -1 where unknown; they imply constraints: of n labels
+        up to n^2 / 2, of 70 bytes each.
     must_link, cannot_link : (p, 2) array_like of int, list of tuples or sparse matrix, optional
         Pairs of objects 0..n-1 that belong together, and that do not; of an (n, n) sparse matrix
         the entries other than 0.
@@ -593,7 +595,8 @@ def c_rpcl(
         and a count, ``n_conflicts``.
     features : {None, "nystroem"}, default=None
         Let the prototypes move in Nystroem features of a kernel, so that clusters need not be
-        round.
+        round. Without, sigma, gamma and rank are refused, and the other parameters of the kernel
+        and of the landmarks do nothing.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel of the features; a callable takes (X, Z) and returns their Gram matrix.
     sigma : float, optional
@@ -640,12 +643,13 @@ def c_rpcl(
         If a parameter is out of range, X is not a finite matrix, or constraints contradict each
         other.
     MemoryError
-        If features do not fit into free memory.
+        If features, or the constraints that labels imply, do not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, or constraints contradict each other.
+        If the run was stopped before its end, squared distances overflow (status NUMERICAL), or
+        constraints contradict each other.
 
     Notes
     -----
@@ -755,8 +759,8 @@ def o_lcvqe(
         Rate at which a prototype is driven away from an object that it has to give up.
     per_constraint : {"once", "paper"}, default="once"
         Paper: every constraint of an object repeats the learning, so that one in many constraints
-        (as labelled ones are) pulls a prototype onto itself. Once: an object moves a prototype
-        towards itself at most once a presentation.
+        (as labelled ones are) pulls a prototype onto itself. Once, which departs from the paper: an
+        object moves a prototype towards itself at most once a presentation.
     y, must_link, cannot_link, labels_as, on_conflict
         The constraints, see :func:`c_rpcl`.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
@@ -888,8 +892,9 @@ def lcvqe(
     Returns
     -------
     CentroidResult
-        ``labels`` are those of the round of the least objective, constraints applied;
-        ``n_iter`` counts rounds, ``weights`` are the sizes.
+        ``labels`` are those of the round of the least objective, constraints applied, ``centers``
+        the prototypes that the round ended with, and ``objective`` is of both: f and v are taken by
+        these prototypes. ``n_iter`` counts rounds, ``weights`` are the sizes.
 
     Raises
     ------
@@ -970,7 +975,9 @@ def cvqe(
 
     As :func:`lcvqe`, but a violated pair gets the best of all k^2 pairs of clusters, and the
     penalty is half the squared distance between prototypes: of the two clusters (must-link), or of
-    the one cluster and the prototype nearest to it (cannot-link).
+    the one cluster and the prototype nearest to it (cannot-link). Prototypes then go to the mean of
+    their points and of the prototypes, as they were, that penalties tie them to (of a must-link
+    only the first object's), which need not lower the objective. A single cluster has no penalties.
 
     Parameters
     ----------

@@ -259,7 +259,10 @@ class OnlineSearch:
         return self.n_moves / (self._plan.max_iter * self._rows.shape[0])
 
     def finish(self):
-        """Give every point to its nearest prototype; little-used ones are dropped."""
+        """Give every point to its nearest prototype; little-used ones are dropped.
+
+        Where squared distances overflow, the objective is infinite and the status says so.
+        """
         centers = self.prototypes.centers
         labels, total = assign_rows(self._rows, centers)
         self.kept = used_prototypes(
@@ -268,6 +271,8 @@ class OnlineSearch:
         if self.kept.size < len(centers):
             labels, total = assign_rows(self._rows, centers[self.kept])
         self.labels, self.objective = labels, total
+        if not np.isfinite(total):
+            self.objective, self.status = np.inf, Status.NUMERICAL
 
     def history(self):
         """Return the sum of each epoch, and how many objects had been presented."""

@@ -172,6 +172,9 @@ def check_start(init):
     """Check how prototypes begin: a name, or the prototypes."""
     if isinstance(init, str):
         return validation.check_choice("init", init, STARTS)
+    if np.ndim(init) != 2:
+        names = ", ".join(repr(name) for name in STARTS)
+        raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
     return check_array(init, dtype=np.float64, order="C", copy=True, input_name="init")
 
 

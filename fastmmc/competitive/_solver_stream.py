@@ -2,23 +2,41 @@
 
 Objects are numbered from 0 in the order of their arrival. A constraint is learned from when its
 later object is presented, if the earlier one is still remembered; so it does not matter how the
-objects are cut into chunks (but for the first one, which the first prototypes come from).
+objects are cut into chunks (but for the first one, which the first prototypes come from), if
+constraints come no later than their objects.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.competitive._solver_online import make_prototypes
 from fastmmc.competitive._solver_space import Space
-from fastmmc.constraints import LABELS_AS, ON_CONFLICT, check_links, check_pairs, known_labels
+from fastmmc.constraints import (
+    LABELS_AS,
+    ON_CONFLICT,
+    check_pairs,
+    find_contradictions,
+    known_labels,
+    report_contradictions,
+    unique_pairs,
+)
 from fastmmc.gram import dense_rows
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
+# Labelled objects are presented so many at a time that their lists of partners are no longer.
+MOST_PARTNERS = 2**22
+
+# Points and features beyond this are refused: the squares of some of them soon overflow, and
+# prototypes that learned them never come back.
+LARGEST = 1e150
 
 
 @dataclass(eq=False)
@@ -42,9 +60,11 @@ class Stream:
     memory_labels : (m,) int64 array
         Their known labels, -1 where unknown.
     must, cannot : (p, 2) and (q, 2) int64 arrays
-        Constraints with objects yet to come.
+        Constraints with objects yet to come, each once, the earlier object first.
     n_forgotten : int
         Constraints that were not used, as the earlier object was not remembered.
+    n_late : int
+        Constraints that were given after both their objects had been presented.
     n_conflicts : int
         Constraints that contradicted others when they were given.
     """
@@ -59,11 +79,23 @@ class Stream:
     must: np.ndarray = field(default_factory=NO_PAIRS.copy)
     cannot: np.ndarray = field(default_factory=NO_PAIRS.copy)
     n_forgotten: int = 0
+    n_late: int = 0
     n_conflicts: int = 0
 
     def __post_init__(self):
         if self.memory is None:
             self.memory = np.empty((0, self.centers.shape[1]))
+        self._prototypes = make_prototypes(self.centers, self.wins)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        del state["_prototypes"]
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        # The prototypes share their arrays with the work space, and joblib may map them read-only.
+        self.centers, self.wins = np.array(self.centers), np.array(self.wins)
         self._prototypes = make_prototypes(self.centers, self.wins)
 
     def present(self, rows, rule, memory_size, constraints=None):
@@ -85,34 +117,57 @@ class Stream:
         (n,) int64 array
             Which prototype was nearest to each object when it was presented.
         """
-        n = rows.shape[0]
         X = np.ascontiguousarray(dense_rows(rows, slice(None)))
-        if constraints is not None:
-            self._add(constraints)
-        if constraints is None and not (len(self.must) or len(self.cannot)):
+        if constraints is None:
+            return self._present_part(X, rule, memory_size, None, "")
+        self._add(constraints)
+        labels, labels_as = constraints.labels, constraints.labels_as
+        return np.concatenate(
+            [
+                self._present_part(
+                    X[part], rule, memory_size, None if labels is None else labels[part], labels_as
+                )
+                for part in self._parts(X.shape[0], labels, memory_size)
+            ]
+        )
+
+    def _parts(self, n, labels, memory_size):
+        """Return slices of a chunk whose lists of partners are not too long."""
+        if labels is None:
+            return [slice(0, n)]
+        count = np.cumsum(labels >= 0)
+        most = max(1, MOST_PARTNERS // min(memory_size, self.memory_ids.size + n))
+        cuts = np.searchsorted(count, np.arange(most, count[-1], most), side="right")
+        ends = [0, *cuts.tolist(), n]
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+    def _present_part(self, X, rule, memory_size, labels, labels_as):
+        """Present some objects of a chunk, whose labels may be known."""
+        n = X.shape[0]
+        if labels is None and not (len(self.must) or len(self.cannot)):
             links = _no_links(X)
         else:
-            links = self._take_links(X, memory_size, constraints)
+            labels = np.full(n, -1, dtype=np.int64) if labels is None else labels
+            links = self._take_links(X, memory_size, labels, labels_as)
         each = np.arange(n)
-        labels, _ = rule.present(X, each, each, self._prototypes, links)
+        nearest, _ = rule.present(X, each, each, self._prototypes, links)
         self.n_seen += n
-        return labels
+        return nearest
 
     def _add(self, constraints):
         """Take new pairs along; those whose objects have both been presented come too late."""
         self.n_conflicts += constraints.n_conflicts
         for name in ("must", "cannot"):
-            old, new = getattr(self, name), getattr(constraints, name)
-            ahead = (new >= self.n_seen).any(axis=1)
-            self.n_forgotten += int((~ahead).sum())
-            setattr(self, name, np.concatenate((old, new[ahead])))
+            new = getattr(constraints, name)
+            ahead = new[:, 1] >= self.n_seen
+            self.n_late += int((~ahead).sum())
+            if ahead.any():
+                waiting = np.concatenate((getattr(self, name), new[ahead]))
+                setattr(self, name, unique_pairs(waiting))
 
-    def _take_links(self, X, memory_size, constraints):
-        """Return the links of a chunk's objects to earlier ones, and remember the constrained."""
+    def _take_links(self, X, memory_size, labels, labels_as):
+        """Return the links of objects to earlier ones, and remember the constrained."""
         n, first = X.shape[0], self.n_seen
-        labels = np.full(n, -1, dtype=np.int64)
-        if constraints is not None and constraints.labels is not None:
-            labels = constraints.labels
         chosen = labels >= 0
         for pairs in (self.must, self.cannot):
             inside = pairs[(pairs >= first) & (pairs < first + n)]
@@ -124,27 +179,25 @@ class Stream:
         memory = np.concatenate((self.memory, X[chosen].astype(np.float64, copy=False)))
         own = np.full(n, -1, dtype=np.int64)
         own[chosen] = np.arange(self.memory_ids.size, ids.size)
-        found = {name: self._take_pairs(name, ids, memory_size, n) for name in ("must", "cannot")}
-        if (labels >= 0).any():
-            same, different = _labelled_before(labels, known, own, memory_size)
-            if constraints.labels_as != "cannot_link":
-                found["must"] = np.concatenate((found["must"], same))
-            if constraints.labels_as != "must_link":
-                found["cannot"] = np.concatenate((found["cannot"], different))
-        must_start, must = _compress(found["must"], n)
-        cannot_start, cannot = _compress(found["cannot"], n)
+        lists = {}
+        for name in ("must", "cannot"):
+            start, partners = _compress(self._take_pairs(name, ids, memory_size, n), n)
+            if labels_as in (f"{name}_link", "both") and (labels >= 0).any():
+                common = known, own, memory_size, name == "must", start, partners
+                start, partners = _with_labelled(*common)
+            lists |= {f"{name}_start": start, name: partners}
         seen = np.ones(ids.size, dtype=np.uint8)
         keep = slice(max(0, ids.size - memory_size), None)
         self.memory_ids, self.memory_labels = ids[keep].copy(), known[keep].copy()
         self.memory = memory[keep].copy()
-        return kernels.Links(memory, seen, own, cannot_start, cannot, must_start, must)
+        return kernels.Links(memory=memory, seen=seen, own=own, **lists)
 
     def _take_pairs(self, name, ids, memory_size, n):
         """Return (object of the chunk, place in memory) of the pairs whose later one is here."""
         first = self.n_seen
-        pairs = np.sort(getattr(self, name), axis=1)
+        pairs = getattr(self, name)
         due = pairs[:, 1] < first + n
-        setattr(self, name, getattr(self, name)[~due])
+        setattr(self, name, pairs[~due])
         earlier, later = pairs[due].T
         place, own = np.searchsorted(ids, earlier), np.searchsorted(ids, later)
         remembered = place < own
@@ -154,17 +207,14 @@ class Stream:
         return np.column_stack((later[remembered] - first, place[remembered]))
 
 
-def _labelled_before(labels, known, own, memory_size):
-    """Return (object, place) of labelled objects and remembered ones of the same, other labels."""
-    same, different = [NO_PAIRS], [NO_PAIRS]
-    for i in np.flatnonzero(labels >= 0):
-        start = max(0, own[i] - memory_size)
-        before = known[start : own[i]]
-        equal = before == labels[i]
-        for pairs, wanted in ((same, equal), (different, ~equal & (before >= 0))):
-            places = start + np.flatnonzero(wanted)
-            pairs.append(np.column_stack((np.full(places.size, i), places)))
-    return np.concatenate(same), np.concatenate(different)
+def _with_labelled(known, own, memory_size, equal, start, partners):
+    """Return lists of partners and, among them, those of objects that labels imply."""
+    new_start = np.empty_like(start)
+    common = known, own, memory_size, equal, start, partners, new_start
+    kernels.list_partners(*common, partners, False)
+    found = np.empty(new_start[-1], dtype=np.int64)
+    kernels.list_partners(*common, found, True)
+    return new_start, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +224,13 @@ class Constraints:
     Attributes
     ----------
     must, cannot : (p, 2) and (q, 2) int64 arrays
-        Pairs of objects by their numbers in the stream.
+        Pairs of objects by their numbers in the stream, each once, the earlier object first.
     labels : (n,) int64 array or None
         Known labels of the chunk's objects, -1 where unknown.
     labels_as : str
         What labels imply.
     n_conflicts : int
-        Constraints that contradict others.
+        Cannot-links that must-links contradict, and that were not among those known before.
     """
 
     must: np.ndarray
@@ -192,6 +242,9 @@ class Constraints:
 
 def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_conflict, stream):
     """Return the constraints of a chunk.
+
+    What must not contradict each other are the new pairs, those that wait for an object to come,
+    and what labels of their objects imply, as far as these are remembered or in the chunk.
 
     Parameters
     ----------
@@ -217,21 +270,33 @@ def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_confl
     if y is None and must_link is None and cannot_link is None:
         return None
     labels = None if y is None else known_labels(y, n)
-    must = check_pairs("must_link", must_link, None)
-    cannot = check_pairs("cannot_link", cannot_link, None)
+    must = unique_pairs(check_pairs("must_link", must_link, None))
+    cannot = unique_pairs(check_pairs("cannot_link", cannot_link, None))
+    old = (NO_PAIRS, NO_PAIRS) if stream is None else (stream.must, stream.cannot)
+    n_conflicts = 0
+    if any(map(len, (must, cannot, *old))):
+        both = [unique_pairs(np.concatenate(p)) for p in zip(old, (must, cannot), strict=True)]
+        found = _find_contradictions(*both, stream, labels, labels_as)
+        # Those that were let pass before are told no more.
+        n_old = _find_contradictions(*old, stream, None, labels_as).count if found.count else 0
+        n_conflicts = max(0, found.count - n_old)
+        if n_conflicts:
+            report_contradictions(found, on_conflict)
+    return Constraints(must, cannot, labels, labels_as, n_conflicts)
+
+
+def _find_contradictions(must, cannot, stream, labels, labels_as):
+    """Find contradictions between pairs, and labels of the memory and of a chunk."""
     # Numbers without gaps: a stream may be long.
     objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
     places = places.reshape(-1, 2)
-    links = check_links(
+    return find_contradictions(
         places[: len(must)],
         places[len(must) :],
-        objects.size,
-        y=_labels_of(objects, stream, labels) if objects.size else None,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
-        numbers=objects,
+        _labels_of(objects, stream, labels),
+        labels_as,
+        objects,
     )
-    return Constraints(must, cannot, labels, labels_as, links.n_conflicts)
 
 
 def _labels_of(objects, stream, labels):
@@ -260,8 +325,31 @@ def _no_links(X):
 
 
 def _compress(pairs, n):
-    """Return (object, place) pairs in compressed rows, each once, the earliest partner first."""
-    pairs = np.unique(pairs, axis=0)
+    """Return (object, place) pairs in compressed rows, the earliest partner first."""
     start = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs[:, 0], minlength=n), out=start[1:])
-    return start, np.ascontiguousarray(pairs[:, 1])
+    return start, pairs[np.lexsort((pairs[:, 1], pairs[:, 0])), 1]
+
+
+def check_magnitude(rows, what="X"):
+    """Refuse rows that are too large to be learned.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Finite points, or features of a kernel.
+    what : str
+        What they are, for messages.
+
+    Raises
+    ------
+    ValueError
+        If squared distances to them may overflow.
+    """
+    values = rows.data if issparse(rows) else rows
+    most = float(np.abs(values).max(initial=0.0))
+    if not most <= LARGEST:
+        raise ValueError(
+            f"{what} must have no values beyond {LARGEST:g}, or squared distances overflow and the "
+            f"prototypes are lost; got {most:.3g}: scale the columns first"
+        )

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.constraints import looks_partial
+from fastmmc.constraints import meant_labels
 from fastmmc.rls._solver import resolve_starts, solve_umc_rls
 from fastmmc.rls._solver_evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
 
@@ -175,7 +175,7 @@ class UMCRLS(_RLSClusterer):
         ----------
         X : (n, d) array_like
             Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        y : (n,) array_like, optional
+        y : (n,) or (n, 1) array_like, optional
             Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
 
         Returns
@@ -193,9 +193,7 @@ class UMCRLS(_RLSClusterer):
         k = params.pop("n_clusters")
         n_init = resolve_starts(params["n_init"], params["method"], X.shape[0])
         with fit_tasks(self, n_init) as on_start_done:
-            result = solve_umc_rls(
-                X, k, y=y if looks_partial(y) else None, on_start_done=on_start_done, **params
-            )
+            result = solve_umc_rls(X, k, y=meant_labels(y), on_start_done=on_start_done, **params)
         self.bound_, self.gap_ = result.bound, result.gap
         return self._keep(result)
 

@@ -2,8 +2,10 @@
 
 import inspect
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
@@ -146,6 +148,42 @@ def test_degenerate_points(function, X):
     assert np.isfinite(result.all_centers).all()
 
 
+@online
+def test_an_objective_that_overflows_is_said_to(function, overlapping):
+    with pytest.warns(ConvergenceWarning, match="a numerical problem"):
+        result = function(overlapping * 1e160, 3, random_state=0, max_iter=5, n_init=2)
+    assert result.status == Status.NUMERICAL and result.objective == np.inf
+    assert np.isfinite(result.all_centers).all() and result.labels.shape == (60,)
+
+
+def test_robbins_monro_weighs_where_a_prototype_began(overlapping):
+    """It is the mean of what it learned and of 1 / alpha - 1 copies of its beginning."""
+    X, begin = overlapping, np.full((1, 3), 7.0)
+    run = {"init": begin, "schedule": "robbins-monro", "max_iter": 1, "shuffle": False}
+    for alpha in (1.0, 0.05):
+        copies = 1 / alpha - 1
+        expected = (copies * begin + X.sum(axis=0)) / (copies + len(X))
+        found = fastmmc.wta(X, 1, alpha=alpha, **run).centers
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@linked
+def test_forms_of_partial_labels(function, overlapping):
+    y = np.where(np.arange(60) % 9 == 0, np.arange(60) % 2, -1)
+    run = {"random_state": 0, "max_iter": 5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = function(overlapping, 3, y=y, **run)
+        assert expected.n_constraints == 12
+        for given in (y[:, None], pd.DataFrame(y), pd.Series(y).astype("Int64")):
+            found = function(overlapping, 3, y=given, **run)
+            np.testing.assert_array_equal(found.labels, expected.labels)
+            kind = next(m.estimator for m in fastmmc.METHODS.values() if m.function is function)
+            assert kind(3, **run).fit(overlapping, given).n_constraints_ == 12
+        with pytest.raises(ValueError, match="missing values"):
+            kind(3, **run).fit(overlapping, np.where(y < 0, np.nan, y))
+
+
 @every
 def test_forms_of_input(function, overlapping):
     X = np.where(np.abs(overlapping) < 0.5, 0.0, overlapping)
@@ -210,6 +248,12 @@ BAD = [
     ({"k": 13}, ValueError, "k must be at most 12, the number of points"),
     ({"k": 2.5}, TypeError, "k must be an integer"),
     ({"init": "random"}, ValueError, "init must be one of 'gaussian', 'k-means\\+\\+'"),
+    (
+        {"init": None},
+        ValueError,
+        r"init must be one of 'gaussian', .* or a \(k, d\) array; got None",
+    ),
+    ({"init": 5}, ValueError, "init must be one of 'gaussian'.*got 5"),
     ({"init": X[:3]}, ValueError, r"init must have shape \(2, 3\).*got \(3, 3\)"),
     ({"init": X[:2, :2]}, ValueError, r"init must have shape \(2, 3\)"),
     ({"init": np.full((2, 3), np.nan)}, ValueError, "NaN"),
@@ -294,7 +338,11 @@ def test_estimators_are_the_functions(kind, overlapping):
     function = getattr(
         fastmmc, next(m for m in fastmmc.METHODS.values() if m.estimator is kind).function.__name__
     )
-    given = set(inspect.signature(kind).parameters) - {"memory_size", "n_clusters"}
+    given = set(inspect.signature(kind).parameters) - {
+        "memory_size",
+        "complete_labels",
+        "n_clusters",
+    }
     defaults = inspect.signature(function).parameters
     to_fit = {"X", "k", "y", "must_link", "cannot_link"}
     assert given == set(defaults) - to_fit

@@ -5,13 +5,15 @@ import pickle
 import sys
 from functools import partial
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fastmmc
+from fastmmc.competitive import _solver_stream
 from tests import naive_competitive as naive
 
 ONLINE = [fastmmc.WTA, fastmmc.FSCL, fastmmc.RPCL, fastmmc.CRPCL, fastmmc.OLCVQE]
@@ -110,6 +112,118 @@ def test_labels_are_the_constraints_that_they_imply(kind, stream):
     np.testing.assert_array_equal(by_labels.cluster_centers_, by_pairs.cluster_centers_)
 
 
+@linked
+@pytest.mark.parametrize("labels_as", ["cannot_link", "must_link", "both"])
+@pytest.mark.parametrize("memory_size", [7, 1000])
+def test_every_object_labelled(kind, labels_as, memory_size, stream, monkeypatch):
+    """Against the twin, with pairs among the labels, whatever the chunks and their slices."""
+    X, y = stream
+    rng = np.random.default_rng(3)
+    known = np.where(rng.random(120) < 0.1, -1, y)
+    drawn = np.array([rng.choice(120, 2, replace=False) for _ in range(40)])
+    differ = y[drawn[:, 0]] != y[drawn[:, 1]]
+    pairs = {"cannot_link": drawn[differ], "must_link": drawn[~differ]}
+
+    def learn(size):
+        model = kind(3, init=start(X), labels_as=labels_as, memory_size=memory_size)
+        model.set_params(complete_labels="use")
+        for at in range(0, 120, size):
+            links = pairs if at == 0 else {}
+            model.partial_fit(X[at : at + size], known[at : at + size], **links)
+        return model
+
+    whole = learn(120)
+    monkeypatch.setattr(_solver_stream, "MOST_PARTNERS", 100)
+    for size in (1, 9, 120):
+        parts = learn(size)
+        np.testing.assert_array_equal(parts.cluster_centers_, whole.cluster_centers_)
+        np.testing.assert_array_equal(parts.weights_, whole.weights_)
+        assert parts.n_forgotten_ == whole.n_forgotten_
+    if memory_size == 1000:
+        a, b = np.triu_indices(120, 1)
+        both = (known[a] >= 0) & (known[b] >= 0)
+        same = both & (known[a] == known[b]) & (labels_as != "cannot_link")
+        other = both & (known[a] != known[b]) & (labels_as != "must_link")
+        must = np.concatenate((drawn[~differ], np.column_stack((a, b))[same]))
+        cannot = np.concatenate((drawn[differ], np.column_stack((a, b))[other]))
+        must, cannot = (sorted(unique(p), key=lambda q: (q[1], q[0])) for p in (must, cannot))
+        learner = naive.Learner(start(X), 0.05, 0.002)
+        TWINS[kind](X, range(120), learner, cannot, must, set())
+        np.testing.assert_allclose(whole.cluster_centers_, learner.centers, rtol=1e-9)
+        np.testing.assert_array_equal(whole.weights_, learner.wins)
+
+
+@linked
+def test_complete_labels(kind, stream):
+    """By default a y without -1 is that of a pipeline; a stream may say that it is not."""
+    X, y = stream
+    plain = kind(3, init=start(X)).partial_fit(X[:60]).partial_fit(X[60:])
+    ignored = kind(3, init=start(X))
+    with pytest.warns(UserWarning, match='y has no -1 and is ignored.*complete_labels="use"') as w:
+        ignored.partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    assert len(w) == 1 and w[0].filename == __file__
+    np.testing.assert_array_equal(ignored.cluster_centers_, plain.cluster_centers_)
+    used = kind(3, init=start(X), complete_labels="use").partial_fit(X[:60], y[:60])
+    used.partial_fit(X[60:], y[60:])
+    rows = kind(3, init=start(X), complete_labels="use")
+    for at in range(120):
+        rows.partial_fit(X[at : at + 1], y[at : at + 1])
+    np.testing.assert_array_equal(used.cluster_centers_, rows.cluster_centers_)
+    assert not np.array_equal(used.cluster_centers_, plain.cluster_centers_)
+    fitted = kind(3, random_state=0, complete_labels="use").fit(X, y)
+    assert fitted.n_constraints_ > 1000
+    for other in (None, ["a"] * 120, np.linspace(0, 1, 120)):
+        kind(3, init=start(X)).partial_fit(X, other)  # no warning
+    with pytest.raises(ValueError, match="complete_labels must be one of 'ignore', 'use'"):
+        kind(3, complete_labels=True).partial_fit(X)
+
+
+def test_pairs_that_come_again_or_too_late(stream):
+    X, _ = stream
+    pairs = [(0, 10), (5, 60), (20, 110), (110, 20)]
+    once = fastmmc.CRPCL(3, init=start(X))
+    always = fastmmc.CRPCL(3, init=start(X))
+    for at in range(0, 120, 10):
+        once.partial_fit(X[at : at + 10], cannot_link=pairs if at == 0 else None)
+        always.partial_fit(X[at : at + 10], cannot_link=pairs)
+        assert len(always._stream.cannot) == len(once._stream.cannot) <= 3
+    assert always.n_forgotten_ == once.n_forgotten_ == 0
+    # Each pair once a call, from the call on that follows the one of its later object.
+    assert once.n_late_ == 0 and always.n_late_ == 10 + 5 + 0
+    np.testing.assert_array_equal(always.cluster_centers_, once.cluster_centers_)
+    waiting = fastmmc.CRPCL(3, init=start(X))
+    for at in range(0, 120, 10):
+        waiting.partial_fit(X[at : at + 10], cannot_link=[(0, 500), (500, 0)])
+    assert waiting._stream.cannot.tolist() == [[0, 500]]
+
+
+@linked
+def test_contradictions_between_calls(kind, stream):
+    X, _ = stream
+    model = kind(3, random_state=0).partial_fit(X[:50], must_link=[(0, 100), (100, 7)])
+    for pair in ((0, 100), (7, 0)):
+        with pytest.raises(ValueError, match=f"1 of 1 cannot-links.*{min(pair)} and {max(pair)}"):
+            model.partial_fit(X[50:], cannot_link=[pair])
+    assert model.n_seen_ == 50 and len(model._stream.cannot) == 0
+    known = np.full(50, -1)
+    known[[0, 7]] = 0, 1
+    by_labels = kind(3, random_state=0).partial_fit(X[:50], known)
+    with pytest.raises(ValueError, match="such as 0 and 7"):
+        by_labels.partial_fit(X[50:], must_link=[(0, 100), (100, 7)])
+    # Labels that come after the pairs.
+    late = kind(3, random_state=0).partial_fit(X[:50], must_link=[(60, 100)])
+    later = np.full(70, -1)
+    later[[10, 50]] = 0, 1
+    with pytest.raises(ValueError, match="such as 60 and 100"):
+        late.partial_fit(X[50:], later)
+    patient = kind(3, random_state=0, on_conflict="warn")
+    patient.partial_fit(X[:50], must_link=[(0, 100)])
+    with pytest.warns(ConvergenceWarning, match="such as 0 and 100"):
+        patient.partial_fit(X[50:60], cannot_link=[(0, 100)])
+    patient.partial_fit(X[60:70], cannot_link=[(0, 100), (3, 110)])  # told already
+    assert patient.n_conflicts_ == 1
+
+
 def test_constraints_may_change_between_calls(stream):
     X, _ = stream
     model = fastmmc.CRPCL(3, init=start(X))
@@ -118,7 +232,7 @@ def test_constraints_may_change_between_calls(stream):
     # Object 3 was in no constraint when it came, and is not remembered; object 0 was.
     assert model.n_forgotten_ == 1
     model.partial_fit(X[80:], cannot_link=[(4, 5)])
-    assert model.n_forgotten_ == 2  # both had been presented
+    assert model.n_forgotten_ == 1 and model.n_late_ == 1  # both had been presented
     assert len(model._stream.must) == len(model._stream.cannot) == 0
 
 
@@ -264,6 +378,148 @@ def test_pickled(stream):
     for one in (model, again):
         one.partial_fit(X[60:])
     np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+
+
+@every
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+def test_dumped_by_joblib(kind, mmap_mode, stream, tmp_path):
+    """Which keeps no identity of arrays: prototypes and their work space share theirs."""
+    X, _ = stream
+    model = kind(3, random_state=0).partial_fit(X[:60])
+    joblib.dump(model, tmp_path / "model")
+    again = joblib.load(tmp_path / "model", mmap_mode=mmap_mode)
+    for one in (model, again):
+        one.partial_fit(X[60:])
+    np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(again.weights_, model.weights_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_what_was_taken_from_an_estimator_stays(stream):
+    X, _ = stream
+    model = fastmmc.WTA(3, random_state=0).partial_fit(X[:60])
+    centers, wins = model.cluster_centers_, model.weights_
+    before = centers.copy(), wins.copy()
+    model.partial_fit(X[60:])
+    np.testing.assert_array_equal(centers, before[0])
+    np.testing.assert_array_equal(wins, before[1])
+
+
+@linked
+def test_a_saved_model_of_a_given_kernel_predicts(kind, stream, tmp_path):
+    X, _ = stream
+    K = X @ X.T
+    model = kind(3, features="nystroem", kernel="precomputed", rank=9, random_state=0).fit(K)
+    model.save(tmp_path / "model.npz")
+    again = kind.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(K), model.predict(K))
+
+
+def damaged(path, tmp_path, change):
+    """Return a copy of a saved estimator with some arrays changed."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays["header"]))
+    change(arrays, header)
+    np.savez(tmp_path / "damaged.npz", **(arrays | {"header": np.array(json.dumps(header))}))
+    return tmp_path / "damaged.npz"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a, h: a["centers"].fill(np.nan), "centers has values that are not finite"),
+        (lambda a, h: a.update(wins=a["wins"][:2]), r"wins has shape \(2,\); expected \(3,\)"),
+        (lambda a, h: a["wins"].fill(0.5), "wins has values that cannot be"),
+        (lambda a, h: a.pop("memory"), "it has no 'memory'"),
+        (lambda a, h: a.update(memory=a["memory"][:, :1]), "memory has shape"),
+        (lambda a, h: a.update(centers=a["centers"].astype(str)), "centers has shape.*type <U"),
+        (lambda a, h: a["memory_ids"].fill(0), "memory_ids has values that cannot be"),
+        (lambda a, h: a["memory_ids"].__iadd__(99), "memory_ids has values that cannot be"),
+        (lambda a, h: a["memory_labels"].fill(-2), "memory_labels has values"),
+        (lambda a, h: a["cannot"].fill(3), "cannot has values that cannot be"),
+        (lambda a, h: a.update(must=np.zeros((1, 3), int)), "must has shape"),
+        (lambda a, h: a.update(counts=a["counts"][:3]), "counts has shape"),
+        (lambda a, h: a.update(n_features_in=np.int64(5)), "centers have 2 columns, and the"),
+        (lambda a, h: a.update(dtype=np.array("int8")), "dtype has values that cannot be"),
+        (lambda a, h: a.update(feature_names_in=np.array(["a"])), "feature_names_in has shape"),
+        (lambda a, h: h["params"].update(new=1), "unexpected keyword argument 'new'"),
+        (lambda a, h: h.update(params=3), "damaged"),
+        (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
+        (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
+        (lambda a, h: h.update(format=99), r"format 99.*expected CRPCL \(format 2\)"),
+    ],
+)
+def test_damaged_files(change, message, stream, tmp_path):
+    X, y = stream
+    known = np.where(np.arange(60) % 4 == 0, y[:60], -1)
+    model = fastmmc.CRPCL(3, random_state=0).partial_fit(X[:60], known, cannot_link=[(0, 99)])
+    model.save(tmp_path / "model.npz")
+    with pytest.raises(ValueError, match=message):
+        fastmmc.CRPCL.load(damaged(tmp_path / "model.npz", tmp_path, change))
+
+
+def test_bytes_that_were_changed_or_cut(stream, tmp_path):
+    """Whatever the archive's reader makes of it, one kind of error is raised."""
+    X, _ = stream
+    path = tmp_path / "model.npz"
+    model = fastmmc.WTA(3, random_state=0).partial_fit(X)
+    model.save(path)
+    content = path.read_bytes()
+    n_refused = 0
+    for at in range(0, len(content), 23):
+        for broken in (content[:at], content[:at] + b"\xff" + content[at + 1 :]):
+            path.write_bytes(broken)
+            try:
+                again = fastmmc.WTA.load(path)
+            except ValueError as error:
+                assert str(path) in str(error)
+                n_refused += 1
+            else:
+                np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+    assert n_refused > len(content) / 23
+    with pytest.raises(FileNotFoundError):
+        fastmmc.WTA.load(tmp_path / "none.npz")
+
+
+def test_places_that_cannot_be_written(stream, tmp_path):
+    model = fastmmc.WTA(3, random_state=0).partial_fit(stream[0])
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nodir; make it.*q.npz"):
+        model.save(tmp_path / "nodir" / "q.npz")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        model.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@every
+@pytest.mark.parametrize("features", [None, "nystroem"])
+def test_rows_whose_squares_overflow_are_refused(kind, features, stream):
+    X, _ = stream
+    rank = {"rank": 20} if features else {}
+    model = kind(3, features=features, random_state=0, **rank)
+    with pytest.raises(ValueError, match="X must have no values beyond 1e.150.*got 1e.160: scale"):
+        model.partial_fit(np.vstack([X, [[1e160, 0]]]))
+    model.partial_fit(X)
+    before = model.cluster_centers_
+    for far in (np.array([[-1e200, 1.0]]), csr_matrix([[0.0, 1e151]]), [[1e307, 1.0]]):
+        with pytest.raises(ValueError, match="no values beyond"):
+            model.partial_fit(far)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        model.partial_fit(np.array([[np.nan, 1.0]]))
+    np.testing.assert_array_equal(model._stream.centers, before)
+    model.partial_fit(np.array([[3e19, 1.0]], dtype=np.float32))  # squares fit into float64
+    assert np.isfinite(model.cluster_centers_).all()
+    poly = kind(3, features="nystroem", kernel="poly", degree=9, rank=20, random_state=0)
+    poly.partial_fit(X)
+    with pytest.raises(ValueError, match="the features of X"), np.errstate(all="ignore"):
+        poly.partial_fit([[1e40, 1e40]])
+
+
+@every
+@pytest.mark.parametrize("X", [None, 5, []])
+def test_chunks_that_are_none(kind, X):
+    with pytest.raises(ValueError, match="array"):
+        kind(3).partial_fit(X)
 
 
 def resident_megabytes():
