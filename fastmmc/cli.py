@@ -32,6 +32,7 @@ from fastmmc.stream_cli import (
     add_options,
     check_writable,
     open_table,
+    parse_seed,
 )
 
 ARRAYS = (".npy", ".npz")
@@ -70,7 +71,7 @@ OPTIONS = (
     ),
     ("--split", "split", str, "which cluster recursive-mmc splits next: largest, gain"),
     ("--n-init", "n_init", int, "starts, of which the best one wins"),
-    ("--seed", "random_state", int, "the same seed gives the same labels"),
+    ("--seed", "random_state", parse_seed, "the same seed gives the same labels"),
     ("--n-jobs", "n_jobs", int, "threads; -1: all"),
     ("--max-time", "max_time", float, "seconds after which the best labels so far are taken"),
 )

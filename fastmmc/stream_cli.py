@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import errno
 import inspect
 import math
 import os
@@ -17,7 +18,7 @@ import stat
 import sys
 import time
 import zlib
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -26,8 +27,16 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc.competitive._solver_saved import read_saved
+from fastmmc.competitive._solver_stream import LARGEST
 from fastmmc.constraints import find_conflicts
 from fastmmc.registry import METHODS
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+    fcntl = None
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NOTHING_BELOW = "there is a header and nothing below it"
@@ -42,12 +51,43 @@ CONSTRAINED = [
 ]
 DEFAULT_METHOD = "c-rpcl"
 
+
+def parse_seed(text):
+    """Return a seed as the solvers take it.
+
+    Parameters
+    ----------
+    text : str
+        Of the command line.
+
+    Returns
+    -------
+    int
+        At least 0.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_seed("7")
+    7
+    """
+    if not text.strip().lstrip("+-").isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"a seed must not be negative; got {text}")
+    return int(text)
+
+
 # Option, parameter of the estimators, type, what the help says.
 OPTIONS = (
     ("--k", "n_clusters", int, "number of prototypes; must be given unless a run is resumed"),
     ("--alpha", "alpha", float, "how far the winner moves (default: 0.05)"),
     ("--beta", "beta", float, "how far rivals move; wta and fscl have none (default: 0.002)"),
-    ("--seed", "random_state", int, "the same seed gives the same labels"),
+    ("--seed", "random_state", parse_seed, "the same seed gives the same labels"),
     (
         "--memory-size",
         "memory_size",
@@ -62,8 +102,9 @@ KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
 STANDARD_INPUT = "-"
 # A file without line breaks must not be read whole.
 MOST_BYTES = 2**24
-# Version of what is added to a saved estimator.
-FORMAT = 1
+# Version of what is added to a saved estimator, and what it holds.
+FORMAT = 2
+SAVED = {"settings", "source", "n_bytes", "constraints"}
 
 DESCRIPTION = """\
 Learn the rows of a table as they come, in bounded memory, and write one label a row: the prototype
@@ -72,7 +113,8 @@ A last line without a line break is a row as well."""
 
 EPILOG = """\
 With --state a run that ended, failed or was killed goes on when the same command is given again;
---k and the other options may then be left out, and --chunk may be another one. A file is read on
+--k and the other options may then be left out, and --chunk may be another one. One run at a time
+may use a state. New lines at the end of the file of constraints are taken. A file is read on
 from where the state was saved, also if it has grown since, and --out is cut back to the labels
 that belong to the state: no row is lost and none is learned or labelled twice. Standard output
 cannot be cut back: after a kill, labels of the last chunk may come twice there. Standard input
@@ -198,10 +240,10 @@ class Layout:
         columns = [i for i in range(len(first)) if i != label]
         if not columns:
             raise ValueError("there is no column beside the label column")
-        # A first row with some numbers is data with a fault rather than a header, unless the label
-        # column was named after it.
+        # Unless the label column was named after it, a first row with some numbers is data with a
+        # fault rather than a header.
         named = label_column is not None and not label_column.isdecimal()
-        return cls(line, first, label, named or all(_number(first[i]) is None for i in columns))
+        return cls(line, first, label, named or _is_header([first[i] for i in columns]))
 
     def numbers(self, line, row):
         """Return the numbers of a row."""
@@ -235,6 +277,20 @@ def _label_index(first, label_column):
     if label >= len(first):
         raise ValueError(f"--label-column: got {label}, but the columns are 0 to {len(first) - 1}")
     return label
+
+
+def _is_header(cells):
+    """Tell whether a first row holds names: no number, and not missing values alone."""
+    return all(_number(cell) is None for cell in cells) and any(map(_is_name, cells))
+
+
+def _is_name(cell):
+    """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
+    try:
+        float(cell)
+    except ValueError:
+        return bool(cell.strip())
+    return False
 
 
 def _number(cell):
@@ -321,6 +377,9 @@ def _stream(args):
     validation.check_integer("--chunk", args.chunk, least=1)
     given = _given_settings(args)
     with ExitStack() as stack:
+        if args.state is not None:
+            _check_state(args)
+            stack.enter_context(_locked(args.state))
         if args.state is not None and args.state.exists():
             run = _resume(args, given, stack)
         else:
@@ -333,6 +392,48 @@ def _stream(args):
                 raise
             raise KeyboardInterrupt(_advice(run)) from None
     sys.stderr.write(_report(run, n_before, time.perf_counter() - began))
+
+
+@contextmanager
+def _locked(state):
+    """Keep other runs from a state; the system lifts the lock of a run that is killed."""
+    path = state.with_name(f".{state.name}.lock")
+    with _open_lock(path, state):
+        try:
+            yield
+        finally:
+            if fcntl is not None:
+                # While it is held: a run that opened the file meanwhile sees that it is gone.
+                path.unlink(missing_ok=True)
+    if fcntl is None:
+        with suppress(OSError):  # another run has it by now
+            path.unlink()
+
+
+def _open_lock(path, state):
+    """Return the open and locked file, or raise an error if another run has it."""
+    while True:
+        file = open(path, "ab")
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                here = os.stat(path).st_ino == os.fstat(file.fileno()).st_ino
+            else:
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                here = True
+        except FileNotFoundError:
+            here = False
+        except OSError as error:
+            file.close()
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            raise ValueError(
+                f"{state} is in use by another run of fastmmc stream; wait for its end, or give "
+                "another --state"
+            ) from None
+        if here:
+            return file
+        file.close()
 
 
 @dataclass(eq=False)
@@ -353,6 +454,8 @@ class _Run:
         The options by their names, as the state keeps them.
     pairs : dict
         Constraints to be given with the next chunk.
+    known : dict or None
+        Up to where the file of constraints was read.
     n_saved : int
         Rows whose labels are written, and which are in the state if there is one.
     """
@@ -363,6 +466,7 @@ class _Run:
     state: Path | None
     settings: dict
     pairs: dict
+    known: dict | None
     n_saved: int = 0
 
 
@@ -386,7 +490,7 @@ def _begin(args, given, stack):
     """Return a run that has learned nothing yet."""
     method = given.setdefault("--method", DEFAULT_METHOD)
     _check_options(method, given)
-    _check_k(given, args.chunk)
+    _check_numbers(given, args.chunk)
     params = {PARAMETERS[option]: given[option] for option in given if option in PARAMETERS}
     if method in CONSTRAINED:
         # A chunk may have no row whose class is not known.
@@ -395,14 +499,11 @@ def _begin(args, given, stack):
     settings = {o: getattr(model, name) for o, name in PARAMETERS.items() if hasattr(model, name)}
     settings |= dict.fromkeys(("--constraints", "--label-column", "--out")) | given
     _check_files(args, settings)
-    pairs = {}
-    if settings["--constraints"] is not None:
-        must, cannot = read_constraints(Path(settings["--constraints"]))
-        pairs = {"must_link": must, "cannot_link": cannot}
+    pairs, known = _new_pairs(settings["--constraints"], None)
     source = stack.enter_context(_Source(args.source))
     source.begin(settings["--label-column"])
     output = stack.enter_context(_Output(settings["--out"]))
-    return _Run(model, source, output, args.state, settings, pairs)
+    return _Run(model, source, output, args.state, settings, pairs, known)
 
 
 def _check_options(method, given):
@@ -416,7 +517,9 @@ def _check_options(method, given):
             raise ValueError(f"{method} has no {option}; give another --method or leave it out")
 
 
-def _check_k(given, chunk):
+def _check_numbers(given, chunk):
+    if "--memory-size" in given:
+        validation.check_integer("--memory-size", given["--memory-size"], least=1)
     if "--k" not in given:
         raise ValueError("--k is missing: stream must be told the number of prototypes")
     k = validation.check_integer("--k", given["--k"], least=1)
@@ -443,7 +546,52 @@ def _resume(args, given, stack):
     source.resume(saved["source"])
     output = stack.enter_context(_Output(settings["--out"]))
     output.resume(saved["n_bytes"])
-    return _Run(model, source, output, args.state, settings, {}, model.n_seen_)
+    pairs, known = _new_pairs(settings["--constraints"], saved["constraints"])
+    return _Run(model, source, output, args.state, settings, pairs, known, model.n_seen_)
+
+
+def _new_pairs(path, known):
+    """Return the constraints that stand in their file since it was read, and up to where.
+
+    Parameters
+    ----------
+    path : str or None
+        The file.
+    known : dict or None
+        What was told when it was read the last time; None: it was not.
+
+    Returns
+    -------
+    pairs : dict
+        Arguments of ``partial_fit``.
+    known : dict or None
+        To be told the next time.
+
+    Raises
+    ------
+    ValueError
+        If the file is not the one that was read, with new lines at its end or without.
+    """
+    if path is None:
+        return {}, None
+    content = Path(path).read_bytes()
+    begin = content[: known["n_bytes"]] if known else b""
+    if known and (len(begin), zlib.crc32(begin)) != (known["n_bytes"], known["checksum"]):
+        raise ValueError(
+            f"{path} is not the file of constraints that was read, with new lines at its end or "
+            "without; put it back, or give another --state to begin anew"
+        )
+    rest = content[len(begin) :]
+    if begin and rest and not (begin.endswith(b"\n") or rest.startswith((b"\r", b"\n"))):
+        raise ValueError(
+            f"{path}: its last line had no line break when it was read, and goes on now; put it "
+            "back, or give another --state to begin anew"
+        )
+    must, cannot = read_constraints(Path(path))
+    n_must, n_cannot = (known["n_must"], known["n_cannot"]) if known else (0, 0)
+    told = {"n_bytes": len(content), "checksum": zlib.crc32(content)}
+    told |= {"n_must": len(must), "n_cannot": len(cannot)}
+    return {"must_link": must[n_must:], "cannot_link": cannot[n_cannot:]}, told
 
 
 def _told(option, settings):
@@ -462,17 +610,23 @@ def _read_state(path):
         )
     if saved["stream"] != FORMAT:
         raise ValueError(f"{path} has format {saved['stream']}; expected {FORMAT}")
+    if not saved.keys() >= SAVED:
+        raise ValueError(f"{path} is damaged: it lacks {', '.join(sorted(SAVED - saved.keys()))}")
     return saved
+
+
+def _check_state(args):
+    """Refuse a state that cannot be written, or the folder of which cannot."""
+    check_writable(args.state, args.source)
+    # The state is put into its place under another name.
+    if not os.access(args.state.absolute().parent, os.W_OK):
+        raise ValueError(f"{args.state}: its folder cannot be written: permission denied")
 
 
 def _check_files(args, settings):
     """Refuse files that cannot be written, and one file in two places."""
-    for path in (settings["--out"], args.state):
-        if path is not None:
-            check_writable(Path(path), args.source)
-    # The state is put into its place under another name.
-    if args.state is not None and not os.access(args.state.absolute().parent, os.W_OK):
-        raise ValueError(f"{args.state}: its folder cannot be written: permission denied")
+    if settings["--out"] is not None:
+        check_writable(Path(settings["--out"]), args.source)
     names = ("SOURCE", "--constraints", "--out")
     files = {name: settings[name] for name in names} | {"--state": args.state}
     files = {name: Path(_full(path)) for name, path in files.items() if path is not None}
@@ -517,6 +671,7 @@ def _state_of(run):
         "settings": run.settings,
         "source": run.source.place(),
         "n_bytes": run.output.n_bytes(),
+        "constraints": run.known,
     }
 
 
@@ -547,6 +702,8 @@ def _report(run, n_before, seconds):
             f"forgotten  {model.n_forgotten_} constraints, not used as their earlier row was not "
             "remembered"
         )
+        if model.n_late_:
+            lines.append(f"late       {model.n_late_} constraints, given after both their rows")
         if n_waiting:
             lines.append(f"waiting    {n_waiting} constraints, for rows to come")
     lines.append(f"time       {seconds:.3g} s")
@@ -598,14 +755,26 @@ class _Source:
 
     def read(self, n):
         """Return the next n rows, or those that there are, and their classes (-1: not known)."""
-        X, y = [], []
+        X, y, lines = [], [], []
         layout = self._layout
         with self._named_errors():
             while len(X) < n and (row := self._next_row()) is not None:
                 X.append(layout.numbers(self._line, row))
+                lines.append(self._line)
                 if layout.label is not None:
                     y.append(self._class_of(row[layout.label].strip()))
-        return np.array(X), (None if layout.label is None else np.array(y, dtype=np.int64))
+            X = np.array(X)
+            self._check_magnitude(X, lines)
+        return X, (None if layout.label is None else np.array(y, dtype=np.int64))
+
+    @staticmethod
+    def _check_magnitude(X, lines):
+        far = np.argwhere(np.abs(X) > LARGEST)
+        if len(far):
+            raise ValueError(
+                f"line {lines[far[0, 0]]} has a value beyond {LARGEST:g}, whose square overflows; "
+                "scale the columns first"
+            )
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
@@ -810,7 +979,7 @@ def read_constraints(path):
         for count, (line, row) in enumerate(rows):
             if count == 0:
                 first_line, n_cells = line, len(row)
-                if all(_number(cell) is None for cell in row):
+                if _is_header(row):
                     continue
             if len(row) != n_cells:
                 raise ValueError(

@@ -466,6 +466,131 @@ def test_the_state_is_a_saved_estimator(job, data):
     assert model.predict(data[0]).shape == (N,)
 
 
+# Constraints that are added between runs
+
+
+def test_new_constraints_are_taken(table, rows, data, tmp_path, capsys):
+    X, _ = data
+    first, later = "0,5,cannot\n3,200,must\n", "250,260,cannot\n1,2,must\n0,300,cannot\n"
+    path, state = tmp_path / "pairs.csv", tmp_path / "state.npz"
+    path.write_text("i,j,kind\n" + first)
+    table.write_text("a,b\n" + "".join(rows[:100]))
+    command = [table, "--k", 3, "--seed", 0, "--chunk", 50, "--constraints", path]
+    command += ["--state", state, "--out", tmp_path / "labels.csv"]
+    assert run(*command) == 0
+    table.write_text("a,b\n" + "".join(rows))
+    path.write_text("i,j,kind\n" + first + later)
+    capsys.readouterr()
+    assert run(*command) == 0
+    assert "\nlate       1 constraints, given after both their rows\n" in capsys.readouterr().err
+    model = fastmmc.CRPCL(3, random_state=0)
+    model.partial_fit(X[:50], cannot_link=[(0, 5)], must_link=[(3, 200)]).partial_fit(X[50:100])
+    new = {"cannot_link": [(250, 260), (0, 300)], "must_link": [(1, 2)]}
+    for at in range(100, N, 50):
+        model.partial_fit(X[at : at + 50], **(new if at == 100 else {}))
+    saved = fastmmc.CRPCL.load(state)
+    np.testing.assert_array_equal(saved.cluster_centers_, model.cluster_centers_)
+    assert saved.n_late_ == model.n_late_ == 1
+    # Once more: nothing is new.
+    assert run(*command) == 0
+    assert fastmmc.CRPCL.load(state).n_late_ == 1
+
+
+def test_new_constraints_of_a_run_that_was_killed(job, pairs, monkeypatch):
+    """Those that were read, but not learned from yet, are taken the next time."""
+    path, _, _ = pairs
+    content = path.read_text()
+    head = "".join(content.splitlines(keepends=True)[:20])
+    path.write_text(head)
+    for name in ("save", "partial_fit"):
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            crash_at(patch, fastmmc.CRPCL, name, 1)
+            run(*job.command)
+    path.write_text(content)
+    assert run(*job.command) == 0
+    job.check()
+
+
+def test_constraints_that_were_changed(table, rows, tmp_path, capsys):
+    path, state = tmp_path / "pairs.csv", tmp_path / "state.npz"
+    table.write_text("a,b\n" + "".join(rows[:100]))
+    command = [table, "--k", 3, "--constraints", path, "--state", state]
+    path.write_text("0,5\n10,25")
+    assert run(*command) == 0
+    before = state.read_bytes()
+    table.write_text("a,b\n" + "".join(rows))
+    for text, message in [
+        ("0,6\n10,25\n", "is not the file of constraints that was read, with new lines"),
+        ("0,5\n", "is not the file of constraints that was read"),
+        ("0,5\n10,250\n", "its last line had no line break when it was read, and goes on now"),
+        ("0,5\n10,25\n10,x\n", "line 3: expected the number of a row"),
+    ]:
+        path.write_text(text)
+        assert f"{path}" in (error := error_of(capsys, *command)) and message in error
+        assert state.read_bytes() == before
+    path.unlink()
+    assert f"{path}: No such file" in error_of(capsys, *command)
+    path.write_text("0,5\n10,25\n200,300\n")
+    assert run(*command) == 0
+    assert fastmmc.CRPCL.load(state).extra_["constraints"]["n_cannot"] == 3
+
+
+# Two runs at a time
+
+
+def test_a_state_is_for_one_run(job, tmp_path, capsys):
+    with stream_cli._locked(job.state):
+        error = error_of(capsys, *job.command)
+        assert error == (
+            f"fastmmc: error: {job.state} is in use by another run of fastmmc stream; wait for its "
+            "end, or give another --state\n"
+        )
+        assert not job.out.exists() and not job.state.exists()
+        other = tmp_path / "other.npz"
+        assert run(job.table, "--k", 3, "--state", other) == 0
+    assert run(*job.command) == 0
+    job.check()
+    with stream_cli._locked(job.state):
+        before = job.out.read_bytes(), job.state.read_bytes()
+        assert "in use by another run" in error_of(capsys, *job.command)
+        assert (job.out.read_bytes(), job.state.read_bytes()) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
+def test_two_processes_and_a_kill(job, capsys):
+    """Of two runs on one state one ends at once; the lock of a killed one is lifted."""
+    code = "import time\nflush = os.fsync\nos.fsync = lambda fd: (flush(fd), time.sleep(0.05))"
+    with start(job, code) as process:
+        end = time.monotonic() + 60
+        while not job.state.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        assert "in use by another run" in error_of(capsys, *job.command)
+        process.kill()
+        process.communicate()
+    assert job.state.with_name(f".{job.state.name}.lock").exists()
+    assert run(*job.command) == 0
+    for path in job.state.parent.glob(".state.npz.*"):
+        assert not path.name.endswith(".lock")
+        path.unlink()
+    job.check()
+
+
+def test_a_lock_that_is_taken_over(tmp_path):
+    """The file of a lock is gone when it is lifted; who opened it before must not hold that one."""
+    state = tmp_path / "state.npz"
+    path = state.with_name(".state.npz.lock")
+    if stream_cli.fcntl is None:
+        pytest.skip("locks that hold a file in its place")
+    waiting = path.open("ab")
+    with stream_cli._locked(state):
+        path.unlink()
+        path.touch()
+        with stream_cli._locked(state):
+            assert path.exists()
+    waiting.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 # Ends before the end
 
 
@@ -534,10 +659,28 @@ def test_closed_output(table):
 # Faults
 
 
+@pytest.mark.parametrize("first", ["nan,nan", ",", " , ", "inf,-inf", "nan,"])
+def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\n1,2\n3,4\n5,6\n")
+    cell = first.split(",")[0].strip()
+    message = f"line 1, column 0 (from 0): expected a finite number, got {cell!r}"
+    assert message in error_of(capsys, path, "--k", 2)
+    assert cli.main(["cluster", str(path), "--k", "2"]) == 2
+    assert message in capsys.readouterr().err
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text(f"{first}\n0,1\n")
+    path.write_text("a,nan\n1,2\n3,4\n5,6\n")
+    assert run(path, "--k", 2) == 0
+    message = error_of(capsys, path, "--k", 2, "--constraints", pairs)
+    assert f"{pairs}: line 1: expected the number of a row" in message
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "there are no rows"),
+        ("1,2\n\n3,4\n5,1e200\n", "line 4 has a value beyond 1e+150"),
         ("\n\n", "there are no rows"),
         ("a,b\n", "there is a header and nothing below it"),
         ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
@@ -581,8 +724,9 @@ def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, cap
         (["--k", 3, "--method", "rpcl", "--constraints", "p.csv"], "rpcl has no --constraints"),
         (["--k", 3, "--method", "fscl", "--label-column", 1], "fscl has no --label-column"),
         (["--k", 3, "--alpha", 2], "alpha must be"),
-        (["--k", 3, "--seed", -1], "must not be negative"),
-        (["--k", 3, "--memory-size", 0], "memory_size must be at least 1"),
+        (["--k", 3, "--seed", "x"], "argument --seed: expected a whole number; got 'x'"),
+        (["--k", 3, "--seed", -1], "argument --seed: a seed must not be negative; got -1"),
+        (["--k", 3, "--memory-size", 0], "--memory-size must be at least 1; got 0"),
         (["--k", 3, "--label-column", "c"], "no column 'c' in the header; it has a, b"),
         (["--k", 3, "--label-column", 2], "got 2, but the columns are 0 to 1"),
         (["--k", 3, "--constraints", "none.csv"], "none.csv: No such file"),
@@ -686,7 +830,9 @@ def test_states_of_something_else(table, tmp_path, data, capsys):
     fastmmc.CRPCL(3).partial_fit(data[0]).save(state)
     assert f"{state} holds CRPCL, but no state of fastmmc stream" in message()
     fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 99})
-    assert f"{state} has format 99; expected 1" in message()
+    assert f"{state} has format 99; expected 2" in message()
+    fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 2, "source": {}})
+    assert f"{state} is damaged: it lacks constraints, n_bytes, settings" in message()
 
 
 def test_extra_of_a_saved_estimator(data, tmp_path):
