@@ -542,11 +542,11 @@ def _resume(args, given, stack):
             )
     _check_files(args, settings)
     model = STREAMING[settings["--method"]].estimator.load(args.state)
+    pairs, known = _new_pairs(settings["--constraints"], saved["constraints"])
     source = stack.enter_context(_Source(args.source))
     source.resume(saved["source"])
     output = stack.enter_context(_Output(settings["--out"]))
     output.resume(saved["n_bytes"])
-    pairs, known = _new_pairs(settings["--constraints"], saved["constraints"])
     return _Run(model, source, output, args.state, settings, pairs, known, model.n_seen_)
 
 

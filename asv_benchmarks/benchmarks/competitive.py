@@ -221,13 +221,13 @@ class EpochOverRound:
 
 
 class LabelledStream:
-    """A chunk of labelled objects, of k classes, with 10,000 remembered ones before it."""
+    """A chunk of labelled objects, of k classes, with 4,000 remembered ones before it."""
 
     param_names = ("method", "labels_as")
     params = (METHODS, ("cannot_link", "both"))
     timeout = 300
     number, repeat, warmup_time = 1, (1, 5, 10.0), 0.0
-    n_remembered, chunk = 10_000, 1000
+    n_remembered, chunk = 4000, 500
 
     def setup(self, method, labels_as):
         X, y = gaussians(N)

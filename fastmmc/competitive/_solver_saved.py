@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from fastmmc.competitive._solver_online import check_share
 from fastmmc.competitive._solver_space import Space
 from fastmmc.competitive._solver_stream import Stream
 from fastmmc.gram import KERNELS, Kernel
@@ -171,6 +172,7 @@ def restore(path, arrays, header, kind):
         for name in ("init", "landmarks"):
             if f"param_{name}" in arrays:
                 params[name] = arrays[f"param_{name}"]
+        check_share(params["min_share"])
         return kind(**params), _stream_of(arrays, _check_kernel(header["kernel"], arrays))
     except (ValueError, KeyError, TypeError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else error

@@ -195,6 +195,7 @@ def test_a_single_cluster_of_cvqe_is_the_mean(overlapping):
     assert result.status == Status.CONVERGED and result.n_iter == 2
 
 
+@pytest.mark.jit  # where loops are interpreted, they warn of every overflow
 @pytest.mark.parametrize("function", [lcvqe, cvqe])
 def test_squares_that_overflow_end_the_run(function, overlapping):
     from sklearn.exceptions import ConvergenceWarning
