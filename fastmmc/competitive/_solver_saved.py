@@ -105,6 +105,9 @@ def read_saved(path):
 
 
 def _told(error):
+    """Return what an error says."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
     return str(error) or type(error).__name__
 
 
@@ -175,8 +178,7 @@ def restore(path, arrays, header, kind):
         check_share(params["min_share"])
         return kind(**params), _stream_of(arrays, _check_kernel(header["kernel"], arrays))
     except (ValueError, KeyError, TypeError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path} is damaged: {what}") from error
+        raise ValueError(f"{path} is damaged: {_told(error)}") from error
 
 
 def _check_arrays(arrays):
