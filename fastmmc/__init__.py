@@ -32,6 +32,7 @@ from fastmmc.competitive import (
     rpcl,
     wta,
 )
+from fastmmc.cutting_plane import CPM3C, CPMMC, cpm3c, cpmmc
 from fastmmc.execution import Progress
 from fastmmc.hat import DenseFactor, factor
 from fastmmc.lowrank import LowRankFactor
@@ -62,6 +63,8 @@ from fastmmc.segmentation import segment
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "CPM3C",
+    "CPMMC",
     "CRPCL",
     "CVQE",
     "CentroidResult",
@@ -91,6 +94,8 @@ __all__ = [
     "UMCRLS",
     "WTA",
     "c_rpcl",
+    "cpm3c",
+    "cpmmc",
     "cvqe",
     "datasets",
     "evo_mmc",

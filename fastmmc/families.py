@@ -11,6 +11,8 @@ from fastmmc.annealing._estimator import SAMMC
 from fastmmc.annealing._solver import sammc
 from fastmmc.competitive._estimator import CRPCL, CVQE, FSCL, LCVQE, OLCVQE, RPCL, WTA
 from fastmmc.competitive._solver import c_rpcl, cvqe, fscl, lcvqe, o_lcvqe, rpcl, wta
+from fastmmc.cutting_plane._estimator import CPM3C, CPMMC
+from fastmmc.cutting_plane._solver import cpm3c, cpmmc
 from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
 from fastmmc.rls._solver import umc_rls
 from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
@@ -152,6 +154,21 @@ FAMILY_METHODS = {
             SAMMC,
             "Seifollahi, Bagirov, Zare Borzeshi, Piccardi, Computational Intelligence 2019",
             "least sum of plain distances to the centers of large data",
+        ),
+        Method(
+            "cpmmc",
+            cpmmc,
+            CPMMC,
+            "Zhao, Wang, Zhang, SDM 2008",
+            "linear or kernel machine with signs for labels, by cutting planes; linear in n",
+            binary=True,
+        ),
+        Method(
+            "cpm3c",
+            cpm3c,
+            CPM3C,
+            "Zhao, Wang, Zhang, ICML 2008",
+            "the same for many clusters, labels by the highest score",
         ),
     )
 }

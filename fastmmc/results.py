@@ -189,18 +189,19 @@ class RLSResult(ClusteringResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginResult(ClusteringResult):
-    """A clustering by a kernel machine with two classes.
+    """A clustering by a kernel machine with two classes, or (``cpm3c``) with more.
 
     Attributes
     ----------
-    dual_coef : (m,) float64 array or None
+    dual_coef : (m,) float64 array, (m, k) of more classes, or None
         Coefficients of the support vectors: w = sum dual_coef_i phi(x_i).
     support : (m,) int64 array or None
         Which points they belong to.
     intercept : float
-        Added to w . phi(x); its sign then tells the cluster.
+        Added to w . phi(x); its sign then tells the cluster. 0 for more classes.
     duality_gap : float or None
-        How far the machine's objective can be above the least one for its labels.
+        How far the machine's objective can be above the least one for its labels; of cutting
+        planes that of the last quadratic program.
     n_violated : int
         Points inside the margin or on the wrong side of it.
     """

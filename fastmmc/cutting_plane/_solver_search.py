@@ -1,0 +1,219 @@
+"""The search: cutting planes outside, the concave-convex procedure inside, one pass a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from fastmmc.cutting_plane._solver_planes import SignSet, Weights, WinnerSet
+from fastmmc.gram import dense_rows
+from fastmmc.results import Status
+
+STARTS = ("random", "kmeans")
+
+# Root mean square of a start's centred scores: most points are inside the margin, so that the first
+# plane rests on all of them; and the points it is estimated from.
+START_SCORE = 0.1
+START_SAMPLE = 2000
+
+# Programs between two planes. The objective of more than two clusters may rise.
+MOST_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What all starts have in common."""
+
+    k: int
+    binary: bool
+    C: float
+    score_balance: float
+    eps: float
+    relative: bool
+    cccp_tol: float
+    max_iter: int
+    init: str | np.ndarray
+    constant: float
+    params: dict
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Weights, and the labels that they give the points."""
+
+    weights: Weights
+    labels: np.ndarray
+    objective: float
+    gap: float | None
+    n_inside: int
+
+
+class PlaneSearch:
+    """One start.
+
+    A step of the concave-convex procedure freezes the labels and solves the program of the planes.
+    Where that lowers the objective on the planes by no more than ``cccp_tol``, the constraint that
+    the weights violate most joins them; if it is violated by no more than ``eps`` the search ends.
+
+    Parameters
+    ----------
+    plan : Plan
+        What all starts have in common.
+    rows : (n, d) array or CSR matrix
+        Points in the space of the weights.
+    mean : (d,) float64 array
+        Their mean.
+    rng : numpy.random.Generator
+        Random stream of the start.
+    """
+
+    def __init__(self, plan, rows, mean, rng):
+        self._plan = plan
+        given = rows, mean, plan.C, plan.score_balance
+        self.planes = SignSet(*given) if plan.binary else WinnerSet(*given, plan.k, plan.constant)
+        self._weights = first_weights(plan, rows, mean, rng)
+        self._gap = None
+        self._working = None  # objective on the planes, of the weights before
+        self._n_steps = 0
+        self._log = []
+        self.found = None
+        self.objective = np.inf
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+
+    def step(self, budget):
+        """Go on; return whether the search has ended."""
+        return self.planes.look(self._weights, budget) and self._end_pass()
+
+    def _end_pass(self):
+        """Judge the weights that the points were scored by; return whether to stop."""
+        plan, planes = self._plan, self.planes
+        violated = planes.mean_slack
+        objective = self._weights.half_norm + plan.C * violated
+        if self.n_iter == 0:
+            self._keep(objective)
+            # The start need not keep the balance, so nothing is to be compared with it.
+            return self._cut(np.inf)
+        self.n_moves += planes.n_changed
+        slack = planes.slack(self._weights)
+        working = self._weights.half_norm + plan.C * slack
+        self._log.append((objective, working, violated - slack, self.n_iter))
+        if len(self._log) == 1 or objective < self.objective:
+            self._keep(objective)
+        falls = working < self._working * (1.0 - plan.cccp_tol)
+        self._working = working
+        if falls and planes.n_changed and self._n_steps < MOST_STEPS:
+            return self._solve()
+        enough = slack * (1.0 + plan.eps) if plan.relative else slack + plan.eps
+        if violated <= enough:
+            self._keep(objective)
+            return True
+        return self._cut(objective)
+
+    def _cut(self, objective):
+        """Add the constraint that is violated most; return whether there may be no more."""
+        if self.n_iter == self._plan.max_iter:
+            self.status = Status.MAX_ITER
+            return True
+        self.planes.accept()
+        self.n_iter += 1
+        self._n_steps = 0
+        # On the new plane the weights need the slack that they need altogether.
+        self._working = objective
+        return self._solve()
+
+    def _solve(self):
+        """Solve the program at the labels as they are; return whether that failed."""
+        self._weights, self._gap, ended = self.planes.solve()
+        self._n_steps += 1
+        if not ended:
+            self.status = Status.NUMERICAL
+            return True
+        self.planes.begin_pass()
+        return False
+
+    def _keep(self, objective):
+        """Keep the weights and labels of this pass."""
+        self.objective = objective
+        planes = self.planes
+        self.found = Found(
+            self._weights, planes.labels.copy(), objective, self._gap, planes.n_inside
+        )
+
+    @property
+    def at_end(self):
+        """Whether what is kept are the weights of the last program."""
+        return self._gap is not None and self.found.weights is self._weights
+
+    def fraction(self):
+        """Return a guess of the share that is done."""
+        return self.n_iter / (self.n_iter + 20.0)
+
+    def finish(self):
+        """Let the start's weights label the points where the run was stopped before they could."""
+        while self.found is None:
+            self.step(2**62)
+
+    @property
+    def history(self):
+        """Objective after each program, (T,)."""
+        return np.array([row[0] for row in self._log])
+
+    @property
+    def trace(self):
+        """Objective on the planes, violation, and number of planes, after each program."""
+        working, violations, planes = np.array(self._log, dtype=np.float64).reshape(-1, 4).T[1:]
+        return {"working": working, "violation": violations, "planes": planes.astype(np.int64)}
+
+
+def first_weights(plan, rows, mean, rng):
+    """Return the weights that a start begins with; their scores are small.
+
+    Parameters
+    ----------
+    plan : Plan
+        ``init`` is "random": normal weights, and biases so that the mean scores zero; "kmeans" or
+        labels: the nearest mean of the clusters wins.
+    rows : (n, d) array or CSR matrix
+        Points in the space of the weights.
+    mean : (d,) float64 array
+        Their mean.
+    rng : numpy.random.Generator
+        Random stream of the start.
+
+    Returns
+    -------
+    Weights
+        One row for two clusters, else k.
+    """
+    init = plan.init
+    if isinstance(init, str) and init == "random":
+        W = rng.standard_normal((1 if plan.binary else plan.k, mean.size))
+        b = -W @ mean
+    else:
+        if isinstance(init, str):
+            seed = int(rng.integers(2**31))
+            centers = KMeans(plan.k, n_init=1, random_state=seed).fit(rows).cluster_centers_
+        else:
+            centers = _class_means(rows, mean, init, plan.k)
+        centers = centers.astype(np.float64)
+        W, b = centers - mean, -0.5 * np.einsum("ij,ij->i", centers, centers)
+        if plan.binary:
+            W, b = W[1:] - W[:1], b[1:] - b[:1]
+    sample = np.linspace(0, rows.shape[0] - 1, min(START_SAMPLE, rows.shape[0])).astype(np.intp)
+    scores = (dense_rows(rows, sample) - mean) @ W.T
+    size = np.sqrt(np.mean(scores * scores))
+    scale = START_SCORE / size if size > 0 else 1.0
+    W, b = scale * W, scale * b
+    return Weights(np.ascontiguousarray(W), b, 0.5 * float(np.vdot(W, W)))
+
+
+def _class_means(rows, mean, labels, k):
+    """Return the mean of each cluster, (k, d); that of all points where one is empty."""
+    centers = np.tile(mean, (k, 1))
+    for p in np.unique(labels):
+        centers[p] = np.asarray(rows[labels == p].mean(axis=0)).ravel()
+    return centers

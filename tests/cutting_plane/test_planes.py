@@ -1,0 +1,243 @@
+"""Working sets: sums and codes against the formulas, the programs against their primal form."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from fastmmc.cutting_plane import _solver_planes
+from fastmmc.cutting_plane._solver_planes import SignSet, Weights, WinnerSet
+from tests import naive_cutting_plane as naive
+
+ALL = 2**62
+K = 3
+
+
+@pytest.fixture
+def points(rng):
+    X = rng.standard_normal((40, 4)) + 0.5
+    return np.where(np.abs(X) < 0.4, 0.0, X)
+
+
+def random_weights(rng, n_rows, d):
+    W = rng.standard_normal((n_rows, d)) * rng.uniform(0.1, 1.0)
+    return Weights(W, rng.standard_normal(n_rows) * 0.3, 0.5 * np.vdot(W, W))
+
+
+def make_set(kind, rows, C=5.0, balance=0.1, constant=1.0):
+    mean = np.asarray(rows.mean(axis=0)).ravel()
+    if kind == "signs":
+        return SignSet(rows, mean, C, balance)
+    return WinnerSet(rows, mean, C, balance, K, constant)
+
+
+def scores_of(weights, X):
+    return X @ weights.W.T + weights.b
+
+
+def fill(planes, X, rng, count):
+    """Pass over the points with random weights, and keep the constraint each time."""
+    for _ in range(count):
+        weights = random_weights(rng, 1 if isinstance(planes, SignSet) else K, X.shape[1])
+        planes.begin_pass()
+        assert planes.look(weights, ALL)
+        planes.accept()
+    planes.begin_pass()
+
+
+def labels_of(kind, scores):
+    return (scores[:, 0] >= 0).astype(int) if kind == "signs" else scores.argmax(axis=1)
+
+
+kinds = pytest.mark.parametrize("kind", ["signs", "winners"])
+forms = pytest.mark.parametrize("form", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+
+
+@kinds
+@forms
+def test_sums_are_those_of_the_formula_after_many_changes_of_label(kind, form, points, rng):
+    planes = make_set(kind, form(points))
+    for _ in range(30):  # more than the room at first
+        fill(planes, points, rng, 1)
+    codes = planes._codes[: planes.n_planes]
+    for k in range(planes.n_planes):
+        sums = planes._sums[k] / len(points)
+        if kind == "signs":
+            z, s, share = naive.sign_plane(points, planes.labels, codes[k])
+            np.testing.assert_allclose(sums[0], np.append(z, s), atol=1e-12)
+        else:
+            g, share = naive.winner_plane(points, planes.labels, codes[k], K)
+            np.testing.assert_allclose(sums[:, :-1], g, atol=1e-12)
+        assert planes._counts[k] == pytest.approx(share * len(points))
+
+
+@kinds
+@forms
+def test_slices_of_a_pass_change_nothing(kind, form, points, rng):
+    whole, sliced = make_set(kind, form(points)), make_set(kind, form(points))
+    for _ in range(4):
+        weights = random_weights(rng, 1 if kind == "signs" else K, 4)
+        assert whole.look(weights, ALL)
+        n_slices = 1
+        while not sliced.look(weights, 20):
+            n_slices += 1
+        assert n_slices > 10
+        np.testing.assert_array_equal(whole._sums, sliced._sums)
+        np.testing.assert_array_equal(whole._codes, sliced._codes)
+        np.testing.assert_array_equal(whole._pos, sliced._pos)
+        assert whole.mean_slack == sliced.mean_slack
+        for planes in (whole, sliced):
+            planes.accept()
+            planes.begin_pass()
+
+
+@kinds
+@forms
+def test_a_pass_labels_and_finds_the_mean_slack(kind, form, points, rng):
+    planes = make_set(kind, form(points))
+    weights = random_weights(rng, 1 if kind == "signs" else K, 4)
+    assert planes.look(weights, ALL)
+    scores = scores_of(weights, points)
+    np.testing.assert_array_equal(planes.labels, labels_of(kind, scores))
+    if kind == "signs":
+        slacks = np.maximum(0.0, 1.0 - np.abs(scores[:, 0]))
+    else:
+        ordered = np.sort(scores, axis=1)
+        slacks = np.maximum(0.0, 1.0 - (ordered[:, -1] - ordered[:, -2]))
+    assert planes.mean_slack == pytest.approx(slacks.mean())
+    assert planes.n_inside == np.sum(slacks > 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_constraint_is_violated_more(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((8, 2))
+    for kind, points in (("signs", X), ("winners", X[:5])):
+        planes = make_set(kind, points)
+        weights = random_weights(rng, 1 if kind == "signs" else K, 2)
+        planes.look(weights, ALL)
+        scores, code = scores_of(weights, points), planes._codes[0]
+        if kind == "signs":
+            found = naive.sign_violation(scores[:, 0], code)
+            worst = naive.worst_sign_violation(scores[:, 0])
+        else:
+            found = naive.winner_violation(scores, code)
+            worst = naive.worst_winner_violation(scores)
+        assert found == pytest.approx(worst)
+        assert planes.mean_slack == pytest.approx(worst)
+
+
+@kinds
+def test_the_slack_of_the_planes_is_that_of_their_constraints(kind, points, rng):
+    planes = make_set(kind, points)
+    fill(planes, points, rng, 5)
+    weights = random_weights(rng, 1 if kind == "signs" else K, 4)
+    planes.look(weights, ALL)
+    scores = scores_of(weights, points)
+    codes = planes._codes[:5]
+    if kind == "signs":
+        wanted = max(naive.sign_violation(scores[:, 0], c) for c in codes)
+    else:
+        wanted = max(naive.winner_violation(scores, c) for c in codes)
+    assert planes.slack(weights) == pytest.approx(max(0.0, wanted))
+
+
+def solve_primal(kind, X, planes, C, balance, constant):
+    """The program as it is printed, with d + 2 variables, by another solver."""
+    cp = pytest.importorskip("cvxpy")
+    n, d = X.shape
+    xi = cp.Variable(nonneg=True)
+    codes = planes._codes[: planes.n_planes]
+    total = X.sum(axis=0)
+    if kind == "signs":
+        w, b = cp.Variable(d), cp.Variable()
+        parts = [naive.sign_plane(X, planes.labels, c) for c in codes]
+        rules = [z @ w + s * b >= share - xi for z, s, share in parts]
+        rules.append(cp.abs(total @ w + n * b) <= balance * n)
+        norm = cp.sum_squares(w)
+    else:
+        X, total = (np.column_stack((A, c * np.sqrt(constant))) for A, c in _with_ones(X, total, n))
+        w = cp.Variable((K, X.shape[1]))
+        parts = [naive.winner_plane(X, planes.labels, c, K) for c in codes]
+        rules = [cp.sum(cp.multiply(g, w)) >= h - xi for g, h in parts]
+        rules += [
+            cp.abs((w[p] - w[q]) @ total.ravel()) <= balance * n for p in range(K) for q in range(p)
+        ]
+        norm = cp.sum_squares(w)
+    problem = cp.Problem(cp.Minimize(0.5 * norm + C * xi), rules)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+def _with_ones(X, total, n):
+    return (X, np.ones(n)), (total[None], np.array([float(n)]))
+
+
+@kinds
+@pytest.mark.parametrize("balance", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize("C", [0.5, 50.0])
+def test_primal_and_dual_are_equal(kind, balance, C, points):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        planes = make_set(kind, points, C, balance)
+        fill(planes, points, rng, 6 + 10 * seed)
+        weights, gap, ended = planes.solve()
+        assert ended
+        value = weights.half_norm + C * planes.slack(weights)
+        assert abs(gap) <= 1e-6 * value
+        assert value == pytest.approx(solve_primal(kind, points, planes, C, balance, 1.0), rel=1e-6)
+        means = scores_of(weights, points).mean(axis=0)
+        spread = np.abs(means[0]) if kind == "signs" else means.max() - means.min()
+        assert spread <= balance + 1e-9
+
+
+@kinds
+def test_weights_are_made_of_the_points(kind, points, rng):
+    planes = make_set(kind, points, balance=0.01)
+    fill(planes, points, rng, 12)
+    weights, _, _ = planes.solve()
+    frozen = planes.coefficients()
+    W = frozen.T @ points
+    np.testing.assert_allclose(np.atleast_2d(W), weights.W, atol=1e-10)
+    if kind == "winners":
+        np.testing.assert_allclose(frozen.sum(axis=0), weights.b, atol=1e-10)
+    # A pass moves the labels on; what the weights are made of stays.
+    planes.look(weights, ALL)
+    assert planes.n_changed > 0
+    np.testing.assert_array_equal(planes.coefficients(), frozen)
+
+
+@kinds
+def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points, rng):
+    monkeypatch.setattr(_solver_planes, "IDLE", 3)
+    planes, all_planes = make_set(kind, points), make_set(kind, points)
+    other = np.random.default_rng(0)
+    dropped = False
+    for _ in range(40):
+        fill(planes, points, rng, 1)
+        weights, _, _ = planes.solve()
+        before = planes.n_planes
+        planes.look(weights, ALL)
+        planes.begin_pass()
+        dropped |= planes.n_planes < before or len(planes._sums) == _solver_planes.FIRST_ROOM
+    assert dropped and planes.n_planes < 40
+    assert len(planes._shares) == planes.n_planes
+    monkeypatch.setattr(_solver_planes, "IDLE", 10**9)
+    fill(all_planes, points, other, 40)
+    assert all_planes.n_planes == 40 and len(all_planes._sums) == 64
+
+
+def test_centred_features_leave_winners_nothing_to_balance(points):
+    centred = points - points.mean(axis=0)
+    planes = WinnerSet(centred, np.zeros(4), 1.0, 0.1, K, 0.0)
+    assert planes._extra.size == 0
+    assert WinnerSet(centred, np.zeros(4), 1.0, 0.1, K, 1.0)._extra.size == K * (K - 1)
+
+
+def test_two_winners_are_signs():
+    """Spec 5.2: C of the one is half the objective of the other at 2 C."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 3))
+    for _ in range(5):
+        u, C = rng.standard_normal(3), rng.uniform(0.1, 10.0)
+        both = naive.winner_objective(X, np.stack((-u / 2, u / 2)), C)
+        assert both == pytest.approx(0.5 * naive.sign_objective(X, u, 0.0, 2.0 * C))
