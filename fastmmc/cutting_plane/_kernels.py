@@ -18,8 +18,9 @@ INSIDE = 2  # points inside the margin
 N_POS = 3
 
 # Slots of value.
-HINGE = 0  # sum of the slacks
-N_VALUES = 1
+HINGE = 0  # sum of the slacks that the scores give
+HELD = 1  # sum of the slacks at the labels as they are; the same unless these are held
+N_VALUES = 2
 
 
 @njit_sum
@@ -57,27 +58,28 @@ def add_sparse(out, columns, x, factor):
 
 
 @njit
-def note_sign(score, i, labels, codes, n_planes, value, pos):
+def note_sign(score, i, labels, codes, n_planes, hold, value, pos):
     """Note the label and the code of a point of two clusters.
 
-    Returns whether the label changed, and whether the point is inside the margin.
+    Returns whether the label changed, and whether the point is inside the margin of its label.
     """
-    label = 1 if score >= 0.0 else 0
+    label = labels[i] if hold else int(score >= 0.0)
     changed = label != labels[i]
     if changed:
         labels[i] = label
         pos[CHANGED] += 1
-    slack = 1.0 - abs(score)
+    value[HINGE] += max(0.0, 1.0 - abs(score))
+    slack = 1.0 - (2.0 * label - 1.0) * score
     inside = slack > 0.0
-    codes[n_planes, i] = 1 if inside else 0
+    codes[n_planes, i] = int(inside)
     if inside:
-        value[HINGE] += slack
+        value[HELD] += slack
         pos[INSIDE] += 1
     return changed, inside
 
 
 @njit
-def look_at_signs(X, w, b, labels, sums, codes, n_planes, value, pos, budget):
+def look_at_signs(X, w, b, labels, sums, codes, n_planes, hold, value, pos, budget):
     """Pass over points of two clusters, whose label is the sign of w . x + b.
 
     Parameters
@@ -96,6 +98,8 @@ def look_at_signs(X, w, b, labels, sums, codes, n_planes, value, pos, budget):
         1 where the point belongs to the plane, else 0.
     n_planes : int
         Planes; the next row takes the constraint that is violated most.
+    hold : bool
+        Whether labels stay as they are, whatever the scores say.
     value, pos
         Where the pass stands.
     budget : int
@@ -112,7 +116,7 @@ def look_at_signs(X, w, b, labels, sums, codes, n_planes, value, pos, budget):
         x = X[i]
         pos[ROW] += 1
         budget -= 2 * d
-        changed, inside = note_sign(dot(x, w) + b, i, labels, codes, n_planes, value, pos)
+        changed, inside = note_sign(dot(x, w) + b, i, labels, codes, n_planes, hold, value, pos)
         sign = 2.0 * labels[i] - 1.0
         if changed:
             for k in range(n_planes):
@@ -126,7 +130,7 @@ def look_at_signs(X, w, b, labels, sums, codes, n_planes, value, pos, budget):
 
 @njit
 def look_at_signs_sparse(
-    indptr, indices, data, w, b, labels, sums, codes, n_planes, value, pos, budget
+    indptr, indices, data, w, b, labels, sums, codes, n_planes, hold, value, pos, budget
 ):
     """Pass over sparse points of two clusters, as :func:`look_at_signs`."""
     n = indptr.size - 1
@@ -136,7 +140,7 @@ def look_at_signs_sparse(
         pos[ROW] += 1
         budget -= 2 * x.size + 1
         score = dot_sparse(columns, x, w) + b
-        changed, inside = note_sign(score, i, labels, codes, n_planes, value, pos)
+        changed, inside = note_sign(score, i, labels, codes, n_planes, hold, value, pos)
         sign = 2.0 * labels[i] - 1.0
         if changed:
             for k in range(n_planes):
@@ -164,31 +168,39 @@ def best_two(scores):
 
 
 @njit
-def note_winner(scores, i, labels, counts, codes, n_planes, value, pos):
+def note_winner(scores, i, labels, counts, codes, n_planes, hold, value, pos):
     """Note the winner and the code of a point, and carry its change over to the counts.
 
-    Returns the label before, the label now, and the runner-up if the point is inside the margin,
-    else -1.
+    Returns the label before, the label now, and the strongest rival of that if the point is inside
+    the margin, else -1.
     """
     best, second = best_two(scores)
     before = labels[i]
-    if best != before:
-        labels[i] = best
+    now, rival = best, second
+    if hold and before != best:
+        now, rival = before, best
+    if now != before:
+        labels[i] = now
         pos[CHANGED] += 1
         for k in range(n_planes):
             # A winner that is its own rival asks for nothing.
-            counts[k] += int(codes[k, i] == before) - int(codes[k, i] == best)
-    slack = 1.0 - (scores[best] - scores[second]) if second >= 0 else 0.0
-    rival = second if slack > 0.0 else -1
-    codes[n_planes, i] = rival
+            counts[k] += int(codes[k, i] == before) - int(codes[k, i] == now)
     if rival >= 0:
-        value[HINGE] += slack
-        pos[INSIDE] += 1
-    return before, best, rival
+        value[HINGE] += max(0.0, 1.0 - (scores[best] - scores[second]))
+        slack = 1.0 - (scores[now] - scores[rival])
+        if slack > 0.0:
+            value[HELD] += slack
+            pos[INSIDE] += 1
+        else:
+            rival = -1
+    codes[n_planes, i] = rival
+    return before, now, rival
 
 
 @njit
-def look_at_winners(X, W, b, scores, labels, sums, counts, codes, n_planes, value, pos, budget):
+def look_at_winners(
+    X, W, b, scores, labels, sums, counts, codes, n_planes, hold, value, pos, budget
+):
     """Pass over points of k clusters, of which the highest score w_p . x + b_p wins.
 
     Parameters
@@ -211,6 +223,8 @@ def look_at_winners(X, W, b, scores, labels, sums, counts, codes, n_planes, valu
         The rival, or -1 where the point does not belong to the plane.
     n_planes : int
         Planes; the next row takes the constraint that is violated most.
+    hold : bool
+        Whether labels stay as they are, whatever the scores say.
     value, pos
         Where the pass stands.
     budget : int
@@ -230,7 +244,9 @@ def look_at_winners(X, W, b, scores, labels, sums, counts, codes, n_planes, valu
         budget -= (k + 2) * d
         for p in range(k):
             scores[p] = dot(x, W[p]) + b[p]
-        before, now, rival = note_winner(scores, i, labels, counts, codes, n_planes, value, pos)
+        before, now, rival = note_winner(
+            scores, i, labels, counts, codes, n_planes, hold, value, pos
+        )
         if before != now:
             for plane in range(n_planes):
                 if codes[plane, i] >= 0:
@@ -256,6 +272,7 @@ def look_at_winners_sparse(
     counts,
     codes,
     n_planes,
+    hold,
     value,
     pos,
     budget,
@@ -270,7 +287,9 @@ def look_at_winners_sparse(
         budget -= (k + 2) * x.size + 1
         for p in range(k):
             scores[p] = dot_sparse(columns, x, W[p]) + b[p]
-        before, now, rival = note_winner(scores, i, labels, counts, codes, n_planes, value, pos)
+        before, now, rival = note_winner(
+            scores, i, labels, counts, codes, n_planes, hold, value, pos
+        )
         if before != now:
             for plane in range(n_planes):
                 if codes[plane, i] >= 0:

@@ -117,6 +117,11 @@ class _WorkingSet:
         """The slack xi that the weights have need of, over all constraints."""
         return float(self._value[kernels.HINGE]) / self.n
 
+    @property
+    def held_slack(self):
+        """The same at the labels as they are."""
+        return float(self._value[kernels.HELD]) / self.n
+
     def slack(self, weights):
         """Return the slack that the weights have need of on the planes, at the labels as they are.
 
@@ -220,8 +225,8 @@ class SignSet(_WorkingSet):
     def __init__(self, rows, mean, C, balance):
         super().__init__(rows, mean, C, balance, 1, 2, np.int8)
 
-    def look(self, weights, budget):
-        """Go on with a pass; return whether it has ended."""
+    def look(self, weights, budget, hold=False):
+        """Go on with a pass, which may hold the labels; return whether it has ended."""
         look = kernels.look_at_signs_sparse if issparse(self._rows) else kernels.look_at_signs
         return look(
             *self._points(),
@@ -231,6 +236,7 @@ class SignSet(_WorkingSet):
             self._sums,
             self._codes,
             self.n_planes,
+            hold,
             self._value,
             self._pos,
             budget,
@@ -295,8 +301,8 @@ class WinnerSet(_WorkingSet):
         self._scores = np.empty(k)
         self._k = k
 
-    def look(self, weights, budget):
-        """Go on with a pass; return whether it has ended."""
+    def look(self, weights, budget, hold=False):
+        """Go on with a pass, which may hold the labels; return whether it has ended."""
         sparse = issparse(self._rows)
         look = kernels.look_at_winners_sparse if sparse else kernels.look_at_winners
         return look(
@@ -309,6 +315,7 @@ class WinnerSet(_WorkingSet):
             self._counts,
             self._codes,
             self.n_planes,
+            hold,
             self._value,
             self._pos,
             budget,

@@ -21,6 +21,10 @@ START_SAMPLE = 2000
 # Programs between two planes. The objective of more than two clusters may rise.
 MOST_STEPS = 100
 
+# Planes without a lower objective after which a search settles: where nothing clusters, planes
+# whose labels have moved on ask for little, and new ones would be sought for ever.
+PATIENCE = 50
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -57,6 +61,11 @@ class PlaneSearch:
     Where that lowers the objective on the planes by no more than ``cccp_tol``, the constraint that
     the weights violate most joins them; if it is violated by no more than ``eps`` the search ends.
 
+    That end is not certain to come. After PATIENCE planes without a lower objective the search goes
+    back to the best weights and settles: the two loops change places. Labels are held while planes
+    join until none is violated by more than ``eps``, which is convex, and frozen anew as long as
+    that lowers the objective by more than ``cccp_tol``.
+
     Parameters
     ----------
     plan : Plan
@@ -75,8 +84,12 @@ class PlaneSearch:
         self.planes = SignSet(*given) if plan.binary else WinnerSet(*given, plan.k, plan.constant)
         self._weights = first_weights(plan, rows, mean, rng)
         self._gap = None
-        self._working = None  # objective on the planes, of the weights before
+        # The start need not keep the balance, so nothing is compared with it.
+        self._working = np.inf  # objective on the planes, of the weights before
         self._n_steps = 0
+        self._best_at = 0  # planes when the objective was lowered last
+        self._hold = False
+        self._settled = None  # objective when labels were frozen last, once the search settles
         self._log = []
         self.found = None
         self.objective = np.inf
@@ -86,34 +99,81 @@ class PlaneSearch:
 
     def step(self, budget):
         """Go on; return whether the search has ended."""
-        return self.planes.look(self._weights, budget) and self._end_pass()
+        return self.planes.look(self._weights, budget, self._hold) and self._end_pass()
 
     def _end_pass(self):
         """Judge the weights that the points were scored by; return whether to stop."""
-        plan, planes = self._plan, self.planes
-        violated = planes.mean_slack
-        objective = self._weights.half_norm + plan.C * violated
+        planes = self.planes
+        objective = self._weights.half_norm + self._plan.C * planes.mean_slack
         if self.n_iter == 0:
             self._keep(objective)
-            # The start need not keep the balance, so nothing is to be compared with it.
-            return self._cut(np.inf)
-        self.n_moves += planes.n_changed
+            return self._cut()
         slack = planes.slack(self._weights)
-        working = self._weights.half_norm + plan.C * slack
-        self._log.append((objective, working, violated - slack, self.n_iter))
-        if len(self._log) == 1 or objective < self.objective:
-            self._keep(objective)
-        falls = working < self._working * (1.0 - plan.cccp_tol)
+        if not self._hold:
+            self.n_moves += planes.n_changed
+            if not self._log or objective < self.objective:
+                self._best_at = self.n_iter
+                self._keep(objective)
+        if self._n_steps:
+            working = self._weights.half_norm + self._plan.C * slack
+            violation = planes.held_slack - slack
+            self._log.append((objective, working, violation, self.n_iter))
+        if self._hold:
+            return self._end_held_pass(slack)
+        if self._settled is not None:
+            return self._freeze(objective)
+        return self._end_free_pass(objective, slack)
+
+    def _end_free_pass(self, objective, slack):
+        """Go on with the steps between two planes, or with the next plane."""
+        working = self._weights.half_norm + self._plan.C * slack
+        falls = working < self._working * (1.0 - self._plan.cccp_tol)
         self._working = working
-        if falls and planes.n_changed and self._n_steps < MOST_STEPS:
+        if falls and self.planes.n_changed and self._n_steps < MOST_STEPS:
             return self._solve()
-        enough = slack * (1.0 + plan.eps) if plan.relative else slack + plan.eps
-        if violated <= enough:
+        if self._is_met(slack):
             self._keep(objective)
             return True
-        return self._cut(objective)
+        if self.n_iter - self._best_at >= PATIENCE:
+            self._settled = np.inf
+            self._weights = self.found.weights
+            return self._look_again()
+        # On the new plane the weights need the slack that they need altogether.
+        self._working = objective
+        return self._cut()
 
-    def _cut(self, objective):
+    def _end_held_pass(self, slack):
+        """Freeze the labels anew if all constraints are met, else go on with the next plane."""
+        if not self._is_met(slack):
+            return self._cut()
+        self._hold = False
+        return self._look_again()
+
+    def _freeze(self, objective):
+        """Hold the labels that the weights give, unless that has ceased to lower the objective."""
+        if not objective < self._settled * (1.0 - self._plan.cccp_tol):
+            self._keep(objective)
+            return True
+        self._settled = objective
+        self._hold = True
+        return self._cut()
+
+    def _is_met(self, slack):
+        """Tell whether no constraint is violated by more than eps, given the slack of the planes.
+
+        At held labels constraints are convex in the weights.
+        """
+        plan = self._plan
+        enough = slack * (1.0 + plan.eps) if plan.relative else slack + plan.eps
+        return self.planes.held_slack <= enough
+
+    def _look_again(self):
+        """Begin a pass with weights that were judged already."""
+        self._n_steps = 0
+        self.planes.begin_pass()
+        return False
+
+    def _cut(self):
         """Add the constraint that is violated most; return whether there may be no more."""
         if self.n_iter == self._plan.max_iter:
             self.status = Status.MAX_ITER
@@ -121,8 +181,6 @@ class PlaneSearch:
         self.planes.accept()
         self.n_iter += 1
         self._n_steps = 0
-        # On the new plane the weights need the slack that they need altogether.
-        self._working = objective
         return self._solve()
 
     def _solve(self):

@@ -107,6 +107,42 @@ def test_a_pass_labels_and_finds_the_mean_slack(kind, form, points, rng):
     assert planes.n_inside == np.sum(slacks > 0)
 
 
+@kinds
+@forms
+def test_a_pass_that_holds_the_labels(kind, form, points, rng):
+    planes = make_set(kind, form(points))
+    fill(planes, points, rng, 3)
+    sums, labels = planes._sums[:3].copy(), planes.labels.copy()
+    weights = random_weights(rng, 1 if kind == "signs" else K, 4)
+    assert planes.look(weights, ALL, True)
+    np.testing.assert_array_equal(planes.labels, labels)
+    np.testing.assert_array_equal(planes._sums[:3], sums)
+    scores = scores_of(weights, points)
+    if kind == "signs":
+        scores = np.column_stack((-scores, scores)) / 2.0
+    own = scores[np.arange(len(points)), labels]
+    others = scores.copy()
+    others[np.arange(len(points)), labels] = -np.inf
+    slacks = np.maximum(0.0, 1.0 - (own - others.max(axis=1)))
+    assert planes.held_slack == pytest.approx(slacks.mean())
+    assert planes.n_inside == np.sum(slacks > 0) and planes.n_changed == 0
+    ordered = np.sort(scores, axis=1)
+    free = np.maximum(0.0, 1.0 - (ordered[:, -1] - ordered[:, -2]))
+    assert planes.mean_slack == pytest.approx(free.mean())
+    assert planes.mean_slack < planes.held_slack
+    # The constraint that was found is the one that the held labels violate most.
+    planes.accept()
+    code, X = planes._codes[3], points
+    if kind == "signs":
+        z, s, share = naive.sign_plane(X, labels, code)
+        violation = share - z @ weights.W[0] - s * weights.b[0]
+    else:
+        g, share = naive.winner_plane(X, labels, code, K)
+        offsets = naive.winner_plane(np.ones((len(X), 1)), labels, code, K)[0][:, 0]
+        violation = share - np.sum(g * weights.W) - offsets @ weights.b
+    assert violation == pytest.approx(slacks.mean())
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_no_constraint_is_violated_more(seed):
     rng = np.random.default_rng(seed)
