@@ -1,0 +1,333 @@
+"""Redo the columns of CPMMC and CPM3C in the tables of the EvoMMC and UMC-RLS papers.
+
+F. Gieseke, T. Pahikkala, O. Kramer, Fast Evolutionary Maximum Margin Clustering, ICML 2009, and
+T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regularized Least-Squares
+Classification, ICDM 2012. See README.md in this folder for the protocols.
+"""
+
+import argparse
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from common import (
+    Source,
+    add_common_arguments,
+    load_available,
+    load_source,
+    made_by,
+    mean_and_std,
+    number,
+    run_all,
+    table,
+    write_page,
+)
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from fastmmc import cpm3c, cpmmc
+from fastmmc.gram import Kernel, box_diagonal
+from fastmmc.lowrank import make_features
+
+# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1, coil's 1..4 are 0..3.
+PAIRS = {
+    "digits 3-8": Source("digits", (3, 8)),
+    "digits 1-7": Source("digits", (1, 7)),
+    "digits 2-7": Source("digits", (2, 7)),
+    "digits 8-9": Source("digits", (8, 9)),
+    "ionosphere": Source("ionosphere"),
+    "letter A-B": Source("letter", (0, 1)),
+    "satellite 1-2": Source("satimage", (0, 1)),
+}
+CLASSES = {
+    "coil 1-4": Source("coil20", (0, 1, 2, 3)),
+    "coil 5-8": Source("coil20", (4, 5, 6, 7)),
+    "iris": Source("iris"),
+    "letter A-D": Source("letter", (0, 1, 2, 3), 500),
+    "moons": Source("moons"),
+    "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
+    "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
+}
+SETS = PAIRS | CLASSES
+
+# Error of CPMMC in percent as printed in the 2009 paper, as far as it is known here, and the bars
+# that were set for it: one point more, where the figure is known.
+ERRORS = {"digits 3-8": 3.08, "digits 1-7": 0.0, "digits 2-7": 0.0, "digits 8-9": 2.26}
+ERRORS |= {"letter A-B": 5.53, "satellite 1-2": 1.52}
+BARS = {name: error + 1.0 for name, error in ERRORS.items()} | {"ionosphere": 27.64}
+
+# Mean ARI of CPM3C as printed in Table I of the 2012 paper; the bar is the figure itself.
+ARIS = {
+    "coil 1-4": 0.47,
+    "coil 5-8": 0.62,
+    "iris": 0.69,
+    "letter A-D": 0.39,
+    "moons": 0.69,
+    "usps 0-3": 0.59,
+    "usps 4-7": 0.57,
+}
+
+# The paper's tolerances, and its bound on the sums of the scores.
+ALPHA = EPS = 0.01
+BOUND = 10.0
+
+# The linear kernel is one more width.
+LINEAR = "linear"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much of the papers' experiments is done."""
+
+    # Two clusters.
+    widths: tuple  # in diagonals of the bounding box
+    Cs: tuple[
+        float, ...
+    ]  # in units of 1 / mean squared distance to the mean, in the kernel's space
+    balances: tuple[float, ...]
+    repeats: int
+    # Many clusters.
+    shares: tuple  # widths, as shares of the largest distance
+    many_Cs: tuple[float, ...]
+    starts: int
+    samples: int
+
+
+FULL = Protocol(
+    widths=(LINEAR, 0.3, 1.0),
+    Cs=(1.0, 10.0, 100.0, 1000.0),
+    balances=(0.01, 0.03, 0.1, 0.3),
+    repeats=5,
+    shares=(0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
+    many_Cs=(1.0, 10.0, 100.0, 1000.0),
+    starts=10,
+    samples=5,
+)
+QUICK = Protocol((LINEAR, 0.3), (10.0, 100.0), (0.01, 0.1), 2, (0.2, 0.5), (10.0, 100.0), 3, 1)
+
+
+def clustering_error(y, labels):
+    """Return the percentage of wrong labels under the better of the two matchings."""
+    share = np.mean((y == y.max()) != labels)
+    return 100 * min(share, 1 - share)
+
+
+def kernel_map(X, sigma):
+    """Return points whose products are the Gaussian kernel's values, made once for many runs."""
+    kernel, n = Kernel("rbf", sigma=sigma), len(X)
+    return make_features(X, kernel, n, np.arange(n), 0.0, None).Z
+
+
+def run_pair(X, y, width, Cs, balances, repeats):
+    """Return errors and objectives of the best of ten starts, (2, Cs, balances, repeats).
+
+    In a map of the kernel the linear one is the kernel itself.
+    """
+    Z = X if width == LINEAR else kernel_map(X, width * box_diagonal(X))
+    unit = 1.0 / Z.var(axis=0).sum()
+    figures = np.empty((2, len(Cs), len(balances), repeats))
+    for c, C in enumerate(Cs):
+        for b, balance in enumerate(balances):
+            for seed in range(repeats):
+                res = quietly(
+                    cpmmc, Z, C=C * unit, score_balance=balance, eps=EPS, random_state=seed
+                )
+                figures[:, c, b, seed] = clustering_error(y, res.labels), res.objective
+    return figures
+
+
+def run_many(X, y, sigma, Cs, starts):
+    """Return ARI and objective of single starts, (2, Cs, starts)."""
+    Z = kernel_map(X, sigma)
+    k = np.unique(y).size
+    figures = np.empty((2, len(Cs), starts))
+    for c, C in enumerate(Cs):
+        for seed in range(starts):
+            setting = {"C": C, "eps": EPS, "cccp_tol": ALPHA, "coef0": 0.0, "n_init": 1}
+            res = quietly(cpm3c, Z, k, score_balance=BOUND / y.size, random_state=seed, **setting)
+            figures[:, c, seed] = adjusted_rand_score(y, res.labels), res.objective
+    return figures
+
+
+def run_k_means(X, y, seeds):
+    """Return the labels that k-means finds in ten starts, one row a seed."""
+    k = np.unique(y).size
+    return np.array([KMeans(k, n_init=10, random_state=s).fit_predict(X) for s in range(seeds)])
+
+
+def quietly(function, *args, **options):
+    """Call a function; what had not converged counts as well."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return function(*args, **options)
+
+
+def samples_of(name, count):
+    """Return the samples of a set, one if it is taken whole."""
+    X, y = load_source(SETS[name])
+    size = SETS[name].draw
+    if size is None:
+        return [(X, y)]
+    drawn = [np.random.default_rng(s).choice(y.size, size, replace=False) for s in range(count)]
+    return [(X[chosen], y[chosen]) for chosen in drawn]
+
+
+def make_tasks(loaded, protocol):
+    """Return all tasks, keyed by (set, sample, width); width None is k-means."""
+    tasks = {}
+    for name, samples in loaded.items():
+        for s, (X, y) in enumerate(samples):
+            tasks[name, s, None] = run_k_means, X, y, protocol.repeats
+            if name in PAIRS:
+                for width in protocol.widths:
+                    grid = protocol.Cs, protocol.balances, protocol.repeats
+                    tasks[name, s, width] = run_pair, X, y, width, *grid
+            else:
+                widest = pdist(X).max()
+                for share in protocol.shares:
+                    grid = protocol.many_Cs, protocol.starts
+                    tasks[name, s, share] = run_many, X, y, share * widest, *grid
+    return tasks
+
+
+def summarise_pair(name, y, results, protocol):
+    """Return the errors at the oracle's setting, of linear kernels alone and of all, and these."""
+    errors = np.stack([results[name, 0, width][0] for width in protocol.widths])
+    summary = {"k-means": np.array([clustering_error(y, row) for row in results[name, 0, None]])}
+    for rule, widths in (("linear", errors[:1]), ("all", errors)):
+        mean = widths.mean(axis=-1)
+        cell = np.unravel_index(mean.argmin(), mean.shape)
+        summary[rule] = widths[cell]
+        summary[f"{rule} cell"] = cell
+    return summary
+
+
+def summarise_classes(name, samples, results, protocol):
+    """Return the figures at the oracle's setting of each sample, and the settings.
+
+    Single starts: the mean over them; best: the start of the lowest objective.
+    """
+    rows = {"starts": [], "starts cell": [], "best": [], "best cell": [], "k-means": []}
+    for s, (_, y) in enumerate(samples):
+        ari, objective = np.stack([results[name, s, w] for w in protocol.shares], axis=1)
+        winner = objective.argmin(axis=-1)[..., None]
+        best = np.take_along_axis(ari, winner, axis=-1)[..., 0]
+        mean = ari.mean(axis=-1)
+        for rule, figures in (("starts", mean), ("best", best)):
+            cell = np.unravel_index(figures.argmax(), figures.shape)
+            rows[rule].append(figures[cell])
+            rows[f"{rule} cell"].append(cell)
+        labels = results[name, s, None]
+        rows["k-means"].append(np.mean([adjusted_rand_score(y, row) for row in labels]))
+    return rows
+
+
+def spread(values):
+    return mean_and_std(np.mean(values), np.std(values))
+
+
+def reached(yes):
+    return "yes" if yes else "no"
+
+
+def cell_text(cell, protocol):
+    width, c, b = cell
+    width = protocol.widths[width]
+    kernel = width if width == LINEAR else f"{width} D"
+    return f"{kernel}, {protocol.Cs[c]:g}, {protocol.balances[b]}"
+
+
+def pairs_table(pairs, protocol):
+    rows = []
+    for name, (n, summary) in pairs.items():
+        here, bar = summary["all"].mean(), BARS[name]
+        rows.append([name, n, spread(summary["k-means"])])
+        rows[-1] += [spread(summary["linear"]), cell_text(summary["linear cell"], protocol)]
+        rows[-1] += [spread(summary["all"]), cell_text(summary["all cell"], protocol)]
+        rows[-1] += [number(ERRORS.get(name)), number(bar), reached(round(here, 2) <= bar)]
+    header = ["set", "n", "k-means", "linear", "setting", "linear or Gaussian", "setting"]
+    return table([*header, "paper", "bar", "reached"], rows)
+
+
+def classes_table(classes, protocol):
+    rows = []
+    for name, (n, k, summary) in classes.items():
+        row = [name, n, k, spread(summary["k-means"])]
+        row += [spread(summary["starts"]), spread(summary["best"]), number(ARIS[name])]
+        for rule in ("starts", "best"):
+            row.append(reached(round(np.mean(summary[rule]), 2) >= ARIS[name]))
+        rows.append(row)
+    header = ["set", "n", "k", "k-means", "mean of single starts", "lowest objective of the starts"]
+    return table([*header, "paper", "single starts reach it", "lowest objective reaches it"], rows)
+
+
+def settings_table(classes, protocol):
+    rows = []
+    for name, (*_, summary) in classes.items():
+        row = [name]
+        for rule in ("starts", "best"):
+            cells = summary[f"{rule} cell"]
+            row.append(", ".join(sorted({f"{protocol.shares[w]:g}" for w, _ in cells})))
+            row.append(", ".join(sorted({f"{protocol.many_Cs[c]:g}" for _, c in cells})))
+        rows.append(row)
+    header = ["set", "single: sigma/sigma_0", "single: C", "lowest: sigma/sigma_0", "lowest: C"]
+    return table(header, rows)
+
+
+def report(pairs, classes, protocol, made):
+    """Return the paragraphs of the page."""
+    parts = [
+        "# CPMMC and CPM3C: their columns in Gieseke et al. (2009) and Pahikkala et al. (2012)",
+        made,
+        "The protocols are described in README.md.",
+    ]
+    if pairs:
+        n_cells = len(protocol.widths) * len(protocol.Cs) * len(protocol.balances)
+        parts += [
+            "## CPMMC, two clusters: percentage of wrong labels",
+            f"Ten starts, of which the one with the lowest objective counts; mean ± standard "
+            f"deviation over {protocol.repeats} repeats, at the setting (kernel, C, score_balance) "
+            f"of {n_cells} with the smallest mean. The choice of the setting looks at the labels.",
+            pairs_table(pairs, protocol),
+        ]
+    if classes:
+        n_cells = len(protocol.shares) * len(protocol.many_Cs)
+        parts += [
+            "## CPM3C, many clusters: adjusted Rand index",
+            f"{protocol.starts} starts in each of {n_cells} settings (width, C), "
+            f"{protocol.samples} samples of each drawn set, mean ± standard deviation over the "
+            "samples, at the setting with the highest figure of each sample. The choice of the "
+            "setting looks at the labels.",
+            classes_table(classes, protocol),
+            "Settings chosen:",
+            settings_table(classes, protocol),
+        ]
+    return parts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
+    arguments = parser.parse_args()
+    protocol = QUICK if arguments.quick else FULL
+    started = time.perf_counter()
+    loaded = load_available(arguments.sets, lambda name: samples_of(name, protocol.samples))
+    results = run_all(make_tasks(loaded, protocol), arguments.jobs, arguments.keep)
+    pairs, classes = {}, {}
+    for name, samples in loaded.items():
+        y = samples[0][1]
+        if name in PAIRS:
+            pairs[name] = y.size, summarise_pair(name, y, results, protocol)
+        else:
+            summary = summarise_classes(name, samples, results, protocol)
+            classes[name] = y.size, np.unique(y).size, summary
+    made = made_by(arguments.quick, started)
+    write_page(arguments.out, report(pairs, classes, protocol, made))
+
+
+if __name__ == "__main__":
+    main()
