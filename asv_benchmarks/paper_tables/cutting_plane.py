@@ -75,6 +75,9 @@ ARIS = {
 ALPHA = EPS = 0.01
 BOUND = 10.0
 
+# Starts of a run of two clusters.
+STARTS = 10
+
 # The linear kernel is one more width.
 LINEAR = "linear"
 
@@ -101,11 +104,11 @@ FULL = Protocol(
     widths=(LINEAR, 0.3, 1.0),
     Cs=(1.0, 10.0, 100.0, 1000.0),
     balances=(0.01, 0.03, 0.1, 0.3),
-    repeats=5,
+    repeats=3,
     shares=(0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
     many_Cs=(1.0, 10.0, 100.0, 1000.0),
     starts=10,
-    samples=5,
+    samples=3,
 )
 QUICK = Protocol((LINEAR, 0.3), (10.0, 100.0), (0.01, 0.1), 2, (0.2, 0.5), (10.0, 100.0), 3, 1)
 
@@ -123,20 +126,24 @@ def kernel_map(X, sigma):
 
 
 def run_pair(X, y, width, Cs, balances, repeats):
-    """Return errors and objectives of the best of ten starts, (2, Cs, balances, repeats).
+    """Return errors of ten starts, (2, Cs, balances, repeats).
 
-    In a map of the kernel the linear one is the kernel itself.
+    First that of the start with the lowest objective, then the smallest one.
     """
     Z = X if width == LINEAR else kernel_map(X, width * box_diagonal(X))
     unit = 1.0 / Z.var(axis=0).sum()
     figures = np.empty((2, len(Cs), len(balances), repeats))
     for c, C in enumerate(Cs):
         for b, balance in enumerate(balances):
-            for seed in range(repeats):
-                res = quietly(
-                    cpmmc, Z, C=C * unit, score_balance=balance, eps=EPS, random_state=seed
-                )
-                figures[:, c, b, seed] = clustering_error(y, res.labels), res.objective
+            setting = {"C": C * unit, "score_balance": balance, "eps": EPS, "cccp_tol": ALPHA}
+            for repeat in range(repeats):
+                starts = [
+                    quietly(cpmmc, Z, n_init=1, random_state=STARTS * repeat + s, **setting)
+                    for s in range(STARTS)
+                ]
+                errors = [clustering_error(y, res.labels) for res in starts]
+                lowest = np.argmin([res.objective for res in starts])
+                figures[:, c, b, repeat] = errors[lowest], min(errors)
     return figures
 
 
@@ -195,10 +202,13 @@ def make_tasks(loaded, protocol):
 
 
 def summarise_pair(name, y, results, protocol):
-    """Return the errors at the oracle's setting, of linear kernels alone and of all, and these."""
-    errors = np.stack([results[name, 0, width][0] for width in protocol.widths])
+    """Return the errors at the oracle's setting, of linear kernels alone and of all, and these.
+
+    Smallest: the start is the oracle's choice as well.
+    """
+    errors, smallest = np.stack([results[name, 0, width] for width in protocol.widths], axis=1)
     summary = {"k-means": np.array([clustering_error(y, row) for row in results[name, 0, None]])}
-    for rule, widths in (("linear", errors[:1]), ("all", errors)):
+    for rule, widths in (("linear", errors[:1]), ("all", errors), ("smallest", smallest)):
         mean = widths.mean(axis=-1)
         cell = np.unravel_index(mean.argmin(), mean.shape)
         summary[rule] = widths[cell]
@@ -249,8 +259,9 @@ def pairs_table(pairs, protocol):
         rows[-1] += [spread(summary["linear"]), cell_text(summary["linear cell"], protocol)]
         rows[-1] += [spread(summary["all"]), cell_text(summary["all cell"], protocol)]
         rows[-1] += [number(ERRORS.get(name)), number(bar), reached(round(here, 2) <= bar)]
+        rows[-1].append(spread(summary["smallest"]))
     header = ["set", "n", "k-means", "linear", "setting", "linear or Gaussian", "setting"]
-    return table([*header, "paper", "bar", "reached"], rows)
+    return table([*header, "paper", "bar", "reached", "smallest error of the starts"], rows)
 
 
 def classes_table(classes, protocol):
@@ -289,9 +300,10 @@ def report(pairs, classes, protocol, made):
         n_cells = len(protocol.widths) * len(protocol.Cs) * len(protocol.balances)
         parts += [
             "## CPMMC, two clusters: percentage of wrong labels",
-            f"Ten starts, of which the one with the lowest objective counts; mean ± standard "
+            f"{STARTS} starts, of which the one with the lowest objective counts; mean ± standard "
             f"deviation over {protocol.repeats} repeats, at the setting (kernel, C, score_balance) "
-            f"of {n_cells} with the smallest mean. The choice of the setting looks at the labels.",
+            f"of {n_cells} with the smallest mean. The choice of the setting looks at the labels; "
+            "in the last column that of the start does so too.",
             pairs_table(pairs, protocol),
         ]
     if classes:

@@ -453,6 +453,10 @@ def cpmmc(
     Gram matrix of a kernel costs O(n^3) once. All points on one side have the objective
     C (1 - score_balance) and are a local optimum; the result then has sizes n and 0.
 
+    Where there are no clusters the search as published may not end. After fifty planes without a
+    lower objective it therefore goes on with its loops exchanged: labels are held while planes
+    join, which is convex, and frozen anew as long as that lowers the objective.
+
     References
     ----------
     B. Zhao, F. Wang, C. Zhang, Efficient maximum margin clustering via cutting plane algorithm,
@@ -619,7 +623,7 @@ def cpm3c(
     -----
     With k = 2 and no constant, weights -u / 2 and u / 2 give the objective that :func:`cpmmc`
     without a bias has for u and twice C, halved. A program has k (k - 1) variables for the balance
-    besides those of the planes.
+    besides those of the planes. A search that finds no end settles as that of :func:`cpmmc`.
 
     References
     ----------

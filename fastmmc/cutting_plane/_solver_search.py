@@ -89,7 +89,10 @@ class PlaneSearch:
         self._n_steps = 0
         self._best_at = 0  # planes when the objective was lowered last
         self._hold = False
+        self._held_objective, self._held_best = np.inf, None  # its labels are yet to be made
         self._settled = None  # objective when labels were frozen last, once the search settles
+        self._certain = False  # that no constraint is violated
+        self._last = None  # weights of the last program
         self._log = []
         self.found = None
         self.objective = np.inf
@@ -119,6 +122,8 @@ class PlaneSearch:
             violation = planes.held_slack - slack
             self._log.append((objective, working, violation, self.n_iter))
         if self._hold:
+            if objective < self._held_objective:
+                self._held_objective, self._held_best = objective, (self._weights, self._gap)
             return self._end_held_pass(slack)
         if self._settled is not None:
             return self._freeze(objective)
@@ -132,8 +137,7 @@ class PlaneSearch:
         if falls and self.planes.n_changed and self._n_steps < MOST_STEPS:
             return self._solve()
         if self._is_met(slack):
-            self._keep(objective)
-            return True
+            return self._end(objective)
         if self.n_iter - self._best_at >= PATIENCE:
             self._settled = np.inf
             self._weights = self.found.weights
@@ -152,11 +156,16 @@ class PlaneSearch:
     def _freeze(self, objective):
         """Hold the labels that the weights give, unless that has ceased to lower the objective."""
         if not objective < self._settled * (1.0 - self._plan.cccp_tol):
-            self._keep(objective)
-            return True
+            return self._end(objective)
         self._settled = objective
         self._hold = True
         return self._cut()
+
+    def _end(self, objective):
+        """End with these weights, which violate no constraint."""
+        self._certain = True
+        self._keep(objective)
+        return True
 
     def _is_met(self, slack):
         """Tell whether no constraint is violated by more than eps, given the slack of the planes.
@@ -186,6 +195,7 @@ class PlaneSearch:
     def _solve(self):
         """Solve the program at the labels as they are; return whether that failed."""
         self._weights, self._gap, ended = self.planes.solve()
+        self._last = self._weights
         self._n_steps += 1
         if not ended:
             self.status = Status.NUMERICAL
@@ -204,16 +214,21 @@ class PlaneSearch:
     @property
     def at_end(self):
         """Whether what is kept are the weights of the last program."""
-        return self._gap is not None and self.found.weights is self._weights
+        return self.found.weights is self._last
 
     def fraction(self):
         """Return a guess of the share that is done."""
         return self.n_iter / (self.n_iter + 20.0)
 
     def finish(self):
-        """Let the start's weights label the points where the run was stopped before they could."""
+        """Label the points by the start, or by a held program, where a stop came before that."""
         while self.found is None:
             self.step(2**62)
+        if not self._certain and self._held_objective < self.objective:
+            self._weights, self._gap = self._held_best
+            self.planes.begin_pass()
+            self.planes.look(self._weights, 2**62)
+            self._keep(self._held_objective)
 
     @property
     def history(self):

@@ -170,6 +170,29 @@ def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
     assert settled.objective < endless.objective
 
 
+@every
+def test_a_stop_while_labels_are_held(monkeypatch, function):
+    from fastmmc.cutting_plane import _solver_search
+
+    X, held = np.random.default_rng(2).standard_normal((120, 12)), []
+    end = _solver_search.PlaneSearch._end_held_pass
+
+    def listen(search, slack):
+        held.append(search.n_iter)
+        return end(search, slack)
+
+    monkeypatch.setattr(_solver_search.PlaneSearch, "_end_held_pass", listen)
+    run = {"C": 50.0, "n_init": 1, "random_state": 0}
+    function(X, **run)
+    assert held
+    monkeypatch.undo()
+    for most in (held[0], held[len(held) // 2]):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            result = function(X, max_iter=most, **run)
+        assert result.objective == pytest.approx(result.history.min())
+        np.testing.assert_array_equal(result.predict(X), result.labels)
+
+
 def test_two_winners_are_signs(two_blobs):
     """Spec 5.2: with no bias the objective is half that of signs at 2 C."""
     X, y = two_blobs
