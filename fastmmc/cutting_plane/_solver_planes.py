@@ -170,8 +170,9 @@ class _WorkingSet:
         self.n_planes = keep.size
 
     def _plane_gram(self, planes):
-        """Return the products of the planes; those of a plane that did not change are known."""
-        known = 0 if self.n_changed else len(self._gram)
+        """Return the products of the planes, of which most are known where no label has changed."""
+        same = self.frozen is not None and np.array_equal(self.labels, self.frozen)
+        known = len(self._gram) if same else 0
         gram = np.empty((self.n_planes, self.n_planes))
         gram[:known, :known] = self._gram[:known, :known]
         gram[known:] = planes[known:] @ planes.T

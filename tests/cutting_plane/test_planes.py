@@ -243,6 +243,22 @@ def test_weights_are_made_of_the_points(kind, points, rng):
 
 
 @kinds
+def test_known_products_are_used_only_while_no_label_changes(kind, points, rng):
+    planes = make_set(kind, points)
+    for step in range(6):
+        fill(planes, points, rng, 2)
+        weights, gap, _ = planes.solve()
+        if step % 2:  # again with one plane more, and labels as they were
+            planes.look(weights, ALL, True)
+            planes.accept()
+            weights, gap, _ = planes.solve()
+        coordinates = planes._coordinates()[0]
+        np.testing.assert_allclose(planes._gram, coordinates @ coordinates.T, atol=1e-12)
+        assert abs(gap) <= 1e-6 * (weights.half_norm + 5.0 * planes.slack(weights))
+        planes.begin_pass()
+
+
+@kinds
 def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points, rng):
     monkeypatch.setattr(_solver_planes, "IDLE", 3)
     planes, all_planes = make_set(kind, points), make_set(kind, points)
