@@ -160,7 +160,7 @@ FAMILY_METHODS = {
             cpmmc,
             CPMMC,
             "Zhao, Wang, Zhang, SDM 2008",
-            "linear or kernel machine with signs for labels, by cutting planes; linear in n",
+            "a linear or kernel machine whose signs are the labels, by cutting planes",
             binary=True,
         ),
         Method(

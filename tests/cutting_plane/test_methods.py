@@ -221,6 +221,15 @@ def test_sparse_points_give_the_same(function, overlapping):
 
 
 @every
+def test_sparse_points_in_features_of_a_kernel(function, overlapping):
+    X = csr_matrix(np.where(np.abs(overlapping) < 0.5, 0.0, overlapping))
+    run = {"kernel": "rbf", "rank": 20, "random_state": 0, "n_init": 2}
+    result = function(X, **run)
+    np.testing.assert_array_equal(result.labels, function(X.toarray(), **run).labels)
+    np.testing.assert_array_equal(result.predict(X), result.labels)
+
+
+@every
 def test_features_of_a_linear_kernel_give_the_same(function, overlapping):
     """All landmarks, or the Gram matrix: other coordinates of the same problem."""
     start = np.arange(60) % (2 if function is fastmmc.cpmmc else 3)
