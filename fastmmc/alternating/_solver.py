@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,59 +24,13 @@ from fastmmc.execution import (
     restart_stream,
     show_progress,
 )
-from fastmmc.gram import Kernel, dense_rows, kernel_rows
+from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
+from fastmmc.margin import MarginModel
 from fastmmc.results import MarginResult
 from fastmmc.sizes import binary_bounds
 
 SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
-
-
-@dataclass(frozen=True, eq=False)
-class MarginModel:
-    """A kernel machine for two classes.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (b, d) array
-        Points that the coefficients belong to: support vectors or landmarks.
-    coef : (b,) float64 array
-        Coefficients.
-    intercept : float
-        f(x) = k(x, X) coef + intercept.
-    n_features : int
-        Columns of the training X.
-    indices : (b,) int64 array or None
-        Which training points X are; used with a precomputed kernel.
-    """
-
-    kernel: Kernel
-    X: np.ndarray
-    coef: np.ndarray
-    intercept: float
-    n_features: int
-    indices: np.ndarray | None = None
-
-    def decision_function(self, X):
-        """Return the scores of both clusters for new points, in row blocks.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, 2) float64 array
-            -f(x) and f(x).
-        """
-        X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
-        f = np.empty(X.shape[0])
-        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
-            f[rows] = values @ self.coef + self.intercept
-        return np.column_stack((-f, f))
 
 
 def _make_model(plan, data, solution, intercept):
