@@ -43,6 +43,7 @@ from fastmmc.results import (
     ClusteringResult,
     MarginResult,
     RLSResult,
+    SDPResult,
     SegmentationResult,
     Status,
     Tree,
@@ -58,6 +59,7 @@ from fastmmc.rls import (
     umc_rls,
     umc_rls_path,
 )
+from fastmmc.sdp import GMMC, SDPMMC, gmmc, sdp_mmc
 from fastmmc.segmentation import segment
 
 __version__ = "0.1.0.dev0"
@@ -73,6 +75,7 @@ __all__ = [
     "EvoMMC",
     "FSCL",
     "FastEvoMMC",
+    "GMMC",
     "IterLSSVM",
     "IterSVM",
     "IterSVR",
@@ -86,6 +89,8 @@ __all__ = [
     "RPCL",
     "RecursiveMMC",
     "SAMMC",
+    "SDPMMC",
+    "SDPResult",
     "SegmentationResult",
     "Status",
     "Tree",
@@ -102,6 +107,7 @@ __all__ = [
     "factor",
     "fast_evo_mmc",
     "fscl",
+    "gmmc",
     "iter_ls_svm",
     "iter_svm",
     "iter_svr",
@@ -110,6 +116,7 @@ __all__ = [
     "recursive_mmc",
     "rpcl",
     "sammc",
+    "sdp_mmc",
     "segment",
     "umc_rls",
     "umc_rls_path",

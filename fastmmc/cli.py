@@ -210,7 +210,10 @@ def _make_parser():
 
 def _list_methods(args):
     for method in METHODS.values():
-        print(f"{method.name}{' (two clusters)' if method.binary else ''}")
+        notes = ["two clusters"] * method.binary
+        if method.extra is not None:
+            notes.append(f"needs pip install 'fastmmc[{method.extra}]'")
+        print(method.name + (f" ({', '.join(notes)})" if notes else ""))
         print(f"    {method.summary}")
         print(f"    {method.paper}")
 

@@ -16,6 +16,8 @@ from fastmmc.cutting_plane._solver import cpm3c, cpmmc
 from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
 from fastmmc.rls._solver import umc_rls
 from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
+from fastmmc.sdp._estimator import GMMC, SDPMMC
+from fastmmc.sdp._solver import gmmc, sdp_mmc
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Method:
     binary : bool
         Whether it makes two clusters only.
     extra : str or None
-        The optional dependency it needs.
+        The extra of this package that it needs.
     """
 
     name: str
@@ -169,6 +171,24 @@ FAMILY_METHODS = {
             CPM3C,
             "Zhao, Wang, Zhang, ICML 2008",
             "the same for many clusters, labels by the highest score",
+        ),
+        Method(
+            "sdp-mmc",
+            sdp_mmc,
+            SDPMMC,
+            "Xu, Neufeld, Larson, Schuurmans, NIPS 2004",
+            "a semidefinite program whose value bounds what labels can reach; up to 150 points",
+            binary=True,
+            extra="sdp",
+        ),
+        Method(
+            "gmmc",
+            gmmc,
+            GMMC,
+            "Valizadegan, Jin, NIPS 2006",
+            "a smaller semidefinite program, with a bias; up to 150 points",
+            binary=True,
+            extra="sdp",
         ),
     )
 }

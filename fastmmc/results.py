@@ -214,6 +214,26 @@ class MarginResult(ClusteringResult):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class SDPResult(ClusteringResult):
+    """A clustering rounded from the solution of a semidefinite program.
+
+    Attributes
+    ----------
+    bound : float or None
+        A number that the objective of no labelling is below which the method allows: the value of
+        the program, from its multipliers. None where the solver gave none.
+    matrix : (n, n) float64 array or None
+        The solution that was rounded, which stands for y y^T; None as above.
+    solver_status : str
+        Why the solver ended, in cvxpy's words.
+    """
+
+    bound: float | None = None
+    matrix: np.ndarray | None = field(repr=False, default=None)
+    solver_status: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CentroidResult(ClusteringResult):
     """A clustering by prototypes.
 

@@ -1,0 +1,244 @@
+"""The semidefinite relaxations, solved through cvxpy, and bounds that hold however well that went.
+
+Lagrange multipliers that a solver returns are feasible to its tolerance only, and less so if it was
+stopped. Both bounds are therefore computed from them anew: moved until they are feasible.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigvalsh
+
+from fastmmc.results import Status
+
+# The option by which a solver takes a time limit.
+SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
+
+# A solver gets at least so many seconds, as a limit must be positive.
+LEAST_TIME = 1e-3
+
+# SCS takes an interrupt for itself and reports it by this code.
+SCS_INTERRUPTED = -5
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What a solver found.
+
+    Attributes
+    ----------
+    matrix : (n, n) float64 array or None
+        The matrix that stands for y y^T.
+    multipliers : (n,) float64 array or None
+        lambda of :func:`relax_mmc`, gamma of :func:`relax_gmmc`.
+    bound : float or None
+        Not above the optimum of the relaxation.
+    status : Status
+        Why the solver ended.
+    solver_status : str
+        The same in cvxpy's words.
+    n_iter : int
+        The solver's iterations.
+    """
+
+    matrix: np.ndarray | None
+    multipliers: np.ndarray | None
+    bound: float | None
+    status: Status
+    solver_status: str
+    n_iter: int
+
+
+def import_cvxpy():
+    """Import cvxpy, or say how to install it.
+
+    Returns
+    -------
+    module
+        ``cvxpy``.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+    """
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise ImportError("semidefinite programs need cvxpy: pip install 'fastmmc[sdp]'") from error
+    return cvxpy
+
+
+def relax_mmc(K, C, least, largest, solver, deadline):
+    """Solve the relaxation of maximum margin clustering.
+
+    min delta over M, mu >= 0, nu >= 0 where diag(M) = e, M is positive semidefinite and so is
+
+        [ M o K              e + mu - nu           ]
+        [ (e + mu - nu)^T    delta - 2 C nu^T e    ]
+
+    with -l e <= M e <= l e, and e^T M e >= s^2 where no labelling is more balanced than s.
+
+    Parameters
+    ----------
+    K : (n, n) float64 array
+        Gram matrix.
+    C : float
+        Weight of the loss.
+    least, largest : float
+        s and l: |e^T y| of the labels that are allowed.
+    solver : str
+        One of SOLVERS.
+    deadline : float or None
+        On the clock of ``time.perf_counter``.
+
+    Returns
+    -------
+    Relaxation
+        ``matrix`` is M.
+    """
+    cp = import_cvxpy()
+    n = K.shape[0]
+    # In units in which a point's mean squared norm is 1, solvers need fewer iterations.
+    scale = float(np.mean(np.diagonal(K))) or 1.0
+    K, C = K / scale, C * scale
+    M = cp.Variable((n, n), symmetric=True)
+    delta = cp.Variable()
+    mu, nu = cp.Variable(n, nonneg=True), cp.Variable(n, nonneg=True)
+    edge = cp.reshape(1.0 + mu - nu, (n, 1), order="C")
+    corner = cp.reshape(delta - 2.0 * C * cp.sum(nu), (1, 1), order="C")
+    margin = cp.bmat([[cp.multiply(M, K), edge], [edge.T, corner]]) >> 0
+    rows = cp.sum(M, axis=1)
+    unit, above, below = cp.diag(M) == 1.0, rows <= largest, -rows <= largest
+    constraints = [margin, M >> 0, unit, above, below]
+    if least > 0:
+        constraints.append(-cp.sum(M) <= -(least**2))
+    outcome = _solve(cp.Problem(cp.Minimize(delta), constraints), solver, deadline)
+    matrix = _finite(M.value)
+    if matrix is None or margin.dual_value is None:
+        return Relaxation(None, None, None, *outcome)
+    lam = np.clip(-margin.dual_value[:n, n], 0.0, C)
+    spread = constraints[5].dual_value if least > 0 else 0.0
+    bound = _mmc_bound(
+        K * np.outer(lam, lam),
+        2.0 * lam.sum(),
+        unit.dual_value,
+        np.maximum(above.dual_value, 0.0),
+        np.maximum(below.dual_value, 0.0),
+        max(float(spread), 0.0),
+        least,
+        largest,
+    )
+    return Relaxation(matrix, lam / scale, bound / scale, *outcome)
+
+
+def _mmc_bound(Q, gain, t, p, q, r, least, largest):
+    """Return a bound from multipliers that need not be feasible.
+
+    For every M the inner maximum is at least 2 e^T lambda - <M, Q> with Q = K o lambda lambda^T,
+    and <M, Q> = t^T e + (p - q)^T M e - r e^T M e - <M, S>; <M, S> is at least n times the least
+    eigenvalue of S.
+    """
+    n = t.size
+    tilt = 0.5 * (p - q)
+    S = np.diag(t) + tilt + tilt[:, None] - r - Q
+    least_eigenvalue = eigvalsh(S, subset_by_index=(0, 0))[0]
+    return float(gain - t.sum() - largest * (p + q).sum() + r * least**2 + n * least_eigenvalue)
+
+
+def relax_gmmc(K, C_delta, solver, deadline):
+    """Solve the relaxation of generalized maximum margin clustering.
+
+    max sum_i gamma_i over 0 <= gamma <= C_delta where K^-1 - diag(gamma) is positive semidefinite.
+    With K = L L^T that is I - L^T diag(gamma) L, whose entries do not grow as K comes near to
+    singular. The constant of K is the bias: with H K H + 1 / (C_e n^2) this is the Schur complement
+    of the program over the margins and the bias.
+
+    Parameters
+    ----------
+    K : (n, n) float64 array
+        Gram matrix, positive definite.
+    C_delta : float
+        Cost of a margin of 0.
+    solver : str
+        One of SOLVERS.
+    deadline : float or None
+        On the clock of ``time.perf_counter``.
+
+    Returns
+    -------
+    Relaxation
+        ``matrix`` is the multiplier of the constraint, which stands for z z^T.
+    """
+    cp = import_cvxpy()
+    n = K.shape[0]
+    values, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # In units in which a point's mean squared norm is 1, solvers need fewer iterations.
+    scale = 1.0 / float(np.mean(np.diagonal(K)))
+    gamma = cp.Variable(n, nonneg=True)
+    margin = np.eye(n) - scale * root.T @ cp.multiply(gamma[:, None], root) >> 0
+    problem = cp.Problem(cp.Maximize(cp.sum(gamma)), [margin, gamma <= C_delta / scale])
+    outcome = _solve(problem, solver, deadline)
+    found, inner = _finite(gamma.value), _finite(margin.dual_value)
+    if found is None or inner is None:
+        return Relaxation(None, None, None, *outcome)
+    found, bound = _gmmc_bound(K, scale * np.maximum(found, 0.0), C_delta)
+    return Relaxation(scale * root @ inner @ root.T, found, bound, *outcome)
+
+
+def _gmmc_bound(K, gamma, C_delta):
+    """Return gamma with the largest factor that keeps it feasible, and its sum."""
+    gamma = np.minimum(gamma, C_delta)
+    if not gamma.any():
+        return gamma, 0.0
+    root = np.sqrt(gamma)
+    n = gamma.size
+    largest = eigvalsh(K * np.outer(root, root), subset_by_index=(n - 1, n - 1))[0]
+    gamma = gamma * min(1.0 / largest, C_delta / gamma.max())
+    return gamma, float(gamma.sum())
+
+
+def _finite(value):
+    """Return the value of a variable, or None if there is none to use."""
+    return value if value is not None and np.isfinite(value).all() else None
+
+
+def _solve(problem, solver, deadline):
+    """Run a solver; return why it ended, the same in cvxpy's words, and its iterations."""
+    cp = import_cvxpy()
+    data, chain, inverse_data = problem.get_problem_data(solver.upper(), solver_opts={})
+    options = {}
+    if deadline is not None:
+        options[SOLVERS[solver]] = max(LEAST_TIME, deadline - time.perf_counter())
+    try:
+        raw = chain.solve_via_data(problem, data, solver_opts=options)
+        if solver == "SCS" and raw["info"]["status_val"] == SCS_INTERRUPTED:
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED, "interrupted", 0
+    with warnings.catch_warnings():
+        # What is inaccurate is told by the status.
+        warnings.simplefilter("ignore")
+        try:
+            problem.unpack_results(raw, chain, inverse_data)
+        except cp.error.SolverError:
+            return Status.NUMERICAL, "solver_error", 0
+    status = _status_of(problem.status, solver, deadline)
+    return status, problem.status, int(problem.solver_stats.num_iters or 0)
+
+
+def _status_of(text, solver, deadline):
+    """Turn cvxpy's status into ours."""
+    if text == "optimal":
+        return Status.CONVERGED
+    if text not in ("optimal_inaccurate", "user_limit"):
+        return Status.NUMERICAL
+    if deadline is not None and time.perf_counter() >= deadline:
+        return Status.TIME_LIMIT
+    # SCS is inaccurate where it is stopped, Clarabel where it cannot do better.
+    return Status.MAX_ITER if solver == "SCS" or text == "user_limit" else Status.NUMERICAL
