@@ -25,7 +25,7 @@ from fastmmc.sizes import binary_bounds
 # More points than this are refused without force=True.
 MOST_POINTS = 150
 
-ROUNDINGS = ("dual", "sweep", "eigenvector")
+ROUNDINGS = ("dual", "leading", "eigenvector")
 
 # A kernel may have negative eigenvalues up to this share of the largest one: rounding.
 DEFINITE_TOLERANCE = 1e-6
@@ -155,11 +155,11 @@ def _gram_matrix(kernel, points):
     return 0.5 * (K + K.T)
 
 
-def _size_limits(n, balance, target_sizes):
+def _size_limits(n, balance, target_sizes, min_size):
     """Return the least and the greatest |e^T y| of the size rule, as real numbers."""
     slack = max(balance * n, n % 2)
     offset = 0.0 if target_sizes is None else abs(n - 2.0 * target_sizes[1])
-    return max(0.0, offset - slack), offset + slack
+    return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size)
 
 
 def _by_value(labellings, train):
@@ -337,7 +337,7 @@ def sdp_mmc(
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     data = _check_data("sdp-mmc", X, kernel, solver, force)
     lower, upper = binary_bounds(data.n, balance, target_sizes, min_size)
-    least, largest = _size_limits(data.n, balance, target_sizes)
+    least, largest = _size_limits(data.n, balance, target_sizes, min_size)
     K = centre(data.K) if center_kernel else data.K
     params = {
         "C": C,
@@ -352,14 +352,19 @@ def sdp_mmc(
         control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
         relaxation = relax_mmc(K, C, least, largest, solver, _deadline(control))
         v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
-        labellings = [split_by_rank(v, lower, upper), split_by_rank(-v, lower, upper)]
-        y, machine = _by_value(labellings, lambda y: train_soft(K, y, C))
-        if lower + upper == data.n:
-            # Both names of the clusters are allowed: the first point is in cluster 0.
-            y, machine = _with_first_in_0(y, machine)
-        n_moves = int(min(np.sum(np.sign(v) == y), np.sum(np.sign(v) == -y)))
+        y, machine = _round_to_sizes(v, lower, upper, lambda y: train_soft(K, y, C))
+        n_changed = int(np.sum((v >= 0) != (y > 0)))
+        n_moves = min(n_changed, data.n - n_changed)
         constant = 0.0 if center_kernel else None
         return _make_result(data, y, machine, constant, relaxation, n_moves, params, control)
+
+
+def _round_to_sizes(v, lower, upper, train):
+    """Return labels by the sign of v, as far as the sizes of cluster 1 allow, and their machine."""
+    labellings = [split_by_rank(v, lower, upper), split_by_rank(-v, lower, upper)]
+    y, machine = _by_value(labellings, train)
+    # Where both names of the clusters are allowed, the first point is in cluster 0.
+    return _with_first_in_0(y, machine) if lower + upper == v.size else (y, machine)
 
 
 def _with_first_in_0(y, machine):
@@ -413,11 +418,11 @@ def gmmc(
     ridge : float, default=1e-3
         Added to the diagonal of the Gram matrix, as a share of the diagonal's mean (1 for the
         Gaussian): makes it invertible, and softens the margin by a squared loss. > 0.
-    rounding : {"dual", "sweep", "eigenvector"}, default="dual"
-        Labels from the solution. "dual": signs of the leading eigenvector of W. "sweep": of all
-        sign patterns in the planes of its two or three leading eigenvectors that of the lowest
-        objective. "eigenvector", as published: signs of the eigenvector of P - diag(gamma) to its
-        least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
+    rounding : {"dual", "leading", "eigenvector"}, default="dual"
+        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
+        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
+        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
+        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
     solver : {"SCS", "Clarabel"}, default="SCS"
         Of the semidefinite program. SCS is a first-order method with a relative accuracy of about
         1e-5; Clarabel, an interior-point method, is more exact and grows like n^5: a second for 40
@@ -542,5 +547,5 @@ def _scores(K, plain, relaxation, rounding):
     if relaxation.matrix is not None and rounding == "eigenvector":
         slack = np.linalg.inv(K) - np.diag(relaxation.multipliers)
         return [np.linalg.eigh(slack)[1][:, 0]]
-    most = MOST_DIRECTIONS if rounding == "sweep" else 1
+    most = MOST_DIRECTIONS if rounding == "dual" else 1
     return sweep(leading_vectors(_or_kernel(relaxation, plain), most))
