@@ -40,7 +40,7 @@ A_CLASS = 50
 SUBSETS = 5
 
 # Widths of the Gaussian in median distances; 1 is the default.
-WIDTHS = (0.5, 1.0, 2.0, 4.0)
+WIDTHS = (0.5, 1.0, 2.0)
 
 # The first one is the default.
 ROUNDINGS = ("dual", "leading", "eigenvector")
