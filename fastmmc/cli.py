@@ -66,8 +66,8 @@ OPTIONS = (
         "--search",
         "method",
         str,
-        "how umc-rls searches: shaking, steepest, stochastic, memetic; or by which method for two "
-        "clusters recursive-mmc splits",
+        "how umc-rls searches: shaking, steepest, stochastic, memetic; how sammc does: memetic, "
+        "annealing; or by which method for two clusters recursive-mmc splits",
     ),
     ("--split", "split", str, "which cluster recursive-mmc splits next: largest, gain"),
     ("--n-init", "n_init", int, "starts, of which the best one wins"),
@@ -245,22 +245,28 @@ def _cluster(args):
 
 def _solver_params(args, method):
     """Return the options that were given, as parameters of the solver."""
-    given = {name: getattr(args, name) for _, name, _, _ in OPTIONS if hasattr(args, name)}
+    accepted = inspect.signature(method.function).parameters
+    names = [(option, _own_name(name, accepted), name) for option, name, _, _ in OPTIONS]
+    given = {own: getattr(args, name) for _, own, name in names if hasattr(args, name)}
     if method.binary:
         k = given.pop("k", 2)
         if k != 2:
             raise ValueError(f"{method.name} always makes two clusters; got --k {k}")
     elif "k" not in given:
         raise ValueError(f"--k is missing: {method.name} must be told the number of clusters")
-    accepted = inspect.signature(method.function).parameters
     if "method_params" in accepted:
         # What the method lacks is meant for the one that it calls.
         given["method_params"] = {n: given.pop(n) for n in [*given] if n not in accepted}
-    for option, name, _, _ in OPTIONS:
+    for option, name, _ in names:
         if name in given and name not in accepted:
-            known = ", ".join(o for o, parameter, _, _ in OPTIONS if parameter in accepted)
+            known = ", ".join(o for o, own, _ in names if own in accepted)
             raise ValueError(f"{method.name} has no {option}; of these options it has {known}")
     return given
+
+
+def _own_name(name, accepted):
+    """Return what a solver calls the parameter of an option: some have --search as ``search``."""
+    return "search" if name == "method" and "search" in accepted else name
 
 
 def _check_picture_format(path):

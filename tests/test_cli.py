@@ -143,6 +143,22 @@ def test_search_is_passed_on(capsys):
     assert "method must be one of" in wrong
 
 
+def test_search_of_sammc(capsys):
+    given = ["iris", "--k", 3, "--seed", 0, "--method", "sammc", "--search"]
+    objectives = {}
+    for search in ("memetic", "annealing"):
+        expected = fastmmc.sammc(fastmmc.datasets.load("iris")[0], 3, search=search, random_state=0)
+        report = report_of(capsys, *given, search)
+        assert report["objective"] == expected.objective
+        objectives[search] = expected.objective
+    assert objectives["memetic"] < objectives["annealing"]
+    assert "search must be one of 'memetic', 'annealing'" in error_of(
+        capsys, "cluster", *given, "some"
+    )
+    unknown = error_of(capsys, "cluster", *given, "memetic", "--lam", 1)
+    assert "sammc has no --lam; of these options it has --k, --search, --n-init" in unknown
+
+
 def test_recursive_splitting(capsys, table, blobs):
     splitting = ["--method", "recursive-mmc", "--search", "fast-evo-mmc", "--k", 3]
     options = [*splitting, "--split", "gain", "--sigma", 9, "--label-column", "kind", *FEW]
