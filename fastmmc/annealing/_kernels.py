@@ -239,8 +239,7 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
 
     A part is a set of points in a ball. A center farther from the ball's center than the nearest
     center by more than the ball's diameter is nobody's nearest, so a part is looked at again only
-    if a center that moved could have been, or can now be, nearest to a point of it; or if its cost
-    is NaN, not known yet.
+    if a center that moved could have been, or can now be, nearest to a point of it.
 
     Parameters
     ----------
@@ -269,10 +268,9 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
     k, d = centers.shape
     new_gaps[:] = gaps
     new_costs[:] = costs
-    stale = np.isnan(costs)
-    any_new = np.any(stale)
+    stale = np.zeros(radii.size, dtype=np.bool_)
     for j in range(k):
-        if moved[j] or any_new:
+        if moved[j]:
             block_distances(means, centers[j], new_gaps[j])
             for p in range(radii.size):
                 new_gaps[j, p] = np.sqrt(new_gaps[j, p])

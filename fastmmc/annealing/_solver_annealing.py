@@ -14,10 +14,10 @@ from sklearn.svm import LinearSVC
 
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
+from fastmmc.annealing._solver_costs import MOST_BALLS, BallCosts, Evaluated
 from fastmmc.annealing._solver_points import Walker, descend, descend_briefly, weiszfeld_targets
 from fastmmc.annealing._solver_representatives import (
     cut,
-    distances_to,
     first_clusters,
     make_cover,
     shares_by_size,
@@ -49,13 +49,13 @@ READS = 50
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All that a proposal changes, so that a refusal has nothing to undo here.
+    """All that a proposal changes, so that a refusal has nothing to undo.
 
     Attributes
     ----------
-    offsets : (p + 1,) int64 array
-        Where in the order of the points each initial cluster begins.
-    means, radii : (p, d), (p,) float64 arrays
+    members : tuple of (m,) int64 arrays
+        Points of each initial cluster.
+    means : (p, d) float64 array
         Of the initial clusters.
     representatives : (p, d) float64 array
         A mean, or after a move a point.
@@ -63,116 +63,26 @@ class State:
         Of the two Gaussians fitted to each; -inf where it cannot be split or was tried in vain.
     labels : (p,) int64 array
         Cluster of every representative.
-    centers : (k, d) float64 array
-        Centers.
-    gaps, costs : (k, p), (p,) float64 arrays
-        As of :func:`fastmmc.annealing._kernels.update_costs`.
-    objective : float
-        Sum of the distances of all points to their nearest centers.
+    evaluated : Evaluated
+        Centers and objective.
     """
 
-    offsets: np.ndarray
+    members: tuple[np.ndarray, ...]
     means: np.ndarray
-    radii: np.ndarray
     representatives: np.ndarray
     divergences: np.ndarray
     labels: np.ndarray
-    centers: np.ndarray
-    gaps: np.ndarray
-    costs: np.ndarray
-    objective: float = np.inf
+    evaluated: Evaluated
 
     @property
     def sizes(self):
         """Points of each initial cluster."""
-        return np.diff(self.offsets)
+        return np.array([own.size for own in self.members], dtype=np.float64)
 
-
-class OrderedPoints:
-    """The points in the order of the initial clusters.
-
-    Parameters
-    ----------
-    points : Points
-        Points.
-    parts : (n,) int64 array
-        Initial cluster of every point, numbered without gaps.
-    """
-
-    def __init__(self, points, parts):
-        self._points = points
-        self._order = np.argsort(parts, kind="stable")
-        self.offsets = np.concatenate(([0], np.cumsum(np.bincount(parts)))).astype(np.int64)
-        if points.is_sparse:
-            self._walker = Walker(points, "median")
-            return
-        # Each cluster's points stand in columns, so that loops over them are vectorised.
-        self._flat = np.empty(points.rows.size, dtype=points.rows.dtype)
-        for first, last in zip(self.offsets[:-1], self.offsets[1:], strict=True):
-            self._write(first, last)
-
-    def rows(self, first, last):
-        """Return the points at some places of the order."""
-        return self._points.rows[self._order[first:last]]
-
-    def point(self, place):
-        """Return the point at one place of the order."""
-        return dense_rows(self._points.rows, self._order[place : place + 1])[0]
-
-    def split(self, first, last, is_second):
-        """Put the second part of a cluster behind the first part; return where it begins."""
-        own = self._order[first:last]
-        middle = first + int(np.count_nonzero(~is_second))
-        self._order[first:last] = np.concatenate((own[~is_second], own[is_second]))
-        self._write(first, middle)
-        self._write(middle, last)
-        return middle
-
-    def join(self, first, last):
-        """Take a split back."""
-        self._write(first, last)
-
-    def _write(self, first, last):
-        if not self._points.is_sparse:
-            rows = self.rows(first, last)
-            d = rows.shape[1]
-            self._flat[first * d : last * d].reshape(d, last - first)[:] = rows.T
-
-    def evaluate(self, state, centers):
-        """Return the state under new centers, looking again only where they can matter.
-
-        In the many features of sparse points balls settle nothing, and all points are looked at.
-
-        Parameters
-        ----------
-        state : State
-            With gaps and costs of its own centers, or NaN where there are none yet.
-        centers : (k, d) float64 array
-            New centers.
-
-        Returns
-        -------
-        State
-            With centers, gaps, costs and objective.
-        """
-        if self._points.is_sparse:
-            self._walker.assign(centers)
-            return replace(state, centers=centers, objective=float(self._walker.distances.sum()))
-        moved = (centers != state.centers).any(axis=1)
-        gaps, costs = np.empty_like(state.gaps), np.empty_like(state.costs)
-        objective, _ = kernels.update_costs(
-            self._flat,
-            state.offsets,
-            np.ascontiguousarray(state.means.T),
-            state.radii,
-            centers,
-            moved,
-            state.gaps,
-            state.costs,
-            gaps,
-            costs,
-        )
-        return replace(state, centers=centers, gaps=gaps, costs=costs, objective=objective)
+    @property
+    def objective(self):
+        """Sum of the distances of all points to their nearest centers."""
+        return self.evaluated.objective
 
 
 class AnnealingSearch:
@@ -267,10 +177,7 @@ class AnnealingSearch:
 
     def _fraction_done(self, temperature, waited):
         plan = self._plan
-        if plan.cooling < 1:
-            cooled = np.log(temperature / plan.T0) / np.log(min(plan.T_min / plan.T0, plan.cooling))
-        else:
-            cooled = 0.0
+        cooled = np.log(temperature / plan.T0) / np.log(min(plan.T_min / plan.T0, plan.cooling))
         done = max(cooled, waited / plan.patience, self.n_iter / plan.max_iter)
         return min(0.99, float(done))
 
@@ -278,7 +185,7 @@ class AnnealingSearch:
         """Note the state, and keep it if it is the best so far."""
         self._note(temperature, state.objective)
         if state.objective < self.objective:
-            self.objective, self.centers = state.objective, state.centers
+            self.objective, self.centers = state.objective, state.evaluated.centers
             self.representatives = state.representatives
 
     def _note(self, temperature, objective):
@@ -293,32 +200,30 @@ class AnnealingSearch:
         yield READS * self._points.cost
         total = max(plan.k, min(round(plan.delta * n), plan.max_representatives))
         cover = yield from make_cover(rows, clusters, total, shares_by_size, rng)
-        self._order = OrderedPoints(self._points, cover.parts)
-        distances = distances_to(rows, cover.means, cover.parts)
+        self._costs = BallCosts(self._points, rng)
+        yield self._points.cost * MOST_BALLS
         n_parts = len(cover.means)
-        radii = np.zeros(n_parts)
-        np.maximum.at(radii, cover.parts, distances)
         # Linear machines want features of like size.
         self._shift = cover.means.mean(axis=0)
         self._scale = max(float(np.std(cover.means - self._shift)), np.finfo(np.float64).tiny)
+        order = np.argsort(cover.parts, kind="stable")
+        members = np.split(order, np.cumsum(cover.sizes.astype(np.int64))[:-1])
         divergences = np.empty(n_parts)
-        for p in range(n_parts):
-            first, last = self._order.offsets[p : p + 2]
-            divergences[p] = self._divergence(first, last)
-            yield READS * (last - first) * d
+        for p, own in enumerate(members):
+            divergences[p] = self._divergence(own)
+            yield READS * own.size * d
         weights = cover.sizes if plan.weighted else np.ones(n_parts)
+        chosen = rng.choice(n_parts, plan.k, replace=n_parts < plan.k)
         state = State(
-            offsets=self._order.offsets,
+            members=tuple(members),
             means=cover.means,
-            radii=radii,
             representatives=cover.means,
             divergences=divergences,
             labels=self._cluster(cover.means, weights, FIRST_TRIES),
-            centers=self._some_centers(cover.means),
-            gaps=np.full((plan.k, n_parts), np.nan),
-            costs=np.full(n_parts, np.nan),
+            # Places for centers that no representative may be given to.
+            evaluated=self._costs.evaluate(cover.means[chosen]),
         )
-        return (yield from self._alternate(state))
+        return (yield from self._alternate(state, must_evaluate=True))
 
     def _cluster(self, representatives, weights, n_init):
         """Return clusters of the representatives, by k-means."""
@@ -326,15 +231,10 @@ class AnnealingSearch:
         model = KMeans(self._plan.k, n_init=n_init, random_state=seed)
         return model.fit(representatives, sample_weight=weights).labels_.astype(np.int64)
 
-    def _some_centers(self, means):
-        """Return places for centers that no representative may be given to."""
-        chosen = self._rng.choice(len(means), self._plan.k, replace=len(means) < self._plan.k)
-        return means[chosen]
-
-    def _alternate(self, state):
+    def _alternate(self, state, must_evaluate=False):
         """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
         plan, reps, labels = self._plan, state.representatives, state.labels
-        weights = state.sizes.astype(np.float64) if plan.weighted else np.ones(len(reps))
+        weights = state.sizes if plan.weighted else np.ones(len(reps))
         if plan.relabel:
             found = self._cluster(reps, weights, n_init=1)
             labels = rename(found, labels, plan.k)
@@ -358,22 +258,21 @@ class AnnealingSearch:
             if np.array_equal(after, labels):
                 break
             labels = after
-        if np.isfinite(state.objective) and np.array_equal(labels, state.labels):
-            # A split part's cost is computed when a center moves.
+        if np.array_equal(labels, state.labels) and not must_evaluate:
             return state
         state = replace(state, labels=labels)
-        evaluated = self._order.evaluate(state, self._inherited_centers(state))
-        yield state.means.size
-        return evaluated
+        evaluated = self._costs.evaluate(self._inherited_centers(state), state.evaluated)
+        yield self._points.cost
+        return replace(state, evaluated=evaluated)
 
     def _inherited_centers(self, state):
         """Return the center of each cluster's points, which have their representatives' labels."""
-        k, d = state.centers.shape
-        sizes = state.sizes.astype(np.float64)
+        k, d = state.evaluated.centers.shape
+        sizes = state.sizes
         totals = np.bincount(state.labels, weights=sizes, minlength=k)
         sums = np.zeros((k, d))
         np.add.at(sums, state.labels, sizes[:, None] * state.means)
-        centers = state.centers.copy()
+        centers = state.evaluated.centers.copy()
         used = totals > 0
         centers[used] = sums[used] / totals[used, None]
         if self._plan.center == "mean":
@@ -409,54 +308,41 @@ class AnnealingSearch:
         p = int(np.argmax(state.divergences))
         if state.divergences[p] == -np.inf or len(state.means) >= self._most_parts:
             return state
-        first, last = state.offsets[p : p + 2]
-        halves = cut(self._order.rows(first, last), 2, self._rng)
-        is_second = halves == 1
-        if not is_second.any():
+        own = state.members[p]
+        halves = cut(self._points.rows[own], 2, self._rng)
+        if not halves.any():
             return _with_divergence(state, p, -np.inf)
-        middle = self._order.split(first, last, is_second)
-        proposal = yield from self._alternate(self._with_parts(state, p, middle))
+        proposal = self._with_parts(state, p, own[halves == 0], own[halves == 1])
+        proposal = yield from self._alternate(proposal)
         if self._accepts(state, proposal, temperature):
             return proposal
-        self._order.join(first, last)
         return _with_divergence(state, p, -np.inf)
 
-    def _with_parts(self, state, p, middle):
-        """Return the state with an initial cluster in two, the second part as a new last one.
-
-        Parts keep the order of their points, so the new one stands right behind the old one.
-        """
-        first, last = state.offsets[p : p + 2]
-        halves = [self._describe(first, middle), self._describe(middle, last)]
-        means, radii, divergences = (np.stack(field) for field in zip(*halves, strict=True))
+    def _with_parts(self, state, p, first, second):
+        """Return the state with an initial cluster in two, the second part behind the first."""
+        rows = [self._points.rows[own] for own in (first, second)]
+        means = np.concatenate(
+            [sizes_and_means(part, np.zeros(part.shape[0], dtype=np.int64))[1] for part in rows]
+        )
+        divergences = [self._divergence(own) for own in (first, second)]
 
         def with_both(old, new):
             return np.concatenate((old[:p], new, old[p + 1 :]))
 
         return replace(
             state,
-            offsets=np.insert(state.offsets, p + 1, middle),
+            members=(*state.members[:p], first, second, *state.members[p + 1 :]),
             means=with_both(state.means, means),
-            radii=with_both(state.radii, radii),
             representatives=with_both(state.representatives, means),
             divergences=with_both(state.divergences, divergences),
             labels=with_both(state.labels, np.repeat(state.labels[p], 2)),
-            gaps=np.insert(state.gaps, p + 1, np.nan, axis=1),
-            costs=with_both(state.costs, np.full(2, np.nan)),
         )
 
-    def _describe(self, first, last):
-        """Return mean, radius and divergence of the points at some places of the order."""
-        rows = self._order.rows(first, last)
-        one = np.zeros(last - first, dtype=np.int64)
-        _, mean = sizes_and_means(rows, one)
-        return mean[0], distances_to(rows, mean, one).max(), self._divergence(first, last)
-
-    def _divergence(self, first, last):
+    def _divergence(self, own):
         """Return how far apart two Gaussians fitted to an initial cluster are (equation 7)."""
-        if last - first < LEAST_SPLIT:
+        if own.size < LEAST_SPLIT:
             return -np.inf
-        rows = self._order.rows(first, last)
+        rows = self._points.rows[own]
         rows = np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
         variances = rows.var(axis=0)
         if not variances.any():
@@ -474,10 +360,9 @@ class AnnealingSearch:
         if movable.size == 0:
             return state
         p = movable[self._rng.integers(movable.size)]
-        first, last = state.offsets[p : p + 2]
-        point = self._order.point(int(self._rng.integers(first, last)))
+        drawn = state.members[p][[self._rng.integers(state.members[p].size)]]
         representatives = state.representatives.copy()
-        representatives[p] = point
+        representatives[p] = dense_rows(self._points.rows, drawn)[0]
         proposal = yield from self._alternate(replace(state, representatives=representatives))
         return proposal if self._accepts(state, proposal, temperature) else state
 

@@ -6,6 +6,8 @@ from scipy.sparse import csr_matrix
 
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
+from fastmmc.annealing import _solver_costs as costs_module
+from fastmmc.annealing._solver_costs import BallCosts
 from fastmmc.annealing._solver_points import Points, Walker, descend, descend_briefly
 from fastmmc.annealing._solver_representatives import (
     cut,
@@ -123,47 +125,33 @@ def test_a_brief_descent_ends_and_gains(points, monkeypatch):
     assert naive.objective(points, centers) < naive.objective(points, points[:2])
 
 
-def test_costs_of_parts_stay_those_of_all_points(points):
-    """Two centers move at a time, by little and by much."""
-    rng = np.random.default_rng(3)
-    parts = cut(points, 12, rng)
-    order = np.argsort(parts, kind="stable")
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(parts))))
-    members = [points[order[a:b]] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    flat = np.concatenate([part.T.ravel() for part in members])
-    means = np.array([part.mean(axis=0) for part in members])
-    radii = np.array(
-        [naive.distances(p, m[None]).max() for p, m in zip(members, means, strict=True)]
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_costs_brought_up_to_date_are_those_of_all_points(points, monkeypatch, dtype):
+    """Two centers move at a time, not at all, by little and by much."""
+    monkeypatch.setattr(costs_module, "BALL_POINTS", 10)
+    looked, update = [], kernels.update_costs
+    monkeypatch.setattr(
+        kernels, "update_costs", lambda *args: looked.append(update(*args)) or looked[-1]
     )
+    X, rng = points.astype(dtype), np.random.default_rng(3)
+    costs = BallCosts(Points(X), rng)
     centers = points[[3, 50, 90, 119]].copy()
-    gaps, costs = np.full((4, 12), np.nan), np.full(12, np.nan)
-    looked = []
+    before = costs.evaluate(centers)
     for size in (0.0, 1e-3, 0.1, 1.0, 5.0) * 4:
-        moved = np.zeros(4, dtype=bool)
-        moved[rng.choice(4, 2, replace=False)] = size > 0
-        centers = centers + size * moved[:, None] * rng.standard_normal((4, 3))
-        new_gaps, new_costs = np.empty((4, 12)), np.empty(12)
-        total, n_looked = kernels.update_costs(
-            flat,
-            offsets,
-            np.ascontiguousarray(means.T),
-            radii,
-            centers,
-            moved,
-            gaps,
-            costs,
-            new_gaps,
-            new_costs,
-        )
-        gaps, costs = new_gaps, new_costs
-        assert total == pytest.approx(naive.objective(points, centers), rel=1e-12)
-        np.testing.assert_allclose(gaps, naive.distances(means, centers).T, rtol=1e-12)
-        for cost, part in zip(costs, members, strict=True):
-            assert cost == pytest.approx(naive.objective(part, centers), rel=1e-12)
-        looked.append(n_looked)
-    # Nothing moves in every fifth round; in the others all that can be skipped is.
-    assert looked[5::5] == [0, 0, 0]
-    assert sum(looked) < 0.5 * len(looked) * points.shape[0] * len(centers)
+        moved = rng.choice(4, 2, replace=False)
+        centers = centers.copy()
+        centers[moved] += size * rng.standard_normal((2, 3))
+        kept = before.gaps.copy(), before.costs.copy()
+        after = costs.evaluate(centers, before)
+        np.testing.assert_array_equal(before.gaps, kept[0])
+        np.testing.assert_array_equal(before.costs, kept[1])
+        assert after.objective == pytest.approx(naive.objective(X, centers), rel=1e-12)
+        # Bit for bit what is had without a past.
+        assert after.objective == costs.evaluate(centers).objective
+        before = after
+    n_looked = np.array([n for _, n in looked[1::2]])
+    assert (n_looked[::5] == 0).all()
+    assert n_looked.sum() < 0.5 * n_looked.size * points.shape[0] * len(centers)
 
 
 def test_annealing_accepts_as_equation_6_says():
