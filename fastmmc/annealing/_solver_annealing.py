@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
 from fastmmc.annealing._solver_costs import MOST_BALLS, BallCosts, Evaluated
-from fastmmc.annealing._solver_points import Walker, descend, descend_briefly, weiszfeld_targets
+from fastmmc.annealing._solver_points import descend, weiszfeld_targets
 from fastmmc.annealing._solver_representatives import (
     cut,
     first_clusters,
@@ -23,8 +23,9 @@ from fastmmc.annealing._solver_representatives import (
     shares_by_size,
     sizes_and_means,
 )
+from fastmmc.annealing._solver_search import Search
 from fastmmc.gram import dense_rows
-from fastmmc.results import History, Status
+from fastmmc.results import Status
 
 # Steps towards the geometric medians of the representatives of clusters that have changed.
 MEDIAN_STEPS = 10
@@ -85,59 +86,12 @@ class State:
         return self.evaluated.objective
 
 
-class AnnealingSearch:
-    """One start: Algorithm 2 of the paper, then a descent over all points.
-
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    points : Points
-        All points.
-    rng : numpy.random.Generator
-        Random stream of the start.
-    """
+class AnnealingSearch(Search):
+    """One start: Algorithm 2 of the paper, then a descent over all points."""
 
     def __init__(self, plan, points, rng):
-        self._plan = plan
-        self._points = points
-        self._rng = rng
-        self._walker = Walker(points, plan.center)
-        self._history = History()
+        super().__init__(plan, points, rng)
         self._temperatures = []
-        self._running = self._run()
-        self._share, self._has_ended = 0.0, False
-        self.objective = np.inf
-        self.centers = None
-        self.representatives = None
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-
-    def step(self, budget):
-        """Work for about so many elementary operations; return whether the search has ended."""
-        spent = 0
-        for cost in self._running:
-            spent += cost
-            if spent >= budget:
-                return False
-        return True
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        return self._share
-
-    def finish(self):
-        """Give every point to its nearest center."""
-        if self.centers is None:
-            # Stopped before there was a first state.
-            chosen = self._rng.choice(self._points.shape[0], self._plan.k, replace=False)
-            self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
-        if not self._has_ended and self._plan.center == "median":
-            self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        self._walker.assign(self.centers)
-        self.labels = self._walker.labels
-        self.objective = float(self._walker.distances.sum())
 
     def history(self):
         """Return the objective after every iteration, its number and the temperature."""
@@ -173,7 +127,6 @@ class AnnealingSearch:
             found = yield from descend(self._walker, self.centers, FINAL_TOL, self._rng)
             self.objective, self.centers = found
             self._note(temperature, self.objective)
-        self._share, self._has_ended = 1.0, True
 
     def _fraction_done(self, temperature, waited):
         plan = self._plan

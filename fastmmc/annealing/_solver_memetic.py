@@ -9,10 +9,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
-from fastmmc.annealing._solver_points import Points, Walker, descend, descend_briefly
+from fastmmc.annealing._solver_points import Points, Walker, descend
 from fastmmc.annealing._solver_representatives import cut, make_cover, shares_by_cost
+from fastmmc.annealing._solver_search import Search
 from fastmmc.gram import dense_rows
-from fastmmc.results import History, Status
+from fastmmc.results import Status
 
 # A descent ends when a round gains less than this share of the objective.
 SEARCH_TOL = 1e-5
@@ -34,58 +35,11 @@ class Individual:
     centers: np.ndarray
 
 
-class MemeticSearch:
-    """One start: a population over representatives, then over all points.
+class MemeticSearch(Search):
+    """One start: a population over representatives, then over all points."""
 
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    points : Points
-        All points.
-    rng : numpy.random.Generator
-        Random stream of the start.
-    """
-
-    def __init__(self, plan, points, rng):
-        self._plan = plan
-        self._points = points
-        self._rng = rng
-        self._walker = Walker(points, "median")
-        self._history = History()
-        self._running = self._run()
-        self._share, self._has_ended = 0.0, False
-        self._least_coarse = np.inf
-        self.objective = np.inf
-        self.centers = None
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-        self.representatives = None
-
-    def step(self, budget):
-        """Work for about so many elementary operations; return whether the search has ended."""
-        spent = 0
-        for cost in self._running:
-            spent += cost
-            if spent >= budget:
-                return False
-        return True
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        return self._share
-
-    def finish(self):
-        """Give every point to its nearest center."""
-        if self.centers is None:
-            # Stopped before the first descent ended.
-            self.centers = self._first_centers(self._points)
-        if not self._has_ended:
-            self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        self._walker.assign(self.centers)
-        self.labels = self._walker.labels
-        self.objective = float(self._walker.distances.sum())
+    # Least objective over the representatives.
+    _least_coarse = np.inf
 
     def history(self):
         """Return the least sum of distances so far, and in which generations it fell."""
@@ -103,7 +57,6 @@ class MemeticSearch:
             patience = max(1, round(FULL_SHARE * patience))
         yield from self._evolve(self._walker, population, patience)
         yield from self._descend(self._walker, self.centers, FINAL_TOL)
-        self._share, self._has_ended = 1.0, True
 
     def _is_large(self):
         """Return whether a pass over representatives is much cheaper than one over all points."""
