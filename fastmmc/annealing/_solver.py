@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from fastmmc import validation
 from fastmmc.annealing._solver_annealing import AnnealingSearch
 from fastmmc.annealing._solver_memetic import MemeticSearch
-from fastmmc.annealing._solver_points import CenterModel, Points, Walker
+from fastmmc.annealing._solver_points import CenterModel, Points, row_blocks
 from fastmmc.execution import (
     best_of_restarts,
     check_control,
@@ -20,12 +20,20 @@ from fastmmc.execution import (
     show_progress,
     warn_user,
 )
-from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.gram import Kernel, dense_rows
 from fastmmc.results import CentroidResult, Status
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
 CENTERS = ("median", "mean")
 STARTS = ("k-means++", "random")
+
+LARGEST_C = 1e9
+
+# Largest value whose squares are safe, also in sums over all points.
+LARGEST = {np.float64: 1e100, np.float32: 1e12}
+
+# Variance of sparse points as a share of their mean squared norm: distances come from products.
+LEAST_SPREAD = 1e-9
 
 # Steps without gain after which a search ends, unless the user says otherwise.
 PATIENCE = {"memetic": 200, "annealing": 1000}
@@ -85,7 +93,7 @@ def _make_plan(points, k, given):
             "max_representatives", given["max_representatives"], least=1
         ),
         n_alt=validation.check_integer("n_alt", given["n_alt"], least=1),
-        C=validation.check_positive("C", given["C"]),
+        C=_check_penalty(given["C"]),
         weighted=validation.check_flag("weighted", given["weighted"]),
         relabel=validation.check_flag("relabel", given["relabel"]),
         T0=validation.check_positive("T0", given["T0"]),
@@ -96,6 +104,40 @@ def _make_plan(points, k, given):
         population=validation.check_integer("population", given["population"], least=2),
         params=given | {"patience": patience},
     )
+
+
+def _check_penalty(C):
+    """Check the penalty of the machines, with which LIBLINEAR must come to an end."""
+    C = validation.check_positive("C", C)
+    if not 1.0 / LARGEST_C <= C <= LARGEST_C:
+        raise ValueError(
+            f"C must lie between {1.0 / LARGEST_C:g} and {LARGEST_C:g}, as representatives are "
+            f"scaled to unit spread; got {C:g}"
+        )
+    return C
+
+
+def _check_scale(rows):
+    """Check that squared distances neither overflow nor vanish."""
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    largest = float(np.abs(values).max(initial=0.0))
+    most = LARGEST[rows.dtype.type]
+    if largest > most or 0 < largest < 1.0 / most:
+        raise ValueError(
+            f"X: squares of its values, the largest of which is {largest:g}, overflow or vanish in "
+            f"{rows.dtype}; scale the points, so that it is near 1"
+        )
+
+
+def _check_spread(rows):
+    """Check that distances of sparse points, which come from products, do not drown in rounding."""
+    norms = np.asarray(rows.multiply(rows).mean(axis=0), dtype=np.float64).sum()
+    mean = np.asarray(rows.mean(axis=0), dtype=np.float64)
+    if 0 < norms and norms - (mean**2).sum() < LEAST_SPREAD * norms:
+        raise ValueError(
+            "X is sparse, and its points lie so close together, for how far they are from 0, that "
+            "their distances would be lost in rounding; subtract their mean, or give a dense array"
+        )
 
 
 def _check_init(init, k, n_features):
@@ -119,9 +161,8 @@ def _check_init(init, k, n_features):
 def _distinct_points(points, k):
     """Return the distinct points if there are no more than k of them, else None."""
     distinct = dense_rows(points, slice(1))
-    for start in range(0, points.shape[0], BLOCK):
-        block = dense_rows(points, slice(start, start + BLOCK))
-        distinct = np.unique(np.concatenate((distinct, block)), axis=0)
+    for block in row_blocks(points):
+        distinct = np.unique(np.concatenate((distinct, dense_rows(points, block))), axis=0)
         if len(distinct) > k:
             return None
     return distinct
@@ -136,10 +177,9 @@ class _Settled:
     objective = 0.0
     representatives = None
 
-    def __init__(self, points, centers):
-        walker = Walker(points, "median")
-        walker.assign(centers)
-        self.centers, self.labels = centers, walker.labels
+    def __init__(self, rows, centers):
+        self.centers = centers
+        self.labels, _ = CenterModel(centers, rows.dtype).assign(rows)
 
     def step(self, budget):
         """Return that there is nothing to do."""
@@ -264,8 +304,8 @@ def sammc(
         ``objective`` is f over all points and ``centers`` the centers that have points. ``n_iter``
         counts children, or iterations; ``n_moves`` new best centers, or accepted proposals.
         ``history`` is the lowest objective so far (memetic), or that of the state after every
-        iteration (annealing; ``trace["temperature"]`` beside it). ``representatives`` are those of
-        the best state; None where the search did without.
+        iteration (annealing; ``trace["temperature"]`` beside it), in the end that of the descent.
+        ``representatives`` are those of the best state; None where the search did without.
 
     Raises
     ------
@@ -348,13 +388,16 @@ def solve_sammc(
     n_init = validation.check_integer("n_init", n_init, least=1)
     rows = validation.check_points(X, Kernel("linear"), sparse=True)
     plan = _make_plan(rows, k, given)
+    _check_scale(rows)
     seed = fixed_seed(random_state)
     distinct = _distinct_points(rows, plan.k)
+    if distinct is None and not isinstance(rows, np.ndarray):
+        _check_spread(rows)
     points = Points(rows)
 
     def make_search(index):
         if distinct is not None:
-            return _Settled(points, distinct.astype(np.float64))
+            return _Settled(rows, distinct.astype(np.float64))
         return SEARCHES[plan.search](plan, points, restart_stream(seed, index))
 
     with show_progress(control) as control:

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.svm import LinearSVC
 
+from fastmmc import validation
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
 from fastmmc.annealing._solver_costs import MOST_BALLS, BallCosts, Evaluated
@@ -40,6 +41,12 @@ MOST_FULL = 64
 
 # Starts of k-means for the first clusters of the representatives.
 FIRST_TRIES = 10
+
+# Dense arrays of representatives that are held at a time.
+DENSE_COPIES = 4
+
+# Initial clusters at least, for each cluster wanted.
+LEAST_PARTS = 2
 
 # Initial clusters at most, as a multiple of those at the beginning.
 MOST_GROWTH = 2
@@ -91,7 +98,12 @@ class AnnealingSearch(Search):
 
     def __init__(self, plan, points, rng):
         super().__init__(plan, points, rng)
+        self._temperature = plan.T0
         self._temperatures = []
+
+    def _record(self, objective):
+        super()._record(objective)
+        self._temperatures.append(self._temperature)
 
     def history(self):
         """Return the objective after every iteration, its number and the temperature."""
@@ -106,19 +118,19 @@ class AnnealingSearch(Search):
         plan = self._plan
         state = yield from self._begin()
         first_objective = state.objective
-        temperature, waited = plan.T0, 0
+        waited = 0
         self._most_parts = MOST_GROWTH * len(state.means)
-        self._keep(state, temperature)
+        self._keep(state)
         while True:
             least = self.objective
             for propose in (self._split, self._move):
-                state = yield from propose(state, temperature * first_objective)
+                state = yield from propose(state, self._temperature * first_objective)
             self.n_iter += 1
-            self._keep(state, temperature)
-            temperature *= plan.cooling
+            self._keep(state)
+            self._temperature *= plan.cooling
             waited = 0 if self.objective < least else waited + 1
-            self._share = self._fraction_done(temperature, waited)
-            if temperature < plan.T_min or waited >= plan.patience:
+            self._share = self._fraction_done(waited)
+            if self._temperature < plan.T_min or waited >= plan.patience:
                 break
             if self.n_iter == plan.max_iter:
                 self.status = Status.MAX_ITER
@@ -126,24 +138,21 @@ class AnnealingSearch(Search):
         if plan.center == "median":
             found = yield from descend(self._walker, self.centers, FINAL_TOL, self._rng)
             self.objective, self.centers = found
-            self._note(temperature, self.objective)
+            self._record(self.objective)
 
-    def _fraction_done(self, temperature, waited):
+    def _fraction_done(self, waited):
         plan = self._plan
-        cooled = np.log(temperature / plan.T0) / np.log(min(plan.T_min / plan.T0, plan.cooling))
-        done = max(cooled, waited / plan.patience, self.n_iter / plan.max_iter)
+        # Iterations until the temperature is low enough.
+        cooling = max(1.0, (np.log(plan.T_min) - np.log(plan.T0)) / np.log(plan.cooling))
+        done = max(self.n_iter / cooling, waited / plan.patience, self.n_iter / plan.max_iter)
         return min(0.99, float(done))
 
-    def _keep(self, state, temperature):
+    def _keep(self, state):
         """Note the state, and keep it if it is the best so far."""
-        self._note(temperature, state.objective)
+        self._record(state.objective)
         if state.objective < self.objective:
             self.objective, self.centers = state.objective, state.evaluated.centers
             self.representatives = state.representatives
-
-    def _note(self, temperature, objective):
-        self._history.note(self.n_iter, objective)
-        self._temperatures.append(temperature)
 
     def _begin(self):
         """Return the first state (Algorithm 1, then KMSVM)."""
@@ -151,7 +160,8 @@ class AnnealingSearch(Search):
         n, d = self._points.shape
         clusters = first_clusters(rows, plan.k, plan.init, rng)
         yield READS * self._points.cost
-        total = max(plan.k, min(round(plan.delta * n), plan.max_representatives))
+        total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
+        _check_memory(total, d)
         cover = yield from make_cover(rows, clusters, total, shares_by_size, rng)
         self._costs = BallCosts(self._points, rng)
         yield self._points.cost * MOST_BALLS
@@ -181,6 +191,8 @@ class AnnealingSearch(Search):
     def _cluster(self, representatives, weights, n_init):
         """Return clusters of the representatives, by k-means."""
         seed = int(self._rng.integers(2**31))
+        if len(representatives) <= self._plan.k:
+            return np.arange(len(representatives))
         model = KMeans(self._plan.k, n_init=n_init, random_state=seed)
         return model.fit(representatives, sample_weight=weights).labels_.astype(np.int64)
 
@@ -197,12 +209,13 @@ class AnnealingSearch(Search):
             present = np.unique(labels)
             if present.size < 2:
                 break
-            machine = LinearSVC(C=plan.C, dual=False, max_iter=10_000)
-            machine.fit(scaled, labels, sample_weight=weights)
-            predicted = machine.predict(scaled)
-            yield READS * reps.size * present.size
-            if np.unique(predicted).size < present.size:
-                predicted = labels
+            predicted = labels
+            # Of classes of one or two nothing can be learned.
+            if 2 * present.size <= len(reps):
+                machine = LinearSVC(C=plan.C, dual=False, max_iter=10_000)
+                found = machine.fit(scaled, labels, sample_weight=weights).predict(scaled)
+                yield READS * reps.size * present.size
+                predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
             sums = np.zeros((names.size, reps.shape[1]))
             np.add.at(sums, own, weights[:, None] * reps)
@@ -318,6 +331,18 @@ class AnnealingSearch(Search):
         representatives[p] = dense_rows(self._points.rows, drawn)[0]
         proposal = yield from self._alternate(replace(state, representatives=representatives))
         return proposal if self._accepts(state, proposal, temperature) else state
+
+
+def _check_memory(n_representatives, d):
+    """Raise MemoryError before representatives, which are dense, are made that cannot be held."""
+    needed = DENSE_COPIES * n_representatives * d * np.dtype(np.float64).itemsize
+    free = validation.available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"{n_representatives} representatives with {d} features need {needed / 2**30:.1f} GiB "
+            f"and {free / 2**30:.1f} GiB are free; give a lower max_representatives, or "
+            "search='memetic'"
+        )
 
 
 def rename(labels, before, k):

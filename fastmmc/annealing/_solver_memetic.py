@@ -22,6 +22,9 @@ FINAL_TOL = 1e-9
 # Individuals whose objectives differ by a smaller share are taken for the same.
 SAME = 1e-7
 
+# Representatives at least, for each center.
+LEAST_PER_CENTER = 10
+
 # Generations without gain after which the search over all points ends, as a share of patience:
 # each costs as much as many over the representatives, which have found the basin.
 FULL_SHARE = 0.1
@@ -49,9 +52,12 @@ class MemeticSearch(Search):
         """Search; a generator of the costs of its passes."""
         plan, population = self._plan, []
         patience = plan.patience
+        coarse = None
         if plan.k > 1 and self._is_large():
-            coarse = Walker((yield from self._represent()), "median")
-            yield from self._evolve(coarse, population, patience)
+            coarse = yield from self._represent()
+        # There may be fewer where points coincide.
+        if coarse is not None and coarse.shape[0] >= LEAST_PER_CENTER * plan.k:
+            yield from self._evolve(Walker(coarse, "median"), population, patience)
             for i, one in enumerate(population):
                 population[i] = yield from self._descend(self._walker, one.centers, SEARCH_TOL)
             patience = max(1, round(FULL_SHARE * patience))
@@ -60,12 +66,15 @@ class MemeticSearch(Search):
 
     def _is_large(self):
         """Return whether a pass over representatives is much cheaper than one over all points."""
-        n, d = self._points.shape
-        return 2 * self._plan.max_representatives * d <= self._points.cost
+        return 2 * self._n_representatives * self._points.shape[1] <= self._points.cost
+
+    @property
+    def _n_representatives(self):
+        return max(self._plan.max_representatives, LEAST_PER_CENTER * self._plan.k)
 
     def _represent(self):
         """Return weighted representatives, each cluster's number by its sum of distances."""
-        rows, total = self._points.rows, self._plan.max_representatives
+        rows, total = self._points.rows, self._n_representatives
         clusters = cut(rows, int(np.ceil(np.sqrt(total))), self._rng)
         yield self._points.cost * int(np.ceil(np.sqrt(total)))
         cover = yield from make_cover(rows, clusters, total, shares_by_cost, self._rng)
@@ -134,7 +143,7 @@ class MemeticSearch(Search):
         if total < self.objective:
             self.objective, self.centers = total, centers
             self.n_moves += 1
-            self._history.note(self.n_iter, total)
+            self._record(total)
         return Individual(objective, centers)
 
 

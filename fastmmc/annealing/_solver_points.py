@@ -27,9 +27,34 @@ RELAXATION = 1.5
 # Rounds of a descent; some tens are usual.
 MAX_ROUNDS = 1000
 
+# Sparse points are made dense in blocks of at most so many numbers.
+DENSE_NUMBERS = 2**22
+
 # What is spent on the centers of a start that was stopped.
 BRIEF_TOL = 1e-6
 BRIEF_OPERATIONS = 10**9
+
+
+def row_blocks(rows):
+    """Return slices that make up the rows, of which each can be made dense.
+
+    Parameters
+    ----------
+    rows : (n, d) array or sparse matrix
+        Points.
+
+    Returns
+    -------
+    list of slice
+        The slices.
+
+    Examples
+    --------
+    >>> row_blocks(np.zeros((600, 2)))
+    [slice(0, 512, None), slice(512, 1024, None)]
+    """
+    size = max(1, min(BLOCK, DENSE_NUMBERS // rows.shape[1]))
+    return [slice(start, start + size) for start in range(0, rows.shape[0], size)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +106,29 @@ class CenterModel:
         """
         X = validation.check_new_points(X, Kernel("linear"), self.centers.shape[1], self.dtype)
         distances = np.empty((X.shape[0], self.centers.shape[0]))
-        for start in range(0, X.shape[0], BLOCK):
-            rows = slice(start, start + BLOCK)
-            kernels.all_distances(dense_rows(X, rows), self.centers, distances[rows])
+        for block in row_blocks(X):
+            kernels.all_distances(dense_rows(X, block), self.centers, distances[block])
         return distances
+
+    def assign(self, X):
+        """Return the nearest centers of points, and the distances to them.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR matrix
+            Points.
+
+        Returns
+        -------
+        labels : (n,) int64 array
+            Centers.
+        distances : (n,) float64 array
+            Distances.
+        """
+        labels, distances = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        for block in row_blocks(X):
+            kernels.nearest(dense_rows(X, block), self.centers, labels[block], distances[block])
+        return labels, distances
 
     def decision_function(self, X):
         """Return minus the distances of new points to the centers.

@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 
 from fastmmc.annealing import _kernels as kernels
-from fastmmc.annealing._solver_points import Points, Walker
-from fastmmc.gram import BLOCK, dense_rows
+from fastmmc.annealing._solver_points import Points, Walker, row_blocks
+from fastmmc.gram import dense_rows
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3
@@ -207,8 +207,7 @@ def distances_to(rows, centers, labels):
         Distances.
     """
     distances = np.empty(rows.shape[0])
-    for start in range(0, rows.shape[0], BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in row_blocks(rows):
         kernels.label_distances(dense_rows(rows, block), centers, labels[block], distances[block])
     return distances
 

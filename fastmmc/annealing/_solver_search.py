@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastmmc.annealing._solver_points import Walker, descend_briefly
+from fastmmc.annealing._solver_points import CenterModel, Walker, descend_briefly
 from fastmmc.gram import dense_rows
 from fastmmc.results import History, Status
 
@@ -58,6 +58,13 @@ class Search:
             self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
         if not self._has_ended and self._plan.center == "median":
             self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        self._walker.assign(self.centers)
-        self.labels = self._walker.labels
-        self.objective = float(self._walker.distances.sum())
+        # As new points are, so that ties end alike.
+        model = CenterModel(self.centers, self._points.rows.dtype)
+        self.labels, distances = model.assign(self._points.rows)
+        self.objective = float(distances.sum())
+        if not self._has_ended:
+            self._record(self.objective)
+
+    def _record(self, objective):
+        """Add an objective to the history."""
+        self._history.note(self.n_iter, objective)

@@ -4,6 +4,7 @@ import inspect
 import itertools
 import pickle
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -259,6 +260,7 @@ def test_a_callback_stops_it(overlapping):
         ({"T0": -1.0}, ValueError, "T0 must be"),
         ({"T_min": 0.0}, ValueError, "T_min must be"),
         ({"C": 0}, ValueError, "C must be"),
+        ({"C": 1e100}, ValueError, "C must lie between 1e-09 and 1e\\+09"),
         ({"n_alt": 0}, ValueError, "n_alt must be at least 1"),
         ({"population": 1}, ValueError, "population must be at least 2"),
         ({"patience": 0}, ValueError, "patience must be at least 1"),
@@ -337,3 +339,62 @@ def test_walkers_of_one_set_do_not_meet(overlapping):
     before = one.labels.copy()
     two.assign(overlapping[:5])
     np.testing.assert_array_equal(one.labels, before)
+
+
+@every
+@pytest.mark.parametrize("k", [3, 40, 148])
+def test_there_are_always_enough_representatives(options, k):
+    X = fastmmc.datasets.load("iris")[0]
+    given = {"max_representatives": 1, "patience": 2, "max_iter": 5, "random_state": 0} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = fastmmc.sammc(X, k, **given)
+    assert result.n_active > 0.8 * k
+    assert result.objective == pytest.approx(naive.objective(X, result.centers), rel=1e-9)
+
+
+def test_more_clusters_than_representatives_by_default():
+    X = np.random.default_rng(0).standard_normal((600, 2))
+    result = fastmmc.sammc(X, 60, max_representatives=50, patience=2, random_state=0)
+    assert result.n_active == 60
+
+
+@every
+def test_values_whose_squares_overflow_or_vanish_are_refused(options, overlapping):
+    for X in (overlapping * 1e160, overlapping * 1e-200, (overlapping * 1e20).astype(np.float32)):
+        with pytest.raises(ValueError, match="overflow or vanish in float.*scale the points"):
+            fastmmc.sammc(X, 3, **options)
+
+
+def test_sparse_points_far_from_zero_are_refused(overlapping):
+    with pytest.raises(ValueError, match="lost in rounding; subtract their mean"):
+        fastmmc.sammc(csr_matrix(overlapping + 1e8), 3)
+    same = csr_matrix(np.full((5, 2), 1e8))
+    with pytest.warns(ConvergenceWarning, match="1 clusters"):
+        assert fastmmc.sammc(same, 2).objective == 0.0
+
+
+def test_ties_of_sparse_points_end_as_they_are_predicted():
+    X = csr_matrix(fastmmc.datasets.load("iris")[0][:, :2])
+    result = fastmmc.sammc(X, 100, patience=5, random_state=0)
+    np.testing.assert_array_equal(result.predict(X), result.labels)
+
+
+@every
+def test_history_ends_at_the_objective(options, overlapping):
+    whole = fastmmc.sammc(overlapping, 4, **QUICK | options)
+    if options.get("center") != "mean":
+        assert whole.history[-1] == pytest.approx(whole.objective, rel=1e-12)
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        stopped = fastmmc.sammc(
+            overlapping, 4, callback=lambda p: True, **QUICK | {"patience": 10**6} | options
+        )
+    assert stopped.history[-1] == pytest.approx(stopped.objective, rel=1e-12)
+    for values in stopped.trace.values():
+        assert len(values) == len(stopped.history)
+
+
+def test_representatives_that_do_not_fit_into_memory_are_refused(overlapping, monkeypatch):
+    monkeypatch.setattr(_solver_annealing.validation, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="15 representatives with 3 features.*search='memetic'"):
+        fastmmc.sammc(overlapping, 3, search="annealing")
