@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -346,6 +347,11 @@ def resolve_kernel(kernel, X, width=None):
     Kernel
         With ``sigma`` set for "rbf" and "laplacian" and ``gamma`` for "poly" (1 / d).
 
+    Raises
+    ------
+    ValueError
+        If sigma, or its square for "rbf", is too small or too large for a double.
+
     Examples
     --------
     >>> import numpy as np
@@ -363,7 +369,30 @@ def resolve_kernel(kernel, X, width=None):
         sigma = width(X)
     elif sigma is None:
         sigma = median_width(X, "sqeuclidean" if kernel.name == "rbf" else "cityblock")
-    return replace(kernel, sigma=float(sigma), gamma=None)
+    kernel_with_width = replace(kernel, sigma=float(sigma), gamma=None)
+    _check_width(kernel, kernel_with_width.sigma)
+    return kernel_with_width
+
+
+def _check_width(kernel, sigma):
+    """Refuse a width that the kernel values cannot be computed with in double precision."""
+    largest = sys.float_info.max
+    least = sys.float_info.min
+    if kernel.name == "rbf":
+        least, largest = math.sqrt(least), math.sqrt(largest)
+    if least <= sigma <= largest:
+        return
+    size = "small" if sigma < least else "large"
+    if kernel.sigma is not None or kernel.gamma is not None:
+        given = f"sigma={sigma:g}" if kernel.gamma is None else f"gamma={kernel.gamma:g}"
+        raise ValueError(
+            f"{given} is too extreme for kernel={kernel.name!r}: sigma must be from {least:.2g} to "
+            f"{largest:.2g}; scale the points and sigma"
+        )
+    raise ValueError(
+        f"the distances of the points are too {size} for kernel={kernel.name!r}, with a width "
+        f"sigma={sigma:g}; scale the points"
+    )
 
 
 def fill_lower_gram(kernel, X, out):

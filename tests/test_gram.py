@@ -86,6 +86,24 @@ def test_resolved_widths(points):
     assert gram.resolve_kernel(Kernel("rbf"), X).sigma == gram.median_width(X)
 
 
+@pytest.mark.parametrize("given", [{"sigma": 1e-200}, {"sigma": 1e200}, {"gamma": 1e-310}])
+def test_a_width_whose_square_is_out_of_range(given, points):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"{name}=.* is too extreme for kernel='rbf'"):
+        gram.resolve_kernel(Kernel("rbf", **given), points[0])
+    least = gram.resolve_kernel(Kernel("rbf", sigma=1e-153), points[0])
+    assert np.isfinite(least.block(*points)).all()
+    assert gram.resolve_kernel(Kernel("laplacian", sigma=1e-200), points[0]).sigma == 1e-200
+    with pytest.raises(ValueError, match="too extreme for kernel='laplacian'"):
+        gram.resolve_kernel(Kernel("laplacian", sigma=1e-310), points[0])
+
+
+@pytest.mark.parametrize(("scale", "size"), [(1e-160, "small"), (1e160, "large")])
+def test_distances_whose_squares_are_out_of_range(scale, size, points):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=f"are too {size} for"):
+        gram.resolve_kernel(Kernel("rbf"), scale * points[0])
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
