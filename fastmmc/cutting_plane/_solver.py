@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import issparse
 
-from fastmmc import lowrank, validation
+from fastmmc import validation
 from fastmmc.constraints import check_init
 from fastmmc.cutting_plane._solver_search import STARTS, Plan, PlaneSearch
 from fastmmc.execution import (
@@ -17,14 +17,22 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_user,
 )
-from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
+from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
 from fastmmc.hat import LANDMARK_STREAM, check_form
 from fastmmc.lowrank import make_features
-from fastmmc.results import MarginResult
+from fastmmc.results import MarginResult, Status
 
 SOLVERS = ("active-set",)
 STOPS = ("additive", "relative")
+
+# Programs multiply products of points and parameters, which must not leave the range of doubles.
+MOST_SQUARES = 1e150
+LEAST_PARAMETER, MOST_PARAMETER = 1e-50, 1e50
+
+# A kernel's negative eigenvalues may make up this share of the positive ones: rounding.
+DEFINITE_TOLERANCE = 1e-3
 
 # Arrays of n x n that are held while the features of the whole Gram matrix are made.
 DENSE_ARRAYS = 3
@@ -108,7 +116,8 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
         return check_form(points, kernel, rank, landmarks, rank_tol, None)
     if landmarks == "pivoted" and rank is not None:
         return check_form(points, kernel, rank, landmarks, rank_tol, None)
-    lowrank.check_landmarks(landmarks, points, kernel)
+    # A rank leaves nothing to refuse in sparse points, which need no features.
+    check_form(points, kernel, 1, landmarks, rank_tol, None)
     if rank is not None:
         validation.check_choice("rank", rank, ("auto",))
     return None
@@ -136,11 +145,36 @@ def _make_features(points, kernel, form, seed):
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
     )
-    if not np.isfinite(features.Z.sum()):
+    if form.rank is None:
+        _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
+    return features
+
+
+def _squares(rows):
+    """Return the sum of the squares of all entries in double precision, inf out of its range."""
+    values = rows.data if issparse(rows) else rows.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.einsum("i,i->", values, values, dtype=np.float64))
+
+
+def _check_scale(rows, kernel, constant):
+    """Refuse rows whose squares leave the range in which programs can be solved."""
+    if not _squares(rows) + rows.shape[0] * constant <= MOST_SQUARES:
         raise ValueError(
             f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
         )
-    return features
+
+
+def _check_definite(Z, diagonal, kernel):
+    """Refuse a Gram matrix with negative eigenvalues, which the features Z of it leave out."""
+    positive = _squares(Z)
+    negative = positive - float(diagonal.sum())
+    if negative > DEFINITE_TOLERANCE * positive:
+        raise ValueError(
+            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
+            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
+            "positive semidefinite kernel"
+        )
 
 
 def _make_model(plan, points, kernel, features, weights):
@@ -169,6 +203,11 @@ def _gather(plan, search):
             coef = None if coef is None else -coef
         return labels, np.bincount(labels, minlength=2), weights, coef
     used, labels = np.unique(labels, return_inverse=True)
+    if used.size < plan.k:
+        warn_user(
+            f"found {used.size} clusters, fewer than the {plan.k} asked for: the weights of the "
+            "others win no point"
+        )
     weights = replace(weights, W=weights.W[used], b=weights.b[used])
     coef = None if coef is None else coef[:, used]
     return labels.astype(np.int64), np.bincount(labels), weights, coef
@@ -218,13 +257,20 @@ def _make_plan(
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
     balance = validation.check_number("score_balance", score_balance)
-    if balance < 0:
-        raise ValueError(f"score_balance must be at least 0; got {balance}")
+    if not 0 <= balance <= MOST_PARAMETER:
+        raise ValueError(
+            f"score_balance must be at least 0 and at most {MOST_PARAMETER:g}; got {balance}"
+        )
+    C = validation.check_positive("C", C)
+    if not LEAST_PARAMETER <= C <= MOST_PARAMETER:
+        raise ValueError(
+            f"C must be at least {LEAST_PARAMETER:g} and at most {MOST_PARAMETER:g}; got {C}"
+        )
     validation.check_choice("solver", solver, SOLVERS)
     return Plan(
         k=k,
         binary=binary,
-        C=validation.check_positive("C", C),
+        C=C,
         score_balance=balance,
         eps=validation.check_positive("eps", eps),
         relative=validation.check_choice("stop", stop, STOPS) == "relative",
@@ -303,8 +349,10 @@ def solve_planes(
         if form is not None:
             # Features have the constant in them.
             plan = replace(plan, constant=0.0)
-            features = _make_features(points, kernel, form, seed)
+            with np.errstate(over="ignore", invalid="ignore"):
+                features = _make_features(points, kernel, form, seed)
             rows = features.Z
+        _check_scale(rows, kernel, plan.constant)
         control.bar.prepare(1.0)
         mean = _mean(rows)
 
@@ -312,6 +360,11 @@ def solve_planes(
             return PlaneSearch(plan, rows, mean, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
+    if status == Status.NUMERICAL:
+        warn_user(
+            f"the quadratic programs were not solved exactly (duality_gap={best.found.gap}); "
+            "centre the points, X - X.mean(axis=0), or scale them"
+        )
     return _make_result(plan, points, kernel, features, best, best_init, objectives, status, n_init)
 
 
@@ -366,9 +419,9 @@ def cpmmc(
         Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a linear
         kernel or a ``rank``.
     C : float, default=1.0
-        Weight of the mean slack, > 0.
+        Weight of the mean slack, 1e-50 to 1e50.
     score_balance : float, default=0.03
-        l / n, >= 0: the bound on the mean score, in units in which the margin is 1. It bounds
+        l / n, 0 to 1e50: the bound on the mean score, in units in which the margin is 1. It bounds
         scores and not sizes.
     eps : float, default=0.01
         A constraint is met if it is violated by no more.
@@ -444,7 +497,7 @@ def cpmmc(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, or its programs were not solved exactly.
 
     Notes
     -----
@@ -544,10 +597,10 @@ def cpm3c(
     k : int
         Clusters, 1 <= k <= n. Those that end up empty are dropped, and the labels have no gaps.
     C : float, default=1.0
-        Weight of the mean slack, > 0.
+        Weight of the mean slack, 1e-50 to 1e50.
     score_balance : float, default=0.03
-        l / n, >= 0: the bound on the difference of the mean scores of any two clusters, in units
-        in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
+        l / n, 0 to 1e50: the bound on the difference of the mean scores of any two clusters, in
+        units in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
         features are centred and have no constant.
     eps : float, default=0.01
         A constraint is met if it is violated by no more.
@@ -617,13 +670,18 @@ def cpm3c(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, its programs were not solved exactly, as happens to
+        points far from the origin, or clusters remained empty.
 
     Notes
     -----
+    ``objective`` and ``n_violated`` are those of all k weights, also of clusters that were dropped
+    because they win no point.
+
     With k = 2 and no constant, weights -u / 2 and u / 2 give the objective that :func:`cpmmc`
-    without a bias has for u and twice C, halved. A program has k (k - 1) variables for the balance
-    besides those of the planes. A search that finds no end settles as that of :func:`cpmmc`.
+    without a bias has for u and twice C, halved. Of the k (k - 1) bounds of the balance a
+    program takes those that are violated, until all of them hold. A search that finds no end
+    settles as that of :func:`cpmmc`.
 
     References
     ----------

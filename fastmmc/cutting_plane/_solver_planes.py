@@ -29,6 +29,9 @@ IDLE = 50
 # Steps of the active-set solver, as a multiple of the program's size.
 STEPS = 50
 
+# By how much mean scores may differ more than the balance allows, in units of the margin: rounding.
+BALANCE_TOLERANCE = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -180,13 +183,28 @@ class _WorkingSet:
         self._gram = gram
         return gram
 
+    def tighten(self, weights):
+        """Add rows of the balance that are violated; return whether there were any.
+
+        Parameters
+        ----------
+        weights : Weights
+            Of the last program.
+
+        Returns
+        -------
+        bool
+            Whether the program is to be solved again.
+        """
+        return False
+
     def solve(self):
-        """Solve the program at the labels as they are.
+        """Solve the program at the labels as they are, with the rows of the balance so far.
 
         Returns
         -------
         weights : Weights
-            The optimum.
+            The optimum; that of the whole program where :meth:`tighten` has nothing to add.
         gap : float
             Primal minus dual objective.
         ended : bool
@@ -292,13 +310,10 @@ class WinnerSet(_WorkingSet):
     def __init__(self, rows, mean, C, balance, k, constant):
         self._constant = np.sqrt(constant)
         self._centre = np.append(mean, self._constant)
-        # Centred features without a constant leave nothing to balance.
-        self._pairs = np.array(
-            [(p, q) for p in range(k) for q in range(k) if p != q and self._centre.any()],
-            dtype=np.int64,
-        ).reshape(-1, 2)
+        # Of the k (k - 1) pairs few are ever violated, and fewer than k are needed at an optimum.
+        self._pairs = np.empty((0, 2), dtype=np.int64)
         code_type = np.int8 if k <= np.iinfo(np.int8).max else np.int32
-        super().__init__(rows, mean, C, balance, k, len(self._pairs), code_type)
+        super().__init__(rows, mean, C, balance, k, 0, code_type)
         self._scores = np.empty(k)
         self._k = k
 
@@ -321,6 +336,36 @@ class WinnerSet(_WorkingSet):
             self._pos,
             budget,
         )
+
+    def tighten(self, weights):
+        """Add each cluster's pairs with the highest and the lowest mean score that are violated.
+
+        Where there are none, pairs without a multiplier are dropped instead.
+
+        Parameters
+        ----------
+        weights : Weights
+            Of the last program.
+
+        Returns
+        -------
+        bool
+            Whether any were added, so that the program is to be solved again.
+        """
+        means = weights.W @ self._mean + weights.b
+        most = self._balance + BALANCE_TOLERANCE
+        high, low = means.argmax(), means.argmin()
+        below = np.flatnonzero(means[high] - means > most)
+        above = np.flatnonzero(means - means[low] > most)
+        violated = np.union1d(high * self._k + below, above * self._k + low)
+        new = np.setdiff1d(violated, self._pairs @ (self._k, 1))
+        if new.size:
+            self._pairs = np.concatenate((self._pairs, np.column_stack(np.divmod(new, self._k))))
+            self._extra = np.concatenate((self._extra, np.zeros(new.size)))
+        else:
+            used = self._extra > 0
+            self._pairs, self._extra = self._pairs[used], self._extra[used]
+        return new.size > 0
 
     def _coordinates(self):
         planes = self._sums[: self.n_planes] / self.n

@@ -21,6 +21,9 @@ START_SAMPLE = 2000
 # Programs between two planes. The objective of more than two clusters may rise.
 MOST_STEPS = 100
 
+# A program whose primal and dual objective differ by more than this share is not solved.
+GAP = 1e-6
+
 # Planes without a lower objective after which a search settles: where nothing clusters, planes
 # whose labels have moved on ask for little, and new ones would be sought for ever.
 PATIENCE = 50
@@ -93,6 +96,7 @@ class PlaneSearch:
         self._settled = None  # objective when labels were frozen last, once the search settles
         self._certain = False  # that no constraint is violated
         self._last = None  # weights of the last program
+        self._is_solving = False  # rows of the balance are still being added to the program
         self._log = []
         self.found = None
         self.objective = np.inf
@@ -102,12 +106,19 @@ class PlaneSearch:
 
     def step(self, budget):
         """Go on; return whether the search has ended."""
+        if self._is_solving:
+            return self._go_on_solving()
         return self.planes.look(self._weights, budget, self._hold) and self._end_pass()
 
     def _end_pass(self):
         """Judge the weights that the points were scored by; return whether to stop."""
         planes = self.planes
         objective = self._weights.half_norm + self._plan.C * planes.mean_slack
+        if not np.isfinite(objective):
+            self.status = Status.NUMERICAL
+            if self.found is None:
+                self._keep(np.inf)
+            return True
         if self.n_iter == 0:
             self._keep(objective)
             return self._cut()
@@ -194,13 +205,19 @@ class PlaneSearch:
 
     def _solve(self):
         """Solve the program at the labels as they are; return whether that failed."""
+        self._n_steps += 1
+        return self._go_on_solving()
+
+    def _go_on_solving(self):
+        """Solve the program with the rows of the balance so far; return whether that failed."""
         self._weights, self._gap, ended = self.planes.solve()
         self._last = self._weights
-        self._n_steps += 1
         if not ended:
             self.status = Status.NUMERICAL
             return True
-        self.planes.begin_pass()
+        self._is_solving = self.planes.tighten(self._weights)
+        if not self._is_solving:
+            self.planes.begin_pass()
         return False
 
     def _keep(self, objective):
@@ -229,10 +246,21 @@ class PlaneSearch:
             self.planes.begin_pass()
             self.planes.look(self._weights, 2**62)
             self._keep(self._held_objective)
+        if not self._log:
+            half_norm = self.found.weights.half_norm
+            violation = (self.objective - half_norm) / self._plan.C
+            self._log.append((self.objective, half_norm, violation, 0))
+        if not self._is_exact():
+            self.status = Status.NUMERICAL
+
+    def _is_exact(self):
+        """Tell whether the program that the kept weights come from was solved."""
+        gap, plan = self.found.gap, self._plan
+        return gap is None or abs(gap) <= max(plan.eps * min(1.0, plan.C), GAP * self.objective)
 
     @property
     def history(self):
-        """Objective after each program, (T,)."""
+        """Objective after each program, (T,); of the start where none was finished."""
         return np.array([row[0] for row in self._log])
 
     @property

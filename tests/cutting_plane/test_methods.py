@@ -19,6 +19,9 @@ from fastmmc import Status
 from fastmmc.gram import Kernel
 from tests import naive_cutting_plane as naive
 
+# Weights of clusters that win no point are usual for this method, and have a test of their own.
+pytestmark = pytest.mark.filterwarnings("ignore:found . clusters, fewer than the")
+
 
 def cpm3c(X, **params):
     return fastmmc.cpm3c(X, 3, **params)
@@ -361,17 +364,16 @@ def test_stops(function, stop, status):
     np.testing.assert_array_equal(result.predict(X), result.labels)
 
 
-@every
-def test_a_stop_before_the_first_pass_gives_the_labels_of_the_start(function, overlapping):
+def make_search(X, binary, k):
+    """A start on the points as they are, whatever their scale."""
     from fastmmc.cutting_plane import _solver, _solver_search
     from fastmmc.execution import fixed_seed, restart_stream
 
-    kernel = Kernel("linear")
     plan = _solver._make_plan(
-        overlapping,
-        kernel,
-        2,
-        function is fastmmc.cpmmc,
+        X,
+        Kernel("linear"),
+        k,
+        binary,
         C=1.0,
         score_balance=0.03,
         eps=0.01,
@@ -381,17 +383,109 @@ def test_a_stop_before_the_first_pass_gives_the_labels_of_the_start(function, ov
         solver="active-set",
         max_iter=10,
     )
+    rng = restart_stream(fixed_seed(0), 0)
+    return _solver_search.PlaneSearch(plan, X, X.mean(axis=0), rng)
+
+
+@every
+def test_a_stop_before_the_first_pass_gives_the_labels_of_the_start(function, overlapping):
     for budget in (1, 2**40):
-        rng = restart_stream(fixed_seed(0), 0)
-        search = _solver_search.PlaneSearch(plan, overlapping, overlapping.mean(axis=0), rng)
+        search = make_search(overlapping, function is fastmmc.cpmmc, 2)
         search.step(budget)
         search.finish()
         assert np.isfinite(search.objective) and not search.at_end
         assert len(np.unique(search.found.labels)) == 2
+        assert search.history.tolist() == [search.objective]
+        assert search.trace["planes"].tolist() == [0]
+        working = search.objective - search.trace["violation"][0]
+        assert search.trace["working"][0] == pytest.approx(working)
+
+
+def test_a_stop_inside_a_program(overlapping):
+    search = make_search(overlapping + 5.0, False, 8)
+    while not search._is_solving:
+        assert not search.step(2**40)
+    start = search.found
+    assert not search.step(1)
+    search.finish()
+    assert search.found is start and not search.at_end
+    assert search.history.tolist() == [search.objective]
+
+
+@pytest.mark.parametrize(("binary", "scale"), [(True, 1e100), (False, 1e200)])
+def test_numbers_out_of_range_end_a_search_as_a_numerical_problem(binary, scale, overlapping):
+    with np.errstate(all="ignore"):
+        search = make_search(overlapping * scale, binary, 2)
+        while not search.step(2**40):
+            pass
+        search.finish()
+    assert search.status == Status.NUMERICAL
+    assert search.found.labels.shape == (60,) and not np.isnan(search.objective)
+
+
+@every
+@pytest.mark.parametrize("scale", [1e80, 1e153, 1e300])
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix], ids=["dense", "sparse"])
+def test_points_that_are_too_large(function, scale, form, overlapping):
+    with pytest.raises(ValueError, match="kernel='linear' gives values that are too large"):
+        function(form(overlapping * scale))
+
+
+@every
+@pytest.mark.parametrize("scale", [1e10, 1e70])
+def test_points_that_are_large(function, scale, two_blobs):
+    X, _ = two_blobs
+    result = function(X * scale, random_state=0)
+    assert result.converged and result.objective < 0.1
+    assert abs(result.duality_gap) <= 1e-4
+
+
+def test_features_of_a_kernel_that_are_too_large(overlapping):
+    with pytest.raises(ValueError, match="kernel='poly' gives values that are too large"):
+        fastmmc.cpmmc(overlapping * 1e40, kernel="poly", degree=9, landmarks=[0, 1])
+
+
+@pytest.mark.filterwarnings("ignore:stopped before the end")
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_program_that_is_not_solved_exactly_is_told_of(scale, overlapping):
+    """Far from the origin the balance takes all digits."""
+    shift = 1e8 * scale
+    with pytest.warns(ConvergenceWarning, match="not solved exactly.*centre the points"):
+        result = cpm3c(scale * overlapping + shift, random_state=0)
+    assert result.status == Status.NUMERICAL
+    assert cpm3c(overlapping + 100.0, random_state=0).converged
+
+
+def test_fewer_clusters_than_asked_for_are_told_of():
+    X, _ = fastmmc.datasets.load("iris")
+    with pytest.warns(ConvergenceWarning, match="found 2 clusters, fewer than the 3 asked for"):
+        result = fastmmc.cpm3c(X, 3, random_state=0)
+    assert len(result.sizes) == 2
+
+
+def test_a_wide_balance_asks_for_nothing(overlapping):
+    wide = [cpm3c(overlapping, score_balance=b, random_state=0) for b in (1e3, 1e50)]
+    assert wide[0].objective == wide[1].objective
+    assert all(result.converged for result in wide)
+
+
+@every
+def test_a_kernel_that_is_not_positive_semidefinite(function, overlapping):
+    for K in (-np.eye(60), gram(overlapping) - 10.0 * np.eye(60)):
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            function(K, kernel="precomputed")
+    single = gram(overlapping).astype(np.float32)
+    assert function(single, kernel="precomputed", random_state=0).converged
 
 
 BAD = [
     ({"C": 0}, ValueError, "C must be greater than 0"),
+    ({"C": 1e-300}, ValueError, "C must be at least 1e-50 and at most 1e\\+50; got 1e-300"),
+    ({"C": 1e60}, ValueError, "C must be at least"),
+    ({"score_balance": 1e300}, ValueError, "score_balance must be at least 0 and at most"),
+    ({"rank_tol": "a"}, TypeError, "rank_tol must be a real number"),
+    ({"rank_tol": 1.0}, ValueError, "rank_tol must be at least 0 and below 1"),
+    ({"kernel": "rbf", "sigma": 1e-200}, ValueError, "sigma=1e-200 is too extreme"),
     ({"C": "1"}, TypeError, "C must be a real number"),
     ({"score_balance": -0.1}, ValueError, "score_balance must be at least 0"),
     ({"score_balance": np.nan}, ValueError, "score_balance must be finite"),
@@ -441,8 +535,6 @@ def test_bad_sizes_and_forms(overlapping, monkeypatch):
         fastmmc.cpm3c(overlapping, 2.0)
     with pytest.raises(TypeError, match="sparse"):
         fastmmc.cpmmc(csr_matrix(overlapping), kernel="rbf")
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large"):
-        fastmmc.cpmmc(overlapping * 1e40, kernel="poly", degree=9, landmarks=[0, 1])
     monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="eigenvectors of the Gram matrix of 60 points"):
         fastmmc.cpmmc(overlapping, kernel="rbf")

@@ -44,6 +44,14 @@ def fill(planes, X, rng, count):
     planes.begin_pass()
 
 
+def solve(planes):
+    """Solve the whole program, with all rows of the balance that it takes."""
+    weights, gap, ended = planes.solve()
+    while ended and planes.tighten(weights):
+        weights, gap, ended = planes.solve()
+    return weights, gap, ended
+
+
 def labels_of(kind, scores):
     return (scores[:, 0] >= 0).astype(int) if kind == "signs" else scores.argmax(axis=1)
 
@@ -216,7 +224,7 @@ def test_primal_and_dual_are_equal(kind, balance, C, points):
         rng = np.random.default_rng(seed)
         planes = make_set(kind, points, C, balance)
         fill(planes, points, rng, 6 + 10 * seed)
-        weights, gap, ended = planes.solve()
+        weights, gap, ended = solve(planes)
         assert ended
         value = weights.half_norm + C * planes.slack(weights)
         assert abs(gap) <= 1e-6 * value
@@ -230,7 +238,7 @@ def test_primal_and_dual_are_equal(kind, balance, C, points):
 def test_weights_are_made_of_the_points(kind, points, rng):
     planes = make_set(kind, points, balance=0.01)
     fill(planes, points, rng, 12)
-    weights, _, _ = planes.solve()
+    weights, _, _ = solve(planes)
     frozen = planes.coefficients()
     W = frozen.T @ points
     np.testing.assert_allclose(np.atleast_2d(W), weights.W, atol=1e-10)
@@ -247,11 +255,11 @@ def test_known_products_are_used_only_while_no_label_changes(kind, points, rng):
     planes = make_set(kind, points)
     for step in range(6):
         fill(planes, points, rng, 2)
-        weights, gap, _ = planes.solve()
+        weights, gap, _ = solve(planes)
         if step % 2:  # again with one plane more, and labels as they were
             planes.look(weights, ALL, True)
             planes.accept()
-            weights, gap, _ = planes.solve()
+            weights, gap, _ = solve(planes)
         coordinates = planes._coordinates()[0]
         np.testing.assert_allclose(planes._gram, coordinates @ coordinates.T, atol=1e-12)
         assert abs(gap) <= 1e-6 * (weights.half_norm + 5.0 * planes.slack(weights))
@@ -266,7 +274,7 @@ def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points
     dropped = False
     for _ in range(40):
         fill(planes, points, rng, 1)
-        weights, _, _ = planes.solve()
+        weights, _, _ = solve(planes)
         before = planes.n_planes
         planes.look(weights, ALL)
         planes.begin_pass()
@@ -278,11 +286,32 @@ def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points
     assert all_planes.n_planes == 40 and len(all_planes._sums) == 64
 
 
-def test_centred_features_leave_winners_nothing_to_balance(points):
+def test_centred_features_leave_winners_nothing_to_balance(points, rng):
     centred = points - points.mean(axis=0)
-    planes = WinnerSet(centred, np.zeros(4), 1.0, 0.1, K, 0.0)
-    assert planes._extra.size == 0
-    assert WinnerSet(centred, np.zeros(4), 1.0, 0.1, K, 1.0)._extra.size == K * (K - 1)
+    planes = WinnerSet(centred, np.zeros(4), 1.0, 0.0, K, 0.0)
+    fill(planes, centred, rng, 6)
+    weights, _, _ = planes.solve()
+    assert not planes.tighten(weights)
+
+
+def test_only_violated_rows_of_the_balance_join_a_program(points, rng):
+    k, most = 20, []
+    planes = WinnerSet(points + 1.0, points.mean(axis=0) + 1.0, 50.0, 0.01, k, 1.0)
+    for _ in range(8):
+        weights = random_weights(rng, k, 4)
+        planes.begin_pass()
+        planes.look(weights, ALL)
+        planes.accept()
+        weights, gap, ended = planes.solve()
+        while ended and planes.tighten(weights):
+            most.append(planes._extra.size)
+            weights, gap, ended = planes.solve()
+        assert ended and abs(gap) <= 1e-6 * (weights.half_norm + 50.0 * planes.slack(weights))
+        means = scores_of(weights, points + 1.0).mean(axis=0)
+        assert means.max() - means.min() <= 0.01 + 1e-8
+        # Those with a multiplier stay, which an optimum has few of.
+        assert planes._extra.size < k and (planes._extra > 0).all()
+    assert 0 < max(most) < k * (k - 1) / 2
 
 
 def test_two_winners_are_signs():
