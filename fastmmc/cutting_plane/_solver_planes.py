@@ -88,6 +88,7 @@ class _WorkingSet:
         self._shares = np.empty(0)  # multipliers of the planes
         self._unused = C  # of xi >= 0
         self._extra = np.zeros(n_extra)
+        self._dual = -np.inf  # objective of the last program
         self._gram = np.empty((0, 0))
         self._value = np.empty(kernels.N_VALUES)
         self._pos = np.empty(kernels.N_POS, dtype=np.int64)
@@ -228,8 +229,9 @@ class _WorkingSet:
         half_norm = 0.5 * float(a @ Q @ a)
         weights = self._weights(planes, half_norm, y)
         primal = half_norm + self._C * self.slack(weights)
+        self._dual = float(q @ a) - half_norm
         self.frozen = self.labels.copy()
-        return weights, primal - (float(q @ a) - half_norm), steps <= STEPS * size
+        return weights, primal - self._dual, steps <= STEPS * size
 
 
 class SignSet(_WorkingSet):
@@ -312,6 +314,7 @@ class WinnerSet(_WorkingSet):
         self._centre = np.append(mean, self._constant)
         # Of the k (k - 1) pairs few are ever violated, and fewer than k are needed at an optimum.
         self._pairs = np.empty((0, 2), dtype=np.int64)
+        self._dropped_at = -np.inf  # dual objective when pairs were dropped last
         code_type = np.int8 if k <= np.iinfo(np.int8).max else np.int32
         super().__init__(rows, mean, C, balance, k, 0, code_type)
         self._scores = np.empty(k)
@@ -340,7 +343,8 @@ class WinnerSet(_WorkingSet):
     def tighten(self, weights):
         """Add each cluster's pairs with the highest and the lowest mean score that are violated.
 
-        Where there are none, pairs without a multiplier are dropped instead.
+        Pairs without a multiplier are dropped, if the dual objective rose since that was done last:
+        as it never falls, no set of pairs can come back for ever.
 
         Parameters
         ----------
@@ -359,12 +363,12 @@ class WinnerSet(_WorkingSet):
         above = np.flatnonzero(means - means[low] > most)
         violated = np.union1d(high * self._k + below, above * self._k + low)
         new = np.setdiff1d(violated, self._pairs @ (self._k, 1))
-        if new.size:
-            self._pairs = np.concatenate((self._pairs, np.column_stack(np.divmod(new, self._k))))
-            self._extra = np.concatenate((self._extra, np.zeros(new.size)))
-        else:
+        if self._dual > self._dropped_at or not new.size:
             used = self._extra > 0
             self._pairs, self._extra = self._pairs[used], self._extra[used]
+        self._dropped_at = max(self._dual, self._dropped_at) if new.size else -np.inf
+        self._pairs = np.concatenate((self._pairs, np.column_stack(np.divmod(new, self._k))))
+        self._extra = np.concatenate((self._extra, np.zeros(new.size)))
         return new.size > 0
 
     def _coordinates(self):
