@@ -277,6 +277,11 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
         )
     if kernel_params is not None and not isinstance(kernel_params, dict):
         raise TypeError(f"kernel_params must be a dict or None; got {kernel_params!r}")
+    if kernel_params and function is None:
+        raise ValueError(
+            "kernel_params are the arguments of a kernel given as a function; "
+            f"got {kernel_params!r} with kernel={kernel!r}"
+        )
     return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
 
 

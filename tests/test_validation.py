@@ -72,6 +72,7 @@ BAD_PARAMETERS = [
     ({"kernel": "poly", "degree": 1.5}, TypeError, "degree must be an integer"),
     ({"kernel": "linear", "coef0": np.nan}, ValueError, "coef0 must be finite"),
     ({"kernel": "linear", "coef0": -1.0}, ValueError, "coef0 must be at least 0"),
+    ({"kernel_params": {"a": 1}}, ValueError, "kernel_params are the arguments of a kernel given"),
     ({"kernel_params": 3}, TypeError, "kernel_params must be a dict"),
     ({"kernel": "precomputed"}, ValueError, "square matrix.*shape \\(12, 3\\)"),
     ({"method": "greedy"}, ValueError, "method must be one of 'shaking'"),

@@ -483,6 +483,7 @@ BAD = [
     ({"C": 1e-300}, ValueError, "C must be at least 1e-50 and at most 1e\\+50; got 1e-300"),
     ({"C": 1e60}, ValueError, "C must be at least"),
     ({"score_balance": 1e300}, ValueError, "score_balance must be at least 0 and at most"),
+    ({"kernel_params": {"a": 1}}, ValueError, "kernel_params are the arguments"),
     ({"rank_tol": "a"}, TypeError, "rank_tol must be a real number"),
     ({"rank_tol": 1.0}, ValueError, "rank_tol must be at least 0 and below 1"),
     ({"kernel": "rbf", "sigma": 1e-200}, ValueError, "sigma=1e-200 is too extreme"),
