@@ -11,7 +11,13 @@ from fastmmc import validation
 from fastmmc.execution import Progress, check_control, show_progress, warn_if_stopped
 from fastmmc.gram import Kernel, resolve_kernel
 from fastmmc.results import SDPResult
-from fastmmc.sdp._solver_machine import centre, make_model, train_hard, train_soft
+from fastmmc.sdp._solver_machine import (
+    centre,
+    make_model,
+    mean_diagonal,
+    train_hard,
+    train_soft,
+)
 from fastmmc.sdp._solver_relaxation import SOLVERS, import_cvxpy, relax_gmmc, relax_mmc
 from fastmmc.sdp._solver_rounding import (
     MOST_DIRECTIONS,
@@ -29,6 +35,9 @@ ROUNDINGS = ("dual", "leading", "eigenvector")
 
 # A kernel may have negative eigenvalues up to this share of the largest one: rounding.
 DEFINITE_TOLERANCE = 1e-6
+
+# Between these a kernel and the weight that stands beside it are both seen in double precision.
+LEAST_SHARE, MOST_SHARE = 1e-12, 1e14
 
 
 @dataclass(frozen=True)
@@ -115,9 +124,10 @@ def _duration(seconds):
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The points of a call and their Gram matrix."""
+    """The points of a call, less their mean where that was subtracted, and their Gram matrix."""
 
     points: np.ndarray
+    mean: np.ndarray | None
     kernel: Kernel
     K: np.ndarray
 
@@ -126,15 +136,32 @@ class _Data:
         return self.K.shape[0]
 
 
-def _check_data(method, X, kernel, solver, force):
-    """Check the points and make their Gram matrix."""
+def _check_data(method, X, kernel, solver, force, is_centred):
+    """Check the points and make their Gram matrix, which is to be centred or not."""
     solver = validation.check_choice("solver", solver, tuple(SOLVERS))
     force = validation.check_flag("force", force)
     points = validation.check_points(X, kernel)
     check_cost(method, points.shape[0], solver, force)
     import_cvxpy()
     kernel = resolve_kernel(kernel, points)
-    return _Data(points, kernel, _gram_matrix(kernel, points))
+    mean = None
+    if is_centred and kernel.name == "linear":
+        # Beside a far mean or a constant no digits are left of what centring keeps.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = points.mean(axis=0, dtype=np.float64)
+            points = points - mean
+        kernel = replace(kernel, coef0=0.0)
+    return _Data(points, mean, kernel, _gram_matrix(kernel, points))
+
+
+def _check_scale(level, unit, names):
+    """Refuse a kernel beside which a weight is lost in rounding, or the other way round."""
+    share = level / unit
+    if level > 0 and not LEAST_SHARE <= share <= MOST_SHARE:
+        raise ValueError(
+            f"the mean squared norm of the points, {level:.3g}, times {names} must be between "
+            f"{LEAST_SHARE:g} and {MOST_SHARE:g}; got {share:.3g}; scale the points"
+        )
 
 
 def _gram_matrix(kernel, points):
@@ -194,7 +221,7 @@ def _make_result(data, y, machine, constant, relaxation, n_moves, params, contro
             "coef0": kernel.coef0,
             "kernel_params": kernel.kernel_params,
         },
-        model=make_model(machine, data.points, kernel, data.K, constant),
+        model=make_model(machine, data.points, data.mean, kernel, data.K, constant),
         bound=bound,
         matrix=relaxation.matrix,
         solver_status=relaxation.solver_status,
@@ -284,7 +311,8 @@ def sdp_mmc(
         No cluster is smaller than this.
     max_time : float, optional
         Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
-        the clock after each of its iterations. What it has by then is rounded.
+        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
+        alike; Clarabel does not heed it and runs to its end: set max_time.
     verbose : int, default=0
         1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
 
@@ -301,7 +329,8 @@ def sdp_mmc(
         If cvxpy is not installed: ``pip install 'fastmmc[sdp]'``.
     ValueError, TypeError
         If a parameter is out of range, X is not a finite matrix, there are more than 150 points
-        without ``force``, or the kernel is not positive semidefinite.
+        without ``force``, the kernel is not positive semidefinite, or C times the mean squared
+        norm of the points is beyond what the solvers can resolve.
     MemoryError
         If the program does not fit into free memory.
 
@@ -335,10 +364,11 @@ def sdp_mmc(
     C = validation.check_positive("C", C)
     center_kernel = validation.check_flag("center_kernel", center_kernel)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    data = _check_data("sdp-mmc", X, kernel, solver, force)
+    data = _check_data("sdp-mmc", X, kernel, solver, force, center_kernel)
     lower, upper = binary_bounds(data.n, balance, target_sizes, min_size)
     least, largest = _size_limits(data.n, balance, target_sizes, min_size)
     K = centre(data.K) if center_kernel else data.K
+    _check_scale(mean_diagonal(K), 1.0 / C, "C")
     params = {
         "C": C,
         "center_kernel": center_kernel,
@@ -416,8 +446,9 @@ def gmmc(
         Cost of scores that do not balance, > 0. One cluster of all points has the objective
         C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
     ridge : float, default=1e-3
-        Added to the diagonal of the Gram matrix, as a share of the diagonal's mean (1 for the
-        Gaussian): makes it invertible, and softens the margin by a squared loss. > 0.
+        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
+        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
+        margin by a squared loss. > 0.
     rounding : {"dual", "leading", "eigenvector"}, default="dual"
         Labels from the solution. "dual": of all sign patterns in the planes of the two or three
         leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
@@ -445,7 +476,8 @@ def gmmc(
         Keyword arguments of a callable kernel.
     max_time : float, optional
         Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
-        the clock after each of its iterations. What it has by then is rounded.
+        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
+        alike; Clarabel does not heed it and runs to its end: set max_time.
     verbose : int, default=0
         1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
 
@@ -463,7 +495,8 @@ def gmmc(
         If cvxpy is not installed: ``pip install 'fastmmc[sdp]'``.
     ValueError, TypeError
         If a parameter is out of range, X is not a finite matrix, there are more than 150 points
-        without ``force``, or the kernel is not positive semidefinite.
+        without ``force``, the kernel is not positive semidefinite, or C_e n^2 times the mean
+        squared norm of the centred points is beyond what the solvers can resolve.
     MemoryError
         If the program does not fit into free memory.
 
@@ -477,9 +510,10 @@ def gmmc(
     Notes
     -----
     There is no size rule but C_e; both clusters have a point at least. Eliminating the bias gives
-    P^-1 = H (K + ridge I) H + e e^T / (C_e n^2) with H = I - e e^T / n: a support vector machine
-    without a bias on centred features and a constant one. ``bound`` is computed from gamma, so
-    that it holds however exactly the solver worked.
+    P^-1 = H (K + r I) H + e e^T / (C_e n^2) with H = I - e e^T / n and
+    r = ridge trace(H K H) / n: a support vector machine without a bias on centred features and a
+    constant one. ``bound`` is computed from gamma, so that it holds however exactly the solver
+    worked.
 
     References
     ----------
@@ -500,8 +534,9 @@ def gmmc(
     ridge = validation.check_positive("ridge", ridge)
     rounding = validation.check_choice("rounding", rounding, ROUNDINGS)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    data = _check_data("gmmc", X, kernel, solver, force)
+    data = _check_data("gmmc", X, kernel, solver, force, True)
     constant = 1.0 / (C_e * data.n**2)
+    _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
     K = penalised_kernel(data.K, ridge, constant)
     params = {
         "C_delta": C_delta,
@@ -528,7 +563,7 @@ def penalised_kernel(K, ridge, constant):
     K : (n, n) float64 array
         Gram matrix.
     ridge : float
-        Share of its mean diagonal that is added to the diagonal.
+        Share of the centred kernel's mean diagonal that is added to the diagonal.
     constant : float
         1 / (C_e n^2).
 
@@ -538,8 +573,9 @@ def penalised_kernel(K, ridge, constant):
         H (K + ridge I) H + constant, positive definite.
     """
     n = K.shape[0]
-    level = float(np.mean(np.diagonal(K))) or 1.0
-    return centre(K) + ridge * level * (np.eye(n) - 1.0 / n) + constant
+    centred = centre(K)
+    level = mean_diagonal(centred) or 1.0
+    return centred + ridge * level * (np.eye(n) - 1.0 / n) + constant
 
 
 def _scores(K, plain, relaxation, rounding):

@@ -55,11 +55,24 @@ def train_soft(K, y, C):
         Its value is never below the least one.
     """
     n = y.size
-    machine = SVC(kernel="precomputed", C=0.5 * C, tol=TOLERANCE)
-    machine.fit(np.block([[K, -K], [-K, K]]), np.concatenate((y, -y)))
+    # LIBSVM has absolute tolerances, which are meant for values of about 1.
+    scale = mean_diagonal(K) or 1.0
+    Q = K / scale
+    machine = SVC(kernel="precomputed", C=0.5 * C * scale, tol=TOLERANCE)
+    machine.fit(np.block([[Q, -Q], [-Q, Q]]), np.concatenate((y, -y)))
     both = np.zeros(2 * n)
     both[machine.support_] = machine.dual_coef_[0]
-    u = both[:n] - both[n:]
+    u = (both[:n] - both[n:]) / scale
+    machines = [_with_value(K, y, C, u)]
+    least = float((y * (K @ u)).min())
+    if least > 0:
+        # With a large C the loss that the tolerance leaves would outweigh the norm.
+        machines.append(_with_value(K, y, C, u / least))
+    return min(machines, key=lambda machine: machine.value)
+
+
+def _with_value(K, y, C, u):
+    """Return coefficients with their value."""
     f = K @ u
     return Machine(u, float(u @ f) + 2.0 * C * float(np.maximum(0.0, 1.0 - y * f).sum()))
 
@@ -82,14 +95,16 @@ def train_hard(K, y):
     Machine
         Exact but for rounding.
     """
-    factor = cholesky(K * np.outer(y, y), lower=True)
+    # The active set method has absolute tolerances, which are meant for values of about 1.
+    scale = mean_diagonal(K)
+    factor = cholesky(K / scale * np.outer(y, y), lower=True)
     ones = solve_triangular(factor, np.ones(y.size), lower=True)
     a, _ = nnls(factor.T, ones, maxiter=MOST_STEPS * y.size)
-    u = a * y
-    return Machine(u, float(a.sum()))
+    a /= scale
+    return Machine(a * y, float(a.sum()))
 
 
-def make_model(machine, points, kernel, K, constant=None):
+def make_model(machine, points, mean, kernel, K, constant=None):
     """Return the machine as a model of new points.
 
     Parameters
@@ -97,7 +112,9 @@ def make_model(machine, points, kernel, K, constant=None):
     machine : Machine
         Trained on K, or on the centred K with a constant added.
     points : (n, d) array
-        Training points; with a precomputed kernel their Gram matrix.
+        Training points, less ``mean``; with a precomputed kernel their Gram matrix.
+    mean : (d,) float64 array or None
+        What was subtracted from the points, where the kernel is linear; None: nothing.
     kernel : Kernel
         With its widths set.
     K : (n, n) float64 array
@@ -115,10 +132,28 @@ def make_model(machine, points, kernel, K, constant=None):
     if constant is not None:
         coef = machine.u - machine.u.mean()
         intercept = constant * machine.u.sum() - coef @ K.mean(axis=0)
+    if mean is not None:
+        intercept -= (coef @ points) @ mean
     n_features = points.shape[1]
     if kernel.name != "precomputed":
         return MarginModel(kernel, points, coef, float(intercept), n_features)
     return MarginModel(kernel, points[:1], coef, float(intercept), n_features, np.arange(coef.size))
+
+
+def mean_diagonal(K):
+    """Return the mean squared norm of the points.
+
+    Parameters
+    ----------
+    K : (n, n) float64 array
+        Gram matrix.
+
+    Returns
+    -------
+    float
+        trace(K) / n.
+    """
+    return float(np.mean(np.diagonal(K)))
 
 
 def centre(K):

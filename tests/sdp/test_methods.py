@@ -178,6 +178,28 @@ class TestRuns:
         assert "program 1/1" in err and out == ""
 
 
+@every
+@pytest.mark.usefixtures("needs_cvxpy")
+class TestScale:
+    """With a linear kernel a far origin changes nothing, and a scale that loses digits is told."""
+
+    @pytest.mark.parametrize("origin", [100.0, 1e7])
+    def test_the_origin_does_not_matter(self, function, origin, two_blobs):
+        X = two_blobs[0]
+        new = np.random.default_rng(0).normal(3.0, 4.0, (30, 3))
+        near, far = function(X, kernel="linear"), function(X + origin, kernel="linear")
+        np.testing.assert_array_equal(far.labels, near.labels)
+        assert far.objective == pytest.approx(near.objective, rel=1e-6)
+        np.testing.assert_allclose(
+            far.decision_function(new + origin), near.decision_function(new), atol=1e-5
+        )
+
+    @pytest.mark.parametrize("scale", [1e-30, 1e30])
+    def test_scales_that_are_beyond_the_digits_are_refused(self, function, scale, two_blobs):
+        with pytest.raises(ValueError, match="mean squared norm .* scale the points"):
+            function(two_blobs[0] * scale, kernel="linear")
+
+
 @pytest.mark.usefixtures("needs_cvxpy")
 class TestMMC:
     def test_the_objective_is_that_of_the_labels(self, overlapping):
@@ -247,7 +269,8 @@ class TestGMMC:
         for C_e, ridge in ((10.0, 1e-2), (0.5, 1e-1)):
             res = fastmmc.gmmc(X, C_e=C_e, ridge=ridge)
             y = np.where(res.labels == 1, 1.0, -1.0)
-            twin = naive_sdp.fixed_signs(gram(X) + ridge * np.eye(15), y, C_e)
+            level = np.trace(centre(gram(X))) / 15
+            twin = naive_sdp.fixed_signs(gram(X) + ridge * level * np.eye(15), y, C_e)
             assert res.objective == pytest.approx(twin, rel=1e-4)
 
     def test_the_sweep_is_never_worse(self):
@@ -284,6 +307,11 @@ class TestGMMC:
         y = np.where(res.labels == 1, 1.0, -1.0)
         assert (y * f).min() == pytest.approx(1.0, abs=1e-3)
         assert w[:3] @ w[:3] + 10.0 * f.sum() ** 2 == pytest.approx(res.objective, rel=1e-2)
+
+    def test_two_digits_are_told_apart(self):
+        X, y = fastmmc.datasets.load("digits")
+        chosen = np.concatenate([np.flatnonzero(y == digit)[:50] for digit in (2, 7)])
+        assert adjusted_rand_score(y[chosen], fastmmc.gmmc(X[chosen]).labels) == 1.0
 
     def test_both_clusters_have_a_point(self, overlapping):
         assert fastmmc.gmmc(overlapping[:15], C_e=1e-4).sizes.min() >= 1

@@ -36,7 +36,7 @@ def labels(seed, n=10):
 
 
 def ridged(K):
-    return K + RIDGE * np.eye(len(K))
+    return K + RIDGE * np.trace(centre(K)) / len(K) * np.eye(len(K))
 
 
 def penalised(K, C_e=C_E):
@@ -50,6 +50,14 @@ def test_for_fixed_labels_the_program_is_the_svm_without_bias(seed, C):
     value = train_soft(K, y, C).value
     for twin in (naive_sdp.svm_primal, naive_sdp.svm_dual, naive_sdp.svm_as_program):
         assert twin(K, y, C) == pytest.approx(value, rel=1e-4), twin.__name__
+
+
+@pytest.mark.parametrize("C", [1e4, 1e8])
+def test_a_large_C_makes_the_margin_hard(C):
+    X, y = points(0, apart=30.0), np.where(np.arange(10) % 2 == 0, -1.0, 1.0)
+    K = centre(gram(X))
+    hard = train_hard(K + 1e-9 * np.eye(10), y).value
+    assert train_soft(K, y, C).value == pytest.approx(hard, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
