@@ -6,6 +6,7 @@ import argparse
 import inspect
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -99,6 +100,8 @@ SEGMENT_OPTIONS = (
         if option[1] in ("n_init", "random_state", "n_jobs", "max_time")
     ),
 )
+# What solvers advise and the command line has no option for.
+NO_OPTION = ", force=True to go ahead"
 GAP = 8  # white pixels between two pictures side by side
 
 
@@ -229,7 +232,7 @@ def _cluster(args):
         _check_picture_format(args.plot)
     X, y = _read_source(args.source, args.label_column)
     began = time.perf_counter()
-    result = _solve(method.function, X, params)
+    result = _run(method.function, X, params, OPTIONS)
     report = _report(args, X, y, result, time.perf_counter() - began)
     if args.out is not None:
         np.savetxt(args.out, result.labels, fmt="%d", header="label", comments="")
@@ -300,7 +303,7 @@ def _segment(args):
         raise ValueError("--side-by-side needs --out, the picture to write")
     image = _read_picture(args.source)
     began = time.perf_counter()
-    result = _solve(segment, image, {"method": args.solver, **given})
+    result = _run(segment, image, {"method": args.solver, **given}, SEGMENT_OPTIONS)
     report = _segment_report(args, result, time.perf_counter() - began)
     if args.out is not None:
         _write_segments(args.out, result, image if args.side_by_side else None)
@@ -392,6 +395,17 @@ def _print_segments(report, status):
     print(f"objective  {report['objective']:.6g}")
     print(f"status     {status}")
     print(f"time       {report['seconds']:.3g} s")
+
+
+def _run(function, X, params, options):
+    """Run the solver; what it refuses is told by the names of the command line."""
+    try:
+        return _solve(function, X, params)
+    except ValueError as error:
+        message = str(error).replace(NO_OPTION, "")
+        for option, name, *_ in options:
+            message = re.sub(rf"(?<![\w-]){name}(?= must )", option, message)
+        raise ValueError(message) from error
 
 
 def _solve(function, X, params):

@@ -140,7 +140,7 @@ def test_search_is_passed_on(capsys):
     expected = fastmmc.umc_rls(X, 3, method="memetic", random_state=0)
     assert report["method"] == "umc-rls" and report["sizes"] == expected.sizes.tolist()
     wrong = error_of(capsys, "cluster", "iris", "--k", 3, "--search", "some")
-    assert "method must be one of" in wrong
+    assert "--search must be one of" in wrong
 
 
 def test_search_of_sammc(capsys):
@@ -321,13 +321,19 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
         (["cluster", "moons", "--k", "2", "--lam", "-1"], "lam must be greater than 0"),
         (["cluster", "moons", "--k", "2", "--sigma", "nan"], "sigma must be finite"),
         (["cluster", "moons", "--k", "2", "--seed", "-1"], "must not be negative"),
-        (["cluster", "moons", "--k", "2", "--n-init", "0"], "n_init must be at least 1"),
-        (["cluster", "moons", "--k", "2", "--n-jobs", "0"], "n_jobs must not be 0"),
-        (["cluster", "moons", "--k", "2", "--max-time", "0"], "max_time must be greater than 0"),
+        (["cluster", "moons", "--k", "2", "--n-init", "0"], "--n-init must be at least 1"),
+        (["cluster", "moons", "--k", "2", "--n-jobs", "0"], "--n-jobs must not be 0"),
+        (["cluster", "moons", "--k", "2", "--max-time", "0"], "--max-time must be greater than 0"),
     ],
 )
 def test_wrong_arguments(capsys, argv, message):
     assert message in error_of(capsys, *argv)
+
+
+def test_advice_that_has_no_option_is_left_out(capsys):
+    pytest.importorskip("cvxpy")
+    message = error_of(capsys, "cluster", "digits", "--k", 2, "--method", "gmmc")
+    assert "give at most 150 points, or use iter_svr" in message and "force" not in message
 
 
 def test_memory_error_is_one_line(capsys, monkeypatch):
@@ -627,7 +633,7 @@ def test_faults_of_pictures(capsys, tmp_path, photo, monkeypatch):
         ([], "--k is missing: segment must be told the number of segments"),
         (["--k", "0"], "k must be at least 1; got 0"),
         (["--k", "3"], "k must be at most 2, the number of distinct colours; got 3"),
-        (["--k", "2", "--min-region", "-1"], "min_region must be at least 0"),
+        (["--k", "2", "--min-region", "-1"], "--min-region must be at least 0"),
         (["--k", "2", "--balance", "-1"], "balance must be"),
         (["--k", "2", "--method", "magic"], "invalid choice: 'magic'"),
         (["--k", "2", "--lam", "1"], "unrecognized arguments: --lam"),
