@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, lapack, solve_triangular
-from scipy.sparse import csr_array
 from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
@@ -107,7 +106,31 @@ class LowRankFactor:
         (b, k) float64 array
             One column a target: predictions are k(x, basis) times these.
         """
-        return self.projection @ self._sum_products(P)
+        total = np.zeros((P.shape[1], self.rank))
+        for rows, Z in self._blocks():
+            total += P[rows].T @ Z
+        return self.projection @ total.T
+
+    def cluster_sums(self, labels, k):
+        """Return W = E^T Z: the rows of Z, summed over each cluster.
+
+        Parameters
+        ----------
+        labels : (n,) int array
+            Clusters 0..k-1.
+        k : int
+            Number of clusters.
+
+        Returns
+        -------
+        (k, r) float64 array
+            Sums; the codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
+        """
+        W = np.zeros((k, self.rank))
+        clusters = np.arange(k)[:, None]
+        for rows, Z in self._blocks():
+            W += (clusters == labels[rows]).astype(np.float64) @ Z
+        return W
 
     def sum_rows(self, labels, out):
         """Fill (Z Z^T E)^T: the hat matrix's rows, summed over each cluster.
@@ -119,18 +142,14 @@ class LowRankFactor:
         out : (k, n) float64 array
             Modified in place.
         """
-        k = out.shape[0]
-        each = np.arange(self.n + 1)
-        members = csr_array((np.ones(self.n), labels.astype(np.int64), each), shape=(self.n, k))
-        out[:] = self.cluster_scores(self._sum_products(members).T)
+        for rows, scores in self.score_blocks(self.cluster_sums(labels, out.shape[0])):
+            out[:, rows] = scores
 
-    def _sum_products(self, P):
-        """Return Z^T P in double precision, block by block: Z as a whole is never converted."""
-        total = np.zeros((self.rank, P.shape[1]))
+    def _blocks(self):
+        """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
         for start in range(0, self.n, BLOCK):
             rows = slice(start, start + BLOCK)
-            total += (P[rows].T @ self.Z[rows].astype(np.float64, copy=False)).T
-        return total
+            yield rows, self.Z[rows].astype(np.float64, copy=False)
 
     def cluster_scores(self, W):
         """Return Z W^T transposed: how well each point fits each of k directions.
@@ -146,10 +165,28 @@ class LowRankFactor:
             Inner products.
         """
         out = np.empty((W.shape[0], self.n))
+        for rows, scores in self.score_blocks(W):
+            out[:, rows] = scores
+        return out
+
+    def score_blocks(self, W):
+        """Yield what :func:`cluster_scores` returns, some points at a time.
+
+        Parameters
+        ----------
+        W : (k, r) array
+            Directions.
+
+        Yields
+        ------
+        rows : slice
+            The points.
+        scores : (k, b) float64 array
+            Inner products.
+        """
         for start in range(0, self.n, BLOCK):
             rows = slice(start, start + BLOCK)
-            out[:, rows] = W @ self.Z[rows].T
-        return out
+            yield rows, W @ self.Z[rows].T
 
     def restrict(self, indices):
         """Return the factor of some of the points alone, and the map from its scores to these.
@@ -172,7 +209,10 @@ class LowRankFactor:
             these, with W = E^T Z of their factor.
         """
         scale = np.sqrt(self.spectrum + self.lam)
-        Z = self.Z[indices] * scale.astype(self.Z.dtype)
+        Z = np.empty((indices.size, self.rank), self.Z.dtype)
+        for start in range(0, indices.size, BLOCK):
+            rows = slice(start, start + BLOCK)
+            np.multiply(self.Z[indices[rows]], scale.astype(Z.dtype), out=Z[rows])
         half, spectrum = _shrink(Z, self.lam)
         part = replace(
             self,

@@ -20,6 +20,8 @@ from common import (
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.lowrank import LowRankFactor
+from fastmmc.rls import _kernels_batches
 from fastmmc.rls._solver_batches import ROWS, BatchSearch
 
 # The generated points of the scaling table.
@@ -38,43 +40,61 @@ def generate(n):
     return X, y
 
 
-def seconds_of_products(Z, n_scored, n_full):
-    """Return how long NumPy takes for as many products with rows of Z as a search made."""
-    n = Z.shape[0]
-    one, all_k = np.ones(Z.shape[1], Z.dtype), np.ones((Z.shape[1], CLUSTERS), Z.dtype)
-    each = []
-    for direction in (one, all_k):
-        seconds = []
-        for _ in range(5):
-            began = time.perf_counter()
-            Z @ direction
-            seconds.append(time.perf_counter() - began)
-        each.append(min(seconds))
-    return (n_scored * each[0] + n_full * each[1]) / n
+class Products:
+    """Counts the rows of Z that a search multiplies, by the shape of the other factor."""
+
+    def __init__(self):
+        # Z w, Z W^T with one column a cluster, E^T Z, and Z M with as many columns as Z.
+        self.rows = dict.fromkeys(("one", "clusters", "sums", "square"), 0)
+        self._watch(BatchSearch, "_score", "one", lambda search, *_: search._plan.n)
+        self._watch(BatchSearch, "_cluster_scores", "clusters", lambda search, start: ROWS)
+        self._watch(LowRankFactor, "score_blocks", "clusters", lambda factor, W: factor.n)
+        self._watch(LowRankFactor, "cluster_sums", "sums", lambda factor, *_: factor.n)
+        self._watch(_kernels_batches, "sum_clusters", "sums", lambda Z, *_: len(Z))
+        # Once to make a factor of the sample's own, and once for its eigenvalues.
+        self._watch(LowRankFactor, "restrict", "square", lambda factor, rows: 2 * len(rows))
+
+    def _watch(self, owner, name, shape, rows_of):
+        called = getattr(owner, name)
+
+        def counting(*args):
+            self.rows[shape] += rows_of(*args)
+            return called(*args)
+
+        setattr(owner, name, counting)
+
+    def seconds(self, Z):
+        """Return how long NumPy takes for as many."""
+        one, clusters = np.ones(Z.shape[1], Z.dtype), np.ones((Z.shape[1], CLUSTERS), Z.dtype)
+        square, few = np.ones((Z.shape[1], Z.shape[1]), Z.dtype), min(len(Z), 50_000)
+        members = np.ones((CLUSTERS, len(Z)), Z.dtype)
+        a_row = {
+            "one": shortest(lambda: Z @ one) / len(Z),
+            "clusters": shortest(lambda: Z @ clusters) / len(Z),
+            "sums": shortest(lambda: members @ Z) / len(Z),
+            "square": shortest(lambda: Z[:few] @ square) / few,
+        }
+        return sum(a_row[shape] * rows for shape, rows in self.rows.items())
+
+
+def shortest(call):
+    """Return the least of five run times."""
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
 
 
 def measure(n, dtype):
     """Return what one run on n points costs and finds."""
     X, y = generate(n)
     fastmmc.umc_rls(X[:5000], CLUSTERS, rank=100, batches=8, n_init=1, dtype=dtype)  # compiles
-    counts = {"scored": 0, "full": 0}
-    score, descend = BatchSearch._score, BatchSearch._descend
-
-    def counting_score(self, d, floor):
-        counts["scored"] += self._plan.n
-        return score(self, d, floor)
-
-    def counting_descend(self):
-        rows = 0
-        for cost in descend(self):
-            rows += min(ROWS, self._plan.n)
-            yield cost
-        counts["full"] += rows
-
-    BatchSearch._score, BatchSearch._descend = counting_score, counting_descend
     began = time.perf_counter()
     factor = fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0)
     made = time.perf_counter() - began
+    products = Products()
     began = time.perf_counter()
     run = fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0)
     searched = time.perf_counter() - began
@@ -85,9 +105,8 @@ def measure(n, dtype):
         "dtype": dtype,
         "factor": made,
         "search": searched,
-        "products": seconds_of_products(factor.Z, counts["scored"], counts["full"]),
-        "passes": counts["scored"] / n,
-        "sweeps": counts["full"] / n,
+        "products": products.seconds(factor.Z),
+        "passes": products.rows["one"] / n,
         "peak": int(peak) / 2**20,
         "ari": adjusted_rand_score(y, run.labels),
     }
@@ -113,7 +132,6 @@ def scaling_tables(sizes):
                     f"{row['search']:.1f}",
                     f"{row['search'] / row['products']:.2f}",
                     f"{row['passes']:.0f}",
-                    f"{row['sweeps']:.0f}",
                     f"{row['peak']:.2f}",
                     f"{row['ari']:.3f}",
                 ]
@@ -123,8 +141,8 @@ def scaling_tables(sizes):
         whole = np.log([row["factor"] + row["search"] for row in found])
         search = np.log([row["search"] for row in found])
         slopes.append([dtype, *(f"{np.polyfit(logs, v, 1)[0]:.2f}" for v in (search, whole))])
-    header = ["n", "Z", "factor, s", "search, s", "search / its products", "passes", "sweeps"]
-    header += ["peak, GB", "ARI"]
+    header = ["n", "Z", "factor, s", "search, s", "search / its products", "passes", "peak, GB"]
+    header.append("ARI")
     return table(header, rows), table(["Z", "slope of the search", "slope of the call"], slopes)
 
 

@@ -13,8 +13,8 @@ from fastmmc._jit import njit, njit_sum
 
 @njit_sum
 def row_dot(A, i, B, j):
-    """Return A[i] . B[j] in double precision."""
-    total = 0.0
+    """Return A[i] . B[j], in double precision if one of the two is."""
+    total = B.dtype.type(0)
     for c in range(A.shape[1]):
         total += A[i, c] * B[j, c]
     return total
@@ -51,8 +51,8 @@ def score_points(Z, start, labels, closed, steps, diag, movable, score):
         Their clusters.
     closed : (k,) bool array
         Clusters whose points are not to be had: the claiming one, and donors at their floor.
-    steps : (k, r) float64 array
-        W[c] - W[d] for the claiming cluster d.
+    steps : (k, r) array
+        W[c] - W[d] for the claiming cluster d, of the dtype of Z.
     diag : (n,) float64 array
         z_i . z_i.
     movable : (n,) bool array

@@ -32,8 +32,12 @@ SAMPLE_BUDGET = 200_000
 BATCHES_FROM_RANDOM = 64
 BATCHES_FROM_SAMPLE = 32
 
-# Rows that one thread scores at a time, and that a descent sees under the same scores.
+# About so many rows one thread scores at a time; so many a descent sees under the same scores.
 ROWS = 4096
+
+# Rows of such a block that one thread multiplies at a time: it must not depend on the number of
+# threads, as the rounding of a product does depend on its shape.
+ROWS_MULTIPLIED = 1024
 
 
 def sample_size(n, k):
@@ -136,12 +140,13 @@ class BatchSearch:
         else:
             self._rebuild()
         self._note()
-        yield from self._shake(self._first_round())
-        if self._best is not None and self._best[0] < self._risk():
-            self._labels[:] = self._best[1]
-            self._rebuild()
-        self._repair()
-        yield from self._descend()
+        with ThreadPoolExecutor(self._threads) as self._pool:
+            yield from self._shake(self._first_round())
+            if self._best is not None and self._best[0] < self._risk():
+                self._labels[:] = self._best[1]
+                self._rebuild()
+            self._repair()
+            yield from self._descend()
 
     def _first_round(self):
         """Return the row of the quota that all points together begin at."""
@@ -284,29 +289,36 @@ class BatchSearch:
         """Return what claiming each point for cluster d would change Q / 8 by."""
         closed = self._counts <= floor
         closed[d] = True
-        steps = self._W - self._W[d]
-        score = np.empty(self._plan.n)
+        Z, n = self._factor.Z, self._plan.n
+        # The scores only rank points, so they need not be more exact than Z is.
+        steps = (self._W - self._W[d]).astype(Z.dtype)
+        score = np.empty(n)
+        # As many parts of a size for every thread.
+        parts = self._threads * max(1, round(n / (self._threads * ROWS)))
+        size = -(-n // parts)
 
         def score_rows(start):
             batches.score_points(
-                self._factor.Z,
+                Z,
                 start,
                 self._labels,
                 closed,
                 steps,
                 self._diag,
                 self._movable,
-                score[start : start + ROWS],
+                score[start : start + size],
             )
 
-        starts = range(0, self._plan.n, ROWS)
-        if self._threads == 1 or len(starts) == 1:
-            for start in starts:
-                score_rows(start)
-        else:
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(score_rows, starts))
+        self._for_all(score_rows, range(0, n, size))
         return score
+
+    def _for_all(self, work, items):
+        """Call ``work`` with every item, in threads."""
+        if self._threads == 1 or len(items) == 1:
+            for item in items:
+                work(item)
+        else:
+            list(self._pool.map(work, items))
 
     def _repair(self):
         """Bring the sizes within bounds."""
@@ -333,11 +345,11 @@ class BatchSearch:
         while changed > 0:
             changed = 0
             for start in range(0, n, ROWS):
-                block = self._factor.Z[start : start + ROWS]
+                scores = self._cluster_scores(start)
                 changed += batches.descend_block(
                     self._factor.Z,
                     start,
-                    block @ self._W.T.astype(block.dtype),
+                    scores,
                     self._labels,
                     self._counts,
                     self._W,
@@ -349,19 +361,36 @@ class BatchSearch:
                     shift,
                     target,
                 )
-                yield k * self._pass_cost(block.shape[0])
+                yield k * self._pass_cost(scores.shape[0])
             changed += 2 * self._exchange(shift, target)
             self._moves += changed
-            self._rebuild()
             self._note()
             self._fraction = 0.95
+
+    def _cluster_scores(self, start):
+        """Return Z W^T for the rows of the block that begins at ``start``."""
+        block = self._factor.Z[start : start + ROWS]
+        columns = self._W.T.astype(block.dtype)
+        scores = np.empty((block.shape[0], self._plan.k), block.dtype)
+
+        def multiply(first):
+            rows = slice(first, first + ROWS_MULTIPLIED)
+            np.matmul(block[rows], columns, out=scores[rows])
+
+        self._for_all(multiply, range(0, block.shape[0], ROWS_MULTIPLIED))
+        return scores
 
     def _exchange(self, shift, target):
         """Swap points that want into each other's clusters; return how many pairs did."""
         k = self._plan.k
         # Points that cannot move have no target, and an infinite shift.
         wish = self._labels.astype(np.int64) * k + np.maximum(target, 0)
-        order = np.lexsort((shift, wish))
+        lowest = np.full(k * k, np.inf)
+        np.minimum.at(lowest, wish, shift)
+        # Most points find nobody in the other cluster who would make up for their loss.
+        opposite = lowest.reshape(k, k).T.ravel()
+        able = np.flatnonzero(shift + opposite[wish] < -self._tol)
+        order = able[np.lexsort((shift[able], wish[able]))]
         bounds = np.searchsorted(wish[order], np.arange(k * k + 1))
         return batches.exchange(
             self._factor.Z,

@@ -149,23 +149,34 @@ def matrix_and_row(factor):
     return factor.R, None
 
 
-def make_model(factor, P, predictions):
-    """Return the model that fits the codes P; ``predictions`` is R P."""
-    d = factor.X.shape[1]
-    if isinstance(factor, LowRankFactor):
-        coef = factor.coefficients(P)
-        return RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
-    return RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
-
-
 def fit_labels(factor, labels, k):
     """Return the model that fits the labels, and its mean squared leave-one-out error."""
-    U = np.empty((k, factor.n))
-    sum_rows(factor, compact(labels, k), U)
-    P = np.where(labels[:, None] == np.arange(k), 1.0, -1.0)
-    predictions = 2.0 * U.T - U.sum(axis=0)[:, None]
-    residuals = leave_one_out_residuals(P, predictions, factor.diagonal())
-    return make_model(factor, P, predictions), float(np.mean(residuals**2))
+    diag, d = factor.diagonal(), factor.X.shape[1]
+    if isinstance(factor, LowRankFactor):
+        W = factor.cluster_sums(labels, k)
+        coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
+        model = RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
+        blocks = factor.score_blocks(W)
+        total = sum(_squared_errors(U, labels[rows], diag[rows]) for rows, U in blocks)
+    else:
+        U = np.empty((k, factor.n))
+        claims.build_sums(factor.R, compact(labels, k), U)
+        P, predictions = _codes_and_predictions(U, labels)
+        model = RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
+        total = _squared_errors(U, labels, diag)
+    return model, total / (k * factor.n)
+
+
+def _codes_and_predictions(U, labels):
+    """Return P = 2E - 1 and R P of some points, from their columns of U = (R E)^T."""
+    P = np.where(labels[:, None] == np.arange(len(U)), 1.0, -1.0)
+    return P, 2.0 * U.T - U.sum(axis=0)[:, None]
+
+
+def _squared_errors(U, labels, diag):
+    """Return the sum of the squared leave-one-out errors of some points."""
+    residuals = leave_one_out_residuals(*_codes_and_predictions(U, labels), diag)
+    return float(np.sum(residuals**2))
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None):
