@@ -33,7 +33,11 @@ from fastmmc import umc_rls
 from fastmmc.gram import Kernel
 from fastmmc.hat import factor_path
 
-METHODS = {"Stoc-RLS": "stochastic", "Steep-RLS": "steepest", "UMC-RLS": "shaking"}
+METHODS = {
+    "Stoc-RLS": {"method": "stochastic"},
+    "Steep-RLS": {"method": "steepest"},
+    "UMC-RLS": {"method": "shaking"},
+}
 BASELINES = ("k-means", "GMM", "spectral")
 
 # Mean ARI as printed in the paper's Table I; figures that are not known here are left out.
@@ -95,14 +99,17 @@ def samples_of(name, count):
     return [(X, y)] if size is None else [draw(X, y, size, seed) for seed in range(count)]
 
 
-def run_width(X, y, sigma, lams, repeats):
-    """Return ARI, objective and LOO-MSE as one array (3, methods, lams, repeats)."""
+def run_width(X, y, sigma, lams, repeats, methods):
+    """Return ARI, objective and LOO-MSE as one array (3, methods, lams, repeats).
+
+    ``methods`` is {name: options of :func:`fastmmc.umc_rls`}.
+    """
     k = np.unique(y).size
-    figures = np.empty((3, len(METHODS), len(lams), repeats))
+    figures = np.empty((3, len(methods), len(lams), repeats))
     for at, factor in enumerate(factor_path(X, lams, Kernel("rbf", sigma=sigma))):
-        for m, method in enumerate(METHODS.values()):
+        for m, options in enumerate(methods.values()):
             for repeat in range(repeats):
-                res = umc_rls(factor, k, method=method, n_init=1, random_state=repeat)
+                res = umc_rls(factor, k, n_init=1, random_state=repeat, **options)
                 ari = adjusted_rand_score(y, res.labels)
                 figures[:, m, at, repeat] = ari, res.objective, res.loo_mse
     return figures
@@ -137,23 +144,29 @@ def count_moves(name, n, repeats):
     return np.array(
         [
             [
-                umc_rls(factor, k, method=method, n_init=1, random_state=repeat).n_moves
+                umc_rls(factor, k, n_init=1, random_state=repeat, **options).n_moves
                 for repeat in range(repeats)
             ]
-            for method in METHODS.values()
+            for options in METHODS.values()
         ]
     )
 
 
-def table_tasks(name, samples, protocol):
-    """Return the tasks of one set, keyed by (set, sample, width) and (set, sample, None)."""
+def grid_tasks(name, samples, protocol, methods=METHODS):
+    """Return the tasks of one set, keyed by (set, sample, width)."""
     tasks = {}
     for s, (X, y) in enumerate(samples):
         widest = pdist(X).max()
         for w, share in enumerate(protocol.shares):
-            tasks[name, s, w] = (run_width, X, y, share * widest, protocol.lams, protocol.repeats)
-        tasks[name, s, None] = (run_baselines, X, y, protocol.repeats)
+            search = protocol.lams, protocol.repeats, methods
+            tasks[name, s, w] = run_width, X, y, share * widest, *search
     return tasks
+
+
+def baseline_tasks(name, samples, protocol):
+    """Return the tasks of one set, keyed by (set, sample, None)."""
+    points = enumerate(samples)
+    return {(name, s, None): (run_baselines, X, y, protocol.repeats) for s, (X, y) in points}
 
 
 def choose_by_oracle(figures):
@@ -181,10 +194,10 @@ def choose_label_free(figures):
     return ari[cell], cell
 
 
-def summarise(name, n_samples, results, protocol):
+def summarise(name, n_samples, results, protocol, methods=METHODS):
     """Return {method: row} of one set; every figure is a mean over the samples."""
     rows = {}
-    for m, method in enumerate(METHODS):
+    for m, method in enumerate(methods):
         oracle, free = [], []
         for s in range(n_samples):
             widths = range(len(protocol.shares))
@@ -201,6 +214,12 @@ def summarise(name, n_samples, results, protocol):
             "oracle cells": [row[3] for row in oracle],
             "label-free cells": [row[1] for row in free],
         }
+    return rows
+
+
+def summarise_baselines(name, n_samples, results):
+    """Return {method: row} of one set, as :func:`summarise` does."""
+    rows = {}
     for b, method in enumerate(BASELINES):
         ari = np.array([results[name, s, None][b] for s in range(n_samples)])
         rows[method] = {
@@ -212,9 +231,8 @@ def summarise(name, n_samples, results, protocol):
     return rows
 
 
-def ari_table(summaries, show):
+def ari_table(summaries, show, names=(*METHODS, *BASELINES)):
     """Return a table of all methods, ``show(row)`` for each."""
-    names = [*METHODS, *BASELINES]
     rows = []
     for name, (n, k, summary) in summaries.items():
         rows.append([name, n, k, *(show(summary[method]) for method in names)])
@@ -347,12 +365,14 @@ def main():
                     if n <= protocol.max_n:
                         tasks["moves", name, n] = (count_moves, name, n, protocol.repeats)
     for name, samples in loaded.items():
-        tasks.update(table_tasks(name, samples, protocol))
+        tasks.update(grid_tasks(name, samples, protocol))
+        tasks.update(baseline_tasks(name, samples, protocol))
     results = run_all(tasks, arguments.jobs, arguments.keep)
     summaries = {}
     for name, samples in loaded.items():
         y = samples[0][1]
         summary = summarise(name, len(samples), results, protocol)
+        summary |= summarise_baselines(name, len(samples), results)
         summaries[name] = y.size, np.unique(y).size, summary
     moves = {key[1:]: value for key, value in results.items() if key[0] == "moves"}
     moves = dict(sorted(moves.items()))
