@@ -403,8 +403,10 @@ def _run(function, X, params, options):
         return _solve(function, X, params)
     except ValueError as error:
         message = str(error).replace(NO_OPTION, "")
+        accepted = inspect.signature(function).parameters
         for option, name, *_ in options:
-            message = re.sub(rf"(?<![\w-]){name}(?= must )", option, message)
+            own = _own_name(name, accepted)
+            message = re.sub(rf"(?<![\w-]){own}(?= must )", option, message)
         raise ValueError(message) from error
 
 

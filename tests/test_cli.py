@@ -322,6 +322,10 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
         (["cluster", "moons", "--k", "2", "--sigma", "nan"], "sigma must be finite"),
         (["cluster", "moons", "--k", "2", "--seed", "-1"], "must not be negative"),
         (["cluster", "moons", "--k", "2", "--n-init", "0"], "--n-init must be at least 1"),
+        (
+            ["cluster", "moons", "--k", "2", "--method", "sammc", "--search", "tabu"],
+            "--search must be one of",
+        ),
         (["cluster", "moons", "--k", "2", "--n-jobs", "0"], "--n-jobs must not be 0"),
         (["cluster", "moons", "--k", "2", "--max-time", "0"], "--max-time must be greater than 0"),
     ],
