@@ -67,6 +67,27 @@ def test_sums_follow_the_moves(factor, rng):
     np.testing.assert_array_equal(counts, np.bincount(labels, minlength=K))
 
 
+def test_in_single_precision_the_change_of_a_swap_is_that_of_the_way_back(factor, rng):
+    # Else two points that fit equally well could be swapped for ever.
+    Z = (factor.Z + 0.1 * rng.standard_normal(factor.Z.shape)).astype(np.float32)
+    labels = start().astype(np.uint8)
+    W = sums(Z.astype(np.float64), labels)
+    diag = np.sum(Z.astype(np.float64) ** 2, axis=1)
+    counts = np.bincount(labels, minlength=K)
+
+    def change(i, j):
+        alone = batches.exact_shift(Z, labels, W, diag, i, labels[j])
+        alone += batches.exact_shift(Z, labels, W, diag, j, labels[i])
+        return alone + 2.0 * batches.row_dot(Z, i, Z, j)
+
+    for i, j in zip(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1), strict=True):
+        there = change(i, j)
+        batches.move(Z, labels, counts, W, i, 1)
+        batches.move(Z, labels, counts, W, j, 0)
+        assert abs(there) > 1e-6
+        assert change(i, j) == pytest.approx(-there, abs=1e-12)
+
+
 def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor):
     labels = np.repeat([0, 1, 2], 20).astype(np.uint8)
     Z = np.array(factor.Z)
