@@ -359,6 +359,7 @@ def iter_svr(
         Threads that share the Gram matrix. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
         Seconds for the whole call; the best labels found by then are returned.
+        The Gram matrix or the features, made first, are not cut short.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0

@@ -472,6 +472,7 @@ def cpmmc(
         Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
         Seconds for the whole call; the best labels found by then are returned.
+        A kernel's features, which are made first, are not cut short.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0
@@ -651,6 +652,7 @@ def cpm3c(
         Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
         Seconds for the whole call; the best labels found by then are returned.
+        A kernel's features, which are made first, are not cut short.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0
