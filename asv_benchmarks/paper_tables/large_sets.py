@@ -105,7 +105,7 @@ def main():
         made_by(arguments.quick, started),
         f"Adjusted Rand index and seconds of a call. Mean and standard deviation over {SEEDS} "
         "seeds; seconds are medians. UMC-RLS has its defaults and two threads. The memetic search "
-        f"is stopped after {MEMETIC_SECONDS} seconds.",
+        f"has {LANDMARKS} landmarks and is stopped after {MEMETIC_SECONDS} seconds.",
         table(["set", "n", "k", "method", "ARI", "seconds"], rows),
     ]
     write_page(arguments.out, parts)
