@@ -142,8 +142,7 @@ class LowRankFactor:
         out : (k, n) float64 array
             Modified in place.
         """
-        for rows, scores in self.score_blocks(self.cluster_sums(labels, out.shape[0])):
-            out[:, rows] = scores
+        self.cluster_scores(self.cluster_sums(labels, out.shape[0]), out)
 
     def _blocks(self):
         """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
@@ -151,20 +150,23 @@ class LowRankFactor:
             rows = slice(start, start + BLOCK)
             yield rows, self.Z[rows].astype(np.float64, copy=False)
 
-    def cluster_scores(self, W):
+    def cluster_scores(self, W, out=None):
         """Return Z W^T transposed: how well each point fits each of k directions.
 
         Parameters
         ----------
         W : (k, r) array
             Directions.
+        out : (k, n) float64 array, optional
+            Where they go; None: a new array.
 
         Returns
         -------
         (k, n) float64 array
             Inner products.
         """
-        out = np.empty((W.shape[0], self.n))
+        if out is None:
+            out = np.empty((W.shape[0], self.n))
         for rows, scores in self.score_blocks(W):
             out[:, rows] = scores
         return out
@@ -184,9 +186,8 @@ class LowRankFactor:
         scores : (k, b) float64 array
             Inner products.
         """
-        for start in range(0, self.n, BLOCK):
-            rows = slice(start, start + BLOCK)
-            yield rows, W @ self.Z[rows].T
+        for rows, Z in self._blocks():
+            yield rows, W @ Z.T
 
     def restrict(self, indices):
         """Return the factor of some of the points alone, and the map from its scores to these.

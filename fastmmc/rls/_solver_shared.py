@@ -157,13 +157,16 @@ def fit_labels(factor, labels, k):
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
         blocks = factor.score_blocks(W)
-        total = sum(_squared_errors(U, labels[rows], diag[rows]) for rows, U in blocks)
+        total = sum(
+            _squared_errors(*_codes_and_predictions(U, labels[rows]), diag[rows])
+            for rows, U in blocks
+        )
     else:
         U = np.empty((k, factor.n))
         claims.build_sums(factor.R, compact(labels, k), U)
         P, predictions = _codes_and_predictions(U, labels)
         model = RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
-        total = _squared_errors(U, labels, diag)
+        total = _squared_errors(P, predictions, diag)
     return model, total / (k * factor.n)
 
 
@@ -173,10 +176,9 @@ def _codes_and_predictions(U, labels):
     return P, 2.0 * U.T - U.sum(axis=0)[:, None]
 
 
-def _squared_errors(U, labels, diag):
+def _squared_errors(P, predictions, diag):
     """Return the sum of the squared leave-one-out errors of some points."""
-    residuals = leave_one_out_residuals(*_codes_and_predictions(U, labels), diag)
-    return float(np.sum(residuals**2))
+    return float(np.sum(leave_one_out_residuals(P, predictions, diag) ** 2))
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None):
