@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
-from threadpoolctl import threadpool_limits
 
 from fastmmc import validation
 from fastmmc.competitive import _kernels as kernels
@@ -42,6 +41,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.results import CentroidResult, History, Status
+from fastmmc.threads import one_blas_thread
 
 METHODS = tuple(_solver.WEIGHTED)
 COMBINE = ("mean", "sum")
@@ -257,7 +257,7 @@ def fit_sharded(
     seed = fixed_seed(random_state)
     shards = _deal(points, links, n_workers, plan.shuffle, unseen, seed)
     # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         centers = first_prototypes(start, points, k, shards[0].rng)
         run = _Run(points, shards, plan, centers)
         with show_progress(control, "epoch") as control:

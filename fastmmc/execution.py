@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import threading
 import time
 import warnings
@@ -11,23 +12,27 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
 from fastmmc import validation
 from fastmmc.results import STATUS_TEXT, Status
+from fastmmc.threads import limit_openmp, one_blas_thread
 
 logger = logging.getLogger("fastmmc")
 
-# A slice of compiled work between two looks at the clock.
+# A slice of compiled work between two looks at the clock. The budget, in elementary operations, is
+# bounded from above, as a slice that ended early tells nothing of how long a whole one takes.
 SLICE_SECONDS = 0.05
 FIRST_BUDGET = 2_000_000
-MOST_BUDGET = 2**40  # searches that end their slices early must not drive it beyond all bounds
+LEAST_BUDGET = 2**17
+MOST_BUDGET = 2**25
 POLL_SECONDS = 0.05
+
+# Share of max_time that may pass before the search begins.
+PREPARATION_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,10 @@ class _NoBar:
         """Do nothing."""
 
 
+class OutOfTime(Exception):
+    """Ends work before or after a search for which max_time leaves no time."""
+
+
 @dataclass(frozen=True)
 class RunControl:
     """How a run is to be carried out; the RUN parameters of every solver.
@@ -88,6 +97,9 @@ class RunControl:
         ``time.perf_counter()`` at the beginning of the call.
     on_start_done : callable or None
         Called with (index, n_init) after each start, in the calling thread; true stops the run.
+    shortage : str
+        What max_time was too short for and what stands in its place, for the warning; a run that
+        has one ends by the time limit.
     bar : object
         Where the progress is shown, opened by :func:`show_progress`: ``prepare(fraction)`` while
         the hat matrix is made, then ``show(progress)``.
@@ -99,7 +111,33 @@ class RunControl:
     verbose: int = 0
     started: float = 0.0
     on_start_done: Callable | None = None
+    shortage: str = ""
     bar: object = _NoBar()
+
+    def time_left(self):
+        """Return the seconds that max_time leaves, infinity where there is no limit."""
+        if self.max_time is None:
+            return math.inf
+        return self.max_time - (time.perf_counter() - self.started)
+
+    def out_of_time(self):
+        """Tell whether max_time is over."""
+        return self.time_left() <= 0
+
+    def prepare(self, fraction, ahead=0.0):
+        """Show the share of the preparation that is done; raise OutOfTime when it takes too long.
+
+        Some of max_time is kept for a search on less. ``ahead`` are the seconds that something
+        takes which comes next and cannot be stopped.
+        """
+        self.bar.prepare(fraction)
+        if self.max_time is not None:
+            self.check_time(ahead + (1.0 - PREPARATION_SHARE) * self.max_time)
+
+    def check_time(self, ahead=0.0):
+        """Raise OutOfTime if max_time leaves less than so many seconds."""
+        if self.time_left() < ahead:
+            raise OutOfTime
 
 
 def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
@@ -144,7 +182,7 @@ def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=No
 
 @contextmanager
 def show_progress(control, unit="start"):
-    """Open the progress bar of a call, if one is wanted.
+    """Open the progress bar of a call, if one is wanted, and keep BLAS to one thread.
 
     Parameters
     ----------
@@ -168,7 +206,7 @@ def show_progress(control, unit="start"):
     >>> with show_progress(RunControl()) as control:
     ...     control.bar.prepare(0.5)
     """
-    with _RichBar(unit) if control.verbose else _NoBar() as bar:
+    with one_blas_thread(), _RichBar(unit) if control.verbose else _NoBar() as bar:
         yield replace(control, bar=bar)
 
 
@@ -248,9 +286,8 @@ class _Slicer:
         began = time.perf_counter()
         ended = search.step(self.budget)
         elapsed = time.perf_counter() - began
-        # The first slice may contain a compilation, so the budget never shrinks below its start.
         growth = min(4.0, SLICE_SECONDS / max(elapsed, 1e-4))
-        self.budget = min(MOST_BUDGET, max(FIRST_BUDGET, int(self.budget * growth)))
+        self.budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(self.budget * growth)))
         return ended
 
 
@@ -277,17 +314,6 @@ def _work(index, make_search, board):
         search.finish()
         board.fractions[index] = 1.0
     return search, ended
-
-
-@cache
-def _threadpools():
-    """Return the thread pools of BLAS and OpenMP; finding them takes longer than a small run."""
-    return ThreadpoolController()
-
-
-def _limit_openmp():
-    """Keep OpenMP to one thread in this thread; unlike that of BLAS its limit is not global."""
-    _threadpools().limit(limits=1, user_api="openmp")
 
 
 def run_restarts(make_search, n_init, control):
@@ -320,8 +346,8 @@ def run_restarts(make_search, n_init, control):
     status = Status.CONVERGED
     # The calling thread only waits, so that an interrupt reaches it at once.
     with (
-        _threadpools().limit(limits=1),
-        ThreadPoolExecutor(n_jobs, initializer=_limit_openmp) as pool,
+        one_blas_thread(),
+        ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool,
     ):
         waiting = iter(range(n_init))
         running = {}
@@ -390,8 +416,8 @@ def best_of_restarts(make_search, n_init, control):
     best_init = min(ended)[1]
     best = searches[best_init]
     if status == Status.CONVERGED:
-        status = best.status
-    warn_if_stopped(status, n_done, n_init)
+        status = Status.TIME_LIMIT if control.shortage else best.status
+    warn_if_stopped(status, n_done, n_init, control.shortage)
     return best, best_init, np.array([objective for objective, _ in ended]), status
 
 
@@ -413,7 +439,7 @@ def _look(control, board, done):
     return Status.CONVERGED
 
 
-def warn_if_stopped(status, n_done, n_init):
+def warn_if_stopped(status, n_done, n_init, shortage=""):
     """Say aloud that a run ended before its time.
 
     Parameters
@@ -422,12 +448,14 @@ def warn_if_stopped(status, n_done, n_init):
         Why it ended.
     n_done, n_init : int
         Starts that ended, and starts asked for.
+    shortage : str
+        What the time did not suffice for.
     """
     if status != Status.CONVERGED:
         ended = f"; {n_done} of {n_init} starts had ended" if n_done < n_init else ""
         warn_user(
             f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
-            "returned"
+            f"returned{shortage}"
         )
 
 

@@ -12,10 +12,15 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.extmath import row_norms
 
+from fastmmc.threads import Pieces
+
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 
 # Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
 BLOCK = 512
+
+# What the exponential of a number takes, in multiplications of BLAS.
+EXP_PRODUCTS = 100
 
 # Width heuristics look at all pairs up to this many points and at a sample above it.
 WIDTH_SAMPLE = 2000
@@ -395,7 +400,7 @@ def _check_width(kernel, sigma):
     )
 
 
-def fill_lower_gram(kernel, X, out):
+def fill_lower_gram(kernel, X, out, on_progress=None):
     """Fill the lower triangle of the Gram matrix of X, in row blocks.
 
     The triangle is all that a Cholesky factorisation reads. What is above the diagonal of
@@ -409,6 +414,8 @@ def fill_lower_gram(kernel, X, out):
         Points; for "precomputed" the Gram matrix.
     out : (n, n) array
         Modified in place.
+    on_progress : callable, optional
+        Told the share that is done, 0..1, after each block; what it raises ends the work.
 
     Examples
     --------
@@ -423,7 +430,8 @@ def fill_lower_gram(kernel, X, out):
     if kernel.name == "rbf":
         X = X - X.mean(axis=0, dtype=np.float64)
         norms = row_norms(X, squared=True)
-    for start in range(0, n, BLOCK):
+
+    def fill(start):
         stop = min(start + BLOCK, n)
         rows = X[start:stop]
         if kernel.name == "precomputed":
@@ -435,3 +443,11 @@ def fill_lower_gram(kernel, X, out):
         else:
             values = kernel.block(rows, X[:stop])
         out[start:stop, :stop] = values
+        return stop
+
+    # A function of the user's need not be safe in threads.
+    n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
+    with Pieces(n_products) as pieces:
+        for stop in pieces.map(fill, range(0, n, BLOCK)):
+            if on_progress is not None:
+                on_progress((stop / n) ** 2)

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh
 from scipy.sparse import issparse
 
 from fastmmc import lowrank, validation
+from fastmmc.cholesky import invert_lower, mirror_lower
 from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.gram import BLOCK, Kernel, fill_lower_gram, kernel_diagonal, resolve_kernel
+from fastmmc.gram import Kernel, fill_lower_gram, kernel_diagonal, resolve_kernel
+from fastmmc.threads import one_blas_thread
 
 # The index of the random stream that draws landmarks; restarts count from 0.
 LANDMARK_STREAM = 2**32 - 1
+
+# What filling the Gram matrix takes of the time for the hat matrix, for the progress bar.
+GRAM_SHARE = 0.2
 
 # R = I - lam G loses its digits where lam is below this share of K's largest eigenvalue.
 CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
@@ -169,7 +174,8 @@ def factor(
     lam = validation.check_positive("lam", lam)
     X = validation.check_points(X, spec, sparse=True)
     form = check_form(X, spec, rank, landmarks, rank_tol, dtype)
-    return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
+    with one_blas_thread():
+        return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +257,7 @@ def make_factor(X, lam, kernel, form, seed, on_progress=None):
     seed : numpy.random.SeedSequence
         For landmarks.
     on_progress : callable, optional
-        Told the share that is done, 0..1, after each block of a low-rank factor.
+        Told the share that is done, 0..1, after each piece of work; what it raises ends the work.
 
     Returns
     -------
@@ -311,7 +317,7 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
         return
     points = X.astype(form.dtype or X.dtype, copy=False)
     validation.check_memory(X.shape[0], points.dtype, arrays=min(2, len(lams)))
-    for lam, R in zip(lams, hat_path(kernel, points, lams), strict=True):
+    for lam, R in zip(lams, hat_path(kernel, points, lams, on_progress), strict=True):
         R.flags.writeable = False
         yield DenseFactor(R, lam, kernel, X)
 
@@ -345,7 +351,7 @@ def hat_matrix(kernel, X, lam):
     return next(hat_path(kernel, X, [lam]))
 
 
-def hat_path(kernel, X, lams):
+def hat_path(kernel, X, lams, on_progress=None):
     """Yield the hat matrix for each lam; the kernel is evaluated once.
 
     One Cholesky inverse a lam. An eigendecomposition would serve all of them, but the product
@@ -359,6 +365,8 @@ def hat_path(kernel, X, lams):
         Points or Gram matrix.
     lams : sequence of float
         Regularisations.
+    on_progress : callable, optional
+        Told the share that is done, 0..1, anew for each lam.
 
     Yields
     ------
@@ -375,26 +383,28 @@ def hat_path(kernel, X, lams):
     if dtype == np.float32 and not _cholesky_is_safe(kernel, X, min(lams)):
         X = X.astype(np.float64)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
-    fill_lower_gram(kernel, X, gram)
+    tell = on_progress or (lambda fraction, ahead=0.0: None)
+    fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
     eigen = None
     for at, lam in enumerate(lams):
         R = None
         if eigen is None and lam >= CHOLESKY_LIMIT[X.dtype] * np.trace(gram, dtype=np.float64):
             # The last one may take the Gram matrix itself.
             A = gram if at == len(lams) - 1 else gram.copy()
-            R = _hat_in_place(A, lam)
+            R = _hat_in_place(A, lam, lambda share: tell(GRAM_SHARE + (1 - GRAM_SHARE) * share))
         if R is None:
             if eigen is None:
-                fill_lower_gram(kernel, X, gram)
+                fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
+                tell(GRAM_SHARE, eigh_seconds(len(gram)))
                 eigen = eigh_lower(gram)
             R = hat_from_eigh(*eigen, lam)
         yield R.astype(dtype, copy=False)
 
 
-def _hat_in_place(A, lam):
+def _hat_in_place(A, lam, on_progress):
     """Turn a Gram matrix, lower triangle only, into the hat matrix; None if it is indefinite."""
     _add_to_diagonal(A, lam)
-    if not _invert_lower(A):
+    if not invert_lower(A, on_progress):
         warnings.warn(
             "the kernel matrix is not positive semidefinite; its negative eigenvalues are "
             "taken as zero",
@@ -416,48 +426,25 @@ def _add_to_diagonal(A, value):
     A.flat[:: A.shape[0] + 1] += value
 
 
-def _invert_lower(A):
-    """Invert a symmetric positive definite matrix in place, lower triangle only.
-
-    LAPACK works on columns, so the lower triangle of the C-order array is its upper one.
-    Returns False if the matrix is not positive definite (A is then spoilt).
-    """
-    potrf, potri = lapack.get_lapack_funcs(("potrf", "potri"), (A,))
-    columns = A.T
-    _, info = potrf(columns, lower=0, overwrite_a=1, clean=0)
-    if info != 0:
-        return False
-    _, info = potri(columns, lower=0, overwrite_c=1)
-    return info == 0
-
-
-def mirror_lower(A, scale=1.0):
-    """Scale the lower triangle of A and copy it onto the upper one, in place, block by block.
+def eigh_seconds(n):
+    """Return about how long an eigendecomposition takes, which nothing can stop.
 
     Parameters
     ----------
-    A : (n, n) array
-        Modified in place; exactly symmetric afterwards. What was above the diagonal is not read.
-    scale : float, default=1.0
-        Factor.
+    n : int
+        Order of the matrix.
+
+    Returns
+    -------
+    float
+        Seconds in one thread, on a slow core.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> A = np.array([[1.0, 9.0], [2.0, 3.0]])
-    >>> mirror_lower(A, 2.0)
-    >>> A
-    array([[2., 4.],
-           [4., 6.]])
+    >>> eigh_seconds(1000)
+    0.3
     """
-    n = A.shape[0]
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        square = A[start:stop, start:stop]
-        square[:] = np.tril(square) + np.tril(square, -1).T
-        A[start:stop, :stop] *= scale
-        for column in range(0, start, BLOCK):
-            A[column : column + BLOCK, start:stop] = A[start:stop, column : column + BLOCK].T
+    return 3e-10 * n**3
 
 
 def eigh_lower(A):

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.linalg import lapack, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
-from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_rows
+from fastmmc.cholesky import factor_lower, mirror_lower
+from fastmmc.gram import BLOCK, EXP_PRODUCTS, Kernel, dense_rows, kernel_diagonal, kernel_rows
+from fastmmc.threads import Pieces, exhaust
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
 
@@ -21,8 +23,8 @@ AUTO_RANK = 1_000
 AUTO_ENTRIES = 300_000_000
 LEAST_AUTO_RANK = 100
 
-# Eigenvalues of the landmarks' Gram matrix below this share of the largest one are noise.
-EIGENVALUE_TOLERANCE = 1e-10
+# A landmark that the others explain up to this share of the trace of their Gram matrix is noise.
+LANDMARK_TOLERANCE = 1e-10
 
 # Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
 # error that a later one must still have to be taken.
@@ -54,8 +56,8 @@ class LowRankFactor:
         M above.
     indices : (b,) int64 array or None
         Which training points the landmarks are; None if they were given as points.
-    spectrum : (r,) float64 array
-        Eigenvalues w >= 0 of K~: Z^T Z is the diagonal matrix of w / (w + lam).
+    scale : (r, r) float64 array
+        Lower triangular L with K~ = (Z L^T) (Z L^T)^T and Z^T Z = I - lam (L^T L)^-1.
     """
 
     Z: np.ndarray
@@ -65,7 +67,7 @@ class LowRankFactor:
     basis: np.ndarray
     projection: np.ndarray
     indices: np.ndarray | None
-    spectrum: np.ndarray
+    scale: np.ndarray
 
     @property
     def n(self):
@@ -190,16 +192,20 @@ class LowRankFactor:
             yield rows, W @ Z.T
 
     def restrict(self, indices):
-        """Return the factor of some of the points alone, and the map from its scores to these.
+        """Make the factor of some of the points alone, and the map from its scores to these.
 
         The points are a problem of their own with the same landmarks and lam: with
-        Y = Z_S (w + lam)^1/2 their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of
-        Z Z^T.
+        Y = Z_S L^T their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
 
         Parameters
         ----------
         indices : (m,) int array
             The points.
+
+        Yields
+        ------
+        int
+            Rows worked on since the last time; each is counted three times.
 
         Returns
         -------
@@ -209,20 +215,65 @@ class LowRankFactor:
             ``cluster_scores(W @ extend)`` are the predictions for all points from labels E of
             these, with W = E^T Z of their factor.
         """
-        scale = np.sqrt(self.spectrum + self.lam)
         Z = np.empty((indices.size, self.rank), self.Z.dtype)
-        for start in range(0, indices.size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            np.multiply(self.Z[indices[rows]], scale.astype(Z.dtype), out=Z[rows])
-        half, spectrum = _shrink(Z, self.lam)
+        to_Y = self.scale.T.astype(Z.dtype)
+
+        def scale(rows):
+            np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
+            return len(Z[rows])
+
+        with Pieces(Z.size * self.rank) as pieces:
+            yield from pieces.map(scale, _row_blocks(Z))
+        half, new_scale = yield from _shrink(Z, self.lam)
+        extend = self.scale.T @ half
         part = replace(
             self,
             Z=Z,
             X=self.X[indices],
-            projection=self.projection * scale @ half,
-            spectrum=spectrum,
+            projection=self.projection @ extend,
+            scale=new_scale,
         )
-        return part, (scale[:, None] * half).T
+        return part, extend.T
+
+    def in_double_precision(self):
+        """Return the factor with Z in double precision, itself if it is so already.
+
+        Searches that go point by point compute rows of Z Z^T, which must not be rounded more than
+        its diagonal is.
+
+        Returns
+        -------
+        LowRankFactor
+            With the same entries.
+        """
+        if self.Z.dtype == np.float64:
+            return self
+        validation.check_memory(self.n, np.dtype(np.float64), columns=self.rank)
+        return replace(self, Z=self.Z.astype(np.float64))
+
+    def hat_matrix(self):
+        """Make Z Z^T.
+
+        Yields
+        ------
+        int
+            Rows filled since the last time.
+
+        Returns
+        -------
+        (n, n) array
+            The product, exactly symmetric, of the dtype of Z.
+        """
+        R = np.empty((self.n, self.n), self.Z.dtype)
+
+        def fill(rows):
+            np.matmul(self.Z[rows], self.Z[: rows.stop].T, out=R[rows, : rows.stop])
+            return rows.stop - rows.start
+
+        with Pieces(R.size * self.rank / 2) as pieces:
+            yield from pieces.map(fill, _row_blocks(R))
+        mirror_lower(R)
+        return R
 
     def transform(self, X):
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
@@ -396,10 +447,10 @@ def make_low_rank_factor(
     advance = _counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
-    half, spectrum = _shrink(Z, lam, advance)
+    half, scale = exhaust(_shrink(Z, lam), advance)
     Z.flags.writeable = False
     return LowRankFactor(
-        Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, spectrum
+        Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, scale
     )
 
 
@@ -450,9 +501,8 @@ def make_features(
     dtype = dtype or X.dtype
     validation.check_memory(X.shape[0], dtype, columns=rank)
     if isinstance(landmarks, str) and landmarks == "pivoted":
-        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
         Z = np.ascontiguousarray(Z, dtype=dtype)
-        advance(Z.shape[0])
     else:
         indices, basis = _choose(X, rank, landmarks, rng)
         Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
@@ -489,42 +539,74 @@ def _choose(X, rank, landmarks, rng):
 def _nystroem(X, kernel, basis, indices, dtype, advance):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
 
-    The truncated eigendecomposition of K_BB stands where the 2009 paper takes a Cholesky factor,
-    which duplicated landmarks and wide kernels break.
+    The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
+    duplicated landmarks and wide kernels break.
     """
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
-    w, U = eigh((among + among.T) / 2, check_finite=False)
-    keep = w > EIGENVALUE_TOLERANCE * w[-1]
-    to_Z = U[:, keep] / np.sqrt(w[keep]) if w[-1] > 0 else np.zeros((basis.shape[0], 1))
+    to_Z = _inverse_root((among + among.T) / 2)
     Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
-    for rows, values in kernel_rows(kernel, X, basis, indices):
-        Z[rows] = values @ to_Z
-        advance(values.shape[0])
+
+    def fill(rows):
+        for _, values in kernel_rows(kernel, X[rows], basis, indices):
+            Z[rows] = values @ to_Z
+        return len(Z[rows])
+
+    # A function of the user's need not be safe in threads.
+    serial = kernel.name == "callable"
+    n_products = 0 if serial else len(Z) * len(basis) * (X.shape[1] + EXP_PRODUCTS + Z.shape[1])
+    with Pieces(n_products) as pieces:
+        for n_rows in pieces.map(fill, _row_blocks(Z)):
+            advance(n_rows)
     return Z, to_Z
 
 
-def _shrink(Z, lam, advance=lambda n_rows: None):
-    """Turn Z0 into Z = Z0 V (s + lam)^-1/2 in place, with Z0^T Z0 = V s V^T.
+def _inverse_root(K):
+    """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere."""
+    n = K.shape[0]
+    corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * np.trace(K), lower=1)
+    if rank == 0:
+        return np.zeros((n, 1))
+    root = np.zeros((n, rank))
+    corner = np.tril(corner[:rank, :rank])
+    root[order[:rank] - 1] = solve_triangular(corner, np.eye(rank), lower=True).T
+    return root
 
-    Returns the map and s.
+
+def _shrink(Z, lam):
+    """Turn Z0 into Z = Z0 L^-T in place, with L L^T = Z0^T Z0 + lam I; return L^-T and L.
+
+    Yields the number of rows worked on; each is met twice.
     """
-    n, r = Z.shape
-    blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
-    S = np.zeros((r, r))
-    for rows in blocks:
-        block = Z[rows].astype(np.float64, copy=False)
-        S += block.T @ block
-        advance(block.shape[0])
-    s, V = eigh(S, check_finite=False)
-    s = np.maximum(s, 0.0)
-    half = V / np.sqrt(s + lam)
-    for rows in blocks:
-        Z[rows] = Z[rows] @ half
-        advance(Z[rows].shape[0])
-    return half, s
+    r = Z.shape[1]
+    L = np.zeros((r, r))
+    with Pieces(Z.size * r) as pieces:
+        for product, n_rows in pieces.map(lambda rows: _square(Z[rows]), _row_blocks(Z)):
+            L += product
+            yield n_rows
+        L.flat[:: r + 1] += lam
+        factor_lower(L)
+        half = solve_triangular(L, np.eye(r), lower=True, check_finite=False).T
+
+        def multiply(rows):
+            Z[rows] = Z[rows] @ half
+            return len(Z[rows])
+
+        yield from pieces.map(multiply, _row_blocks(Z))
+    return half, L
 
 
-def _pivoted_cholesky(X, kernel, rank, tol):
+def _square(rows):
+    """Return Z^T Z of some rows in double precision, and their number."""
+    rows = rows.astype(np.float64, copy=False)
+    return rows.T @ rows, len(rows)
+
+
+def _row_blocks(Z):
+    """Return slices of the rows that are worked on at a time."""
+    return [slice(start, min(start + BLOCK, len(Z))) for start in range(0, len(Z), BLOCK)]
+
+
+def _pivoted_cholesky(X, kernel, rank, tol, advance):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
     Every step looks at the points that are approximated worst, and takes of them in turn the
@@ -536,7 +618,8 @@ def _pivoted_cholesky(X, kernel, rank, tol):
     n = X.shape[0]
     missing = kernel_diagonal(kernel, X)
     # Below rounding noise nothing more can be explained.
-    enough = max(tol, n * np.finfo(np.float64).eps) * missing.sum()
+    total = missing.sum() or 1.0
+    enough = max(tol, n * np.finfo(np.float64).eps) * total
     L = np.empty((n, 0))
     pivots = np.empty(0, dtype=np.int64)
     while pivots.size < rank and missing.sum() > enough:
@@ -555,8 +638,11 @@ def _pivoted_cholesky(X, kernel, rank, tol):
         new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
         L = np.hstack((L, new))
         pivots = np.concatenate((pivots, tried[order]))
+        before = missing.sum()
         missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
         missing[pivots] = 0.0
+        advance(n * (before - missing.sum()) / total)
+    advance(n * missing.sum() / total)
     to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
     basis = dense_rows(X, pivots).astype(np.float64)
     return L, pivots, basis, to_Z

@@ -44,7 +44,9 @@ class SizeRule:
         return (self.lower, self.upper) if self.bounded else (sizes, sizes)
 
 
-def size_rule(n, k, *, balance=None, target_sizes=None, min_size=1, known=None):
+def size_rule(
+    n, k, *, balance=None, target_sizes=None, min_size=1, known=None, default=None, bounded=True
+):
     """Turn the user's size parameters into bounds, or say why they cannot be met.
 
     Parameters
@@ -52,13 +54,18 @@ def size_rule(n, k, *, balance=None, target_sizes=None, min_size=1, known=None):
     n, k : int
         Points and clusters.
     balance : float, optional
-        Every size stays within balance * n / k of its target.
+        Every size stays within balance * n / k of its target, or of the next integers to it; 0:
+        sizes that differ by one at most.
     target_sizes : (k,) array_like of int, optional
         Sizes asked for; they must sum to n. None: n / k each.
     min_size : int, default=1
         No cluster ends smaller than this.
     known : (n,) int array, optional
         Partial labels, -1 where unknown.
+    default : float, optional
+        What stands for a balance of None. The targets then make room for the known labels.
+    bounded : bool, default=True
+        Whether a search keeps to the default all along, as it does to a balance.
 
     Returns
     -------
@@ -83,13 +90,73 @@ def size_rule(n, k, *, balance=None, target_sizes=None, min_size=1, known=None):
         centre = targets.astype(np.float64)
     lower = np.full(k, min_size, dtype=np.int64)
     upper = np.full(k, n, dtype=np.int64)
-    if balance is not None:
-        # A size that sits on the bound up to rounding is inside it.
-        slack = balance * n / k
-        lower = np.maximum(lower, np.ceil(centre - slack - 1e-9).astype(np.int64))
-        upper = np.minimum(upper, np.floor(centre + slack + 1e-9).astype(np.int64))
+    share = default if balance is None else balance
+    if share is not None:
+        if balance is None:
+            centre = with_known(centre, known, n)
+        # A size that sits on the bound up to rounding is inside it, and so is the next integer.
+        slack = share * n / k
+        least = np.minimum(np.ceil(centre - slack - 1e-9), np.floor(centre + 1e-9))
+        most = np.maximum(np.floor(centre + slack + 1e-9), np.ceil(centre - 1e-9))
+        lower = np.maximum(lower, least.astype(np.int64))
+        upper = np.minimum(upper, most.astype(np.int64))
     _check_feasible(n, k, lower, upper, balance, known)
-    return SizeRule(targets, lower, upper, balance is not None)
+    return SizeRule(targets, lower, upper, balance is not None or (default is not None and bounded))
+
+
+def held_sizes(known, k):
+    """Return how many points of each cluster are known.
+
+    Parameters
+    ----------
+    known : (n,) int array or None
+        Partial labels, -1 where unknown.
+    k : int
+        Clusters.
+
+    Returns
+    -------
+    (k,) int64 array
+        Sizes; zeros where no label is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> held_sizes(np.array([1, -1, 1]), 2)
+    array([0, 2])
+    """
+    if known is None:
+        return np.zeros(k, dtype=np.int64)
+    return np.bincount(known[known >= 0], minlength=k)
+
+
+def with_known(sizes, known, n):
+    """Return sizes near to those given that take in the known labels and sum to n.
+
+    Parameters
+    ----------
+    sizes : (k,) array
+        Sizes that sum to n.
+    known : (n,) int array or None
+        Partial labels, -1 where unknown.
+    n : int
+        Points.
+
+    Returns
+    -------
+    (k,) array
+        As given where no label is known, else int64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_known(np.array([2, 2, 2]), np.array([1, 1, 1, 1, -1, -1]), 6)
+    array([1, 4, 1])
+    """
+    if known is None:
+        return sizes
+    held = held_sizes(known, len(sizes))
+    return held + proportional_sizes(np.maximum(sizes - held, 0), n - held.sum())
 
 
 def _check_targets(n, k, target_sizes):
@@ -115,7 +182,7 @@ def _check_feasible(n, k, lower, upper, balance, known):
         )
     if known is None:
         return
-    held = np.bincount(known[known >= 0], minlength=k)
+    held = held_sizes(known, k)
     if (held > upper).any() or np.maximum(lower, held).sum() > n:
         raise ValueError(
             f"the known labels in y fix {held.tolist()} points, which the allowed sizes "
@@ -132,8 +199,8 @@ def binary_bounds(n, balance, target_sizes, min_size):
     n : int
         Points, at least 2.
     balance : float
-        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1. For an odd n
-        anything above 0 allows a difference of one.
+        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
+        where n is odd.
     target_sizes : (2,) array_like of int or None
         Sizes asked for, summing to n. None: n / 2 each.
     min_size : int
@@ -162,9 +229,6 @@ def binary_bounds(n, balance, target_sizes, min_size):
     min_size = validation.check_integer(
         "min_size", min_size, least=1, most=n // 2, why=", half of the points"
     )
-    if balance > 0:
-        # Of an odd number of points two clusters differ by one at least.
-        balance = max(balance, 1 / n)
     rule = size_rule(n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size)
     lower = max(rule.lower[1], n - rule.upper[0])
     upper = min(rule.upper[1], n - rule.lower[0])
@@ -291,7 +355,7 @@ def proportional_sizes(sizes, n):
     >>> proportional_sizes([50, 30, 20], 5)
     array([3, 1, 1])
     """
-    exact = np.asarray(sizes) * (n / np.sum(sizes))
+    exact = np.asarray(sizes) * (n / max(1, np.sum(sizes)))
     new = np.floor(exact).astype(np.int64)
     new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1
     return new
@@ -328,7 +392,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
     """Bring the sizes within bounds by moving the points that lose least by it.
 
     Clusters that are too large give to those with room, then clusters that are too small take
-    from those above their lower bound. At most k steps of each kind, O(nk) each.
+    from those above their lower bound. O(nk) a step, of which a few for each cluster do.
 
     Parameters
     ----------
@@ -346,6 +410,11 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
     (n,) int64 array
         New labels.
 
+    Raises
+    ------
+    ValueError
+        If the bounds cannot be met by moving these points.
+
     Examples
     --------
     >>> import numpy as np
@@ -357,11 +426,11 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
     labels = np.array(labels, dtype=np.int64)
     movable = np.ones(labels.size, dtype=bool) if movable is None else movable
     counts = np.bincount(labels, minlength=k)
-    # A cluster that was brought to its bound never changes again in the same loop.
     while (counts > upper).any():
         h = np.argmax(counts - upper)
         members = np.flatnonzero(movable & (labels == h))
         room = np.flatnonzero(counts < upper)
+        _check_bounds_can_be_met(members.size and room.size, counts, lower, upper)
         offers = scores[np.ix_(room, members)]
         loss = scores[h, members] - offers.max(axis=0)
         leaving = np.argsort(loss, kind="stable")[: counts[h] - upper[h]]
@@ -370,7 +439,17 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
     while (counts < lower).any():
         h = np.argmax(lower - counts)
         members = np.flatnonzero(movable & (counts > lower)[labels])
+        _check_bounds_can_be_met(members.size, counts, lower, upper)
         loss = scores[labels[members], members] - scores[h, members]
         labels[members[np.argsort(loss, kind="stable")[: lower[h] - counts[h]]]] = h
         counts = np.bincount(labels, minlength=k)
     return labels
+
+
+def _check_bounds_can_be_met(n_movable, counts, lower, upper):
+    """Raise an error if no point is left whose move brings the sizes nearer to the bounds."""
+    if n_movable == 0:
+        raise ValueError(
+            f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "
+            f"most {upper.tolist()} by moving the points whose label is not known"
+        )

@@ -81,7 +81,7 @@ def test_time_limit_gives_back_labels_and_says_so(overlapping):
 @pytest.mark.parametrize("method", ["shaking", "stochastic"])
 def test_a_run_without_a_finished_start_still_gives_labels(rng, monkeypatch, method):
     monkeypatch.setattr(execution, "FIRST_BUDGET", 1)
-    monkeypatch.setattr(execution, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(execution, "MOST_BUDGET", 1)
     monkeypatch.setattr(execution, "POLL_SECONDS", 0.0)
     with pytest.warns(ConvergenceWarning, match="0 of 6 starts"):
         result = run(rng.standard_normal((600, 3)), method=method, max_time=1e-9, balance=0.5)

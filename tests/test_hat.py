@@ -3,7 +3,7 @@ import pytest
 from scipy.linalg import eigvalsh
 
 import fastmmc
-from fastmmc import hat, validation
+from fastmmc import cholesky, gram, hat, validation
 from fastmmc.gram import Kernel
 from tests import naive
 
@@ -30,7 +30,9 @@ def test_eigenvalues_of_the_hat_matrix_are_shrinkage_factors(overlapping):
 
 def test_blocks_do_not_show(overlapping, monkeypatch):
     whole = hat.hat_matrix(RBF, overlapping, 0.1)
-    monkeypatch.setattr(hat, "BLOCK", 7)
+    monkeypatch.setattr(gram, "BLOCK", 7)
+    monkeypatch.setattr(cholesky, "BLOCK", 7)
+    monkeypatch.setattr(cholesky, "ROWS", 14)
     np.testing.assert_allclose(hat.hat_matrix(RBF, overlapping, 0.1), whole, atol=1e-13)
 
 

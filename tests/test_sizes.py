@@ -63,7 +63,7 @@ def test_bounds():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"balance": 0.0}, "no sizes of 3 clusters"),
+        ({"balance": 0.1, "min_size": 4}, "no sizes of 3 clusters"),
         ({"min_size": 4}, "no sizes of 3 clusters"),
         ({"target_sizes": [5, 5]}, "target_sizes must be 3 integers"),
         ({"target_sizes": [5.0, 3.0, 2.0]}, "target_sizes must be 3 integers"),
@@ -85,7 +85,7 @@ def test_binary_bounds_are_those_of_all_allowed_sizes(n, balance, min_size, off)
     targets = None if off == 0 else [n // 2 - off, n - n // 2 + off]
     centre = Fraction(n, 2) if targets is None else targets[1]
     # The least that lets the sizes of an odd number of points differ by one.
-    slack = max(Fraction(str(balance)) * n / 2, Fraction(1, 2) if balance else 0)
+    slack = max(Fraction(str(balance)) * n / 2, Fraction(1, 2))
     allowed = [size for size in range(min_size, n - min_size + 1) if abs(size - centre) <= slack]
     if min_size > n // 2 or (targets and min(targets) < 0) or not allowed:
         with pytest.raises(ValueError, match="min_size|target_sizes|no sizes of 2 clusters"):

@@ -6,18 +6,11 @@ rows, O(r). A pass that scores m points costs O(mr), so the more moves follow on
 those that are accepted for a gain are checked against the W of that moment.
 """
 
+# compiled-with: _kernels_rows.py 57aeabc6fb91
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
-
-
-@njit_sum
-def row_dot(A, i, B, j):
-    """Return A[i] . B[j] in double precision, so that a gain is one both ways."""
-    total = 0.0
-    for c in range(A.shape[1]):
-        total += np.float64(A[i, c]) * B[j, c]
-    return total
+from fastmmc.rls._kernels_rows import row_dot, shift_row
 
 
 @njit_sum
@@ -27,13 +20,6 @@ def quick_dot(A, i, B, j):
     for c in range(A.shape[1]):
         total += A[i, c] * B[j, c]
     return total
-
-
-@njit_sum
-def shift_row(W, h, Z, i, sign):
-    """Add sign * Z[i] to W[h]."""
-    for c in range(W.shape[1]):
-        W[h, c] += sign * Z[i, c]
 
 
 @njit

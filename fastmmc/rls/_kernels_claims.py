@@ -1,4 +1,4 @@
-"""Compiled loops of UMC-RLS over the hat matrix R: shaking, descent, repair, polish.
+"""Compiled loops of UMC-RLS over the hat matrix R: shaking, descent, polish.
 
 R is n x n, or Z Z^T given by its n x r factor. Both differ only in how a row is had, so every
 loop takes the matrix and ``row``: None where the matrix is R itself, else room for one row of
@@ -591,31 +591,3 @@ def polish(R, row, state, free, price, reach, least, lower, upper, tol, stride, 
         fill_reach(labels, U, own, target, reach)
         budget -= 8 * n
     return pos[CLEAN] >= n
-
-
-@njit
-def repair(R, row, state, lower, upper):
-    """Bring all sizes within bounds by the cheapest single moves.
-
-    Clusters that are too small take from those above their lower bound, then clusters that are
-    too large give to those below their upper one. O(nk) a move; a run needs few, as shaking
-    ends close to the sizes that were asked for. The bounds must be feasible.
-    """
-    labels, counts, U = state.labels, state.counts, state.U
-    n = labels.size
-    for d in range(lower.size):
-        while counts[d] < lower[d]:
-            fill_claim_scores(d, labels, counts, U, state.diag, state.movable, lower, state.score)
-            move(R, row, labels, counts, U, argleast(state.score, state.lanes), d)
-            state.pos[MOVES] += 1
-    for o in range(upper.size):
-        while counts[o] > upper[o]:
-            best, j, d = np.inf, -1, -1
-            for i in range(n):
-                if labels[i] == o and state.movable[i]:
-                    shift, target = best_target(labels, counts, U, state.diag, i, upper)
-                    if shift < best:
-                        best, j, d = shift, i, target
-            move(R, row, labels, counts, U, j, d)
-            state.pos[MOVES] += 1
-    state.value[OBJECTIVE] = risk(labels, U, state.total)

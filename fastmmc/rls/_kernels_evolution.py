@@ -26,11 +26,13 @@ Random numbers come from a generator whose state is in the arrays, so slices of 
 the reference code draw the same ones.
 """
 
+# compiled-with: _kernels_rows.py 57aeabc6fb91
 from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
+from fastmmc.rls._kernels_rows import row_dot
 
 # Tries to hit a fitting point at random before the points are gone through in turn.
 TRIES = 64
@@ -157,15 +159,6 @@ def dense_change(R, diag, y, own, t, flips, c, n_flips):
             inner += y[own, j] * R[i, j]
         total += y[own, i] * (t[own, i] - 2.0 * inner) - diag[i]
     return 4.0 * total
-
-
-@njit_sum
-def row_dot(Z, i, u, own):
-    """Return the inner product of row i of Z and row ``own`` of u."""
-    total = 0.0
-    for q in range(Z.shape[1]):
-        total += Z[i, q] * u[own, q]
-    return total
 
 
 @njit_sum
@@ -494,34 +487,57 @@ def improving_flip(R, diag, root, y, cache, own, smooth, row, slack, n_plus, low
 
 
 @njit
-def improving_swap(R, dense, y, t, diag, order, tol, limit):
-    """Return two points of different labels whose exchange lowers F; -1, -1 if there are none.
+def improving_swap(R, dense, y, t, diag, order, largest, tol, at, limit):
+    """Look for two points of different labels whose exchange lowers F, from a pair on.
 
     ``order`` sorts the points by y_j t_j - R_jj. As |R_ij| is at most the root of R_ii R_jj, and
-    that at most the largest R_ii, few pairs are looked at. Returns -2, -2 if ``limit`` pairs were
-    not enough.
+    that at most the largest R_ii, few pairs are looked at.
+
+    Parameters
+    ----------
+    R : (n, n) or (n, r) array
+        Hat matrix, or its factor Z.
+    dense : bool
+        Which of the two it is.
+    y, t, diag : (n,) arrays
+        Labels, R y and the diagonal of the hat matrix.
+    order : (n,) int64 array
+        As above.
+    largest : float
+        The largest entry of ``diag``.
+    tol : float
+        F must fall by more.
+    at : (2,) int64 array
+        The pair of places in ``order`` to begin with; modified in place: the one that was reached.
+    limit : int
+        Pairs to look at.
+
+    Returns
+    -------
+    int
+        1 if ``at`` is such a pair, 0 if there is none, -1 if there may be some from ``at`` on.
     """
-    largest = 0.0
-    for i in range(y.size):
-        largest = max(largest, diag[i])
-    for a in range(order.size):
+    a, b = at[0], at[1]
+    while a < order.size:
         i = order[a]
-        for b in range(a + 1, order.size):
+        while b < order.size:
             j = order[b]
             separate = y[i] * t[i] - diag[i] + y[j] * t[j] - diag[j]
             if separate >= 2.0 * largest:
                 break
-            if y[i] == y[j]:
-                continue
-            limit -= 1
-            if limit < 0:
-                return -2, -2
-            if dense:
-                both = R[i, j]
-            else:
-                both = 0.0
-                for q in range(R.shape[1]):
-                    both += R[i, q] * R[j, q]
-            if 4.0 * (separate + 2.0 * both) < -tol:
-                return i, j
-    return -1, -1
+            if y[i] != y[j]:
+                if limit <= 0:
+                    at[0], at[1] = a, b
+                    return -1
+                limit -= 1
+                both = np.float64(R[i, j]) if dense else row_dot(R, i, R, j)
+                if 4.0 * (separate + 2.0 * both) < -tol:
+                    at[0], at[1] = a, b
+                    return 1
+            b += 1
+        if b == a + 1:
+            # The next points go even less well with any other.
+            return 0
+        a += 1
+        b = a + 1
+    return 0

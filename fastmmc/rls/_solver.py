@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc import validation
 from fastmmc.constraints import check_init, partial_labels
-from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
+from fastmmc.execution import (
+    OutOfTime,
+    check_control,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_user,
+)
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
@@ -20,6 +28,7 @@ from fastmmc.rls._solver_claims import Plan, donor_floors
 from fastmmc.rls._solver_memetic import MemeticSearch
 from fastmmc.rls._solver_shared import best_result, check_source
 from fastmmc.sizes import shaking_quota, size_rule
+from fastmmc.threads import exhaust
 
 METHODS = ("shaking", "steepest", "stochastic", "memetic")
 DEFAULTS = {"lam": 0.25, "rank": "auto"}
@@ -28,8 +37,9 @@ DEFAULTS = {"lam": 0.25, "rank": "auto"}
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
 
-# By how much sizes may differ in the memetic search unless the user says otherwise, as a share.
-MEMETIC_BALANCE = 0.4
+# How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
+# memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
+BALANCE = {"memetic": 0.4, "shaking": 0.5}
 
 
 def resolve_starts(n_init, method, n):
@@ -106,14 +116,20 @@ def _make_plan(
         most=n // k,
         why=", the number of points in an average cluster",
     )
-    if balance is None and method == "memetic":
-        # One point more or less must be possible however few there are.
-        balance = max(MEMETIC_BALANCE, k / n)
     if balance is not None and not 0 <= validation.check_number("balance", balance):
         raise ValueError(f"balance must be at least 0, or None; got {balance}")
     known = partial_labels(y, n, k)
+    # One point more or less must be possible however few there are.
+    default = max(BALANCE[method], k / n) if method in BALANCE else None
     rule = size_rule(
-        n, k, balance=balance, target_sizes=target_sizes, min_size=min_size, known=known
+        n,
+        k,
+        balance=balance,
+        target_sizes=target_sizes,
+        min_size=min_size,
+        known=known,
+        default=default,
+        bounded=method == "memetic",
     )
     quota = shaking_quota(n, k, n_rounds, start_round, rule.targets)
     return Plan(
@@ -143,7 +159,7 @@ def _make_plan(
             "population": population,
             "patience": patience,
             "max_iter": max_iter,
-            "balance": balance,
+            "balance": default if balance is None and method == "memetic" else balance,
             "target_sizes": target_sizes,
             "min_size": min_size,
             "bound": bound,
@@ -156,7 +172,7 @@ def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
-    matrix, plan = choose_form(factor, plan)
+    matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: None)
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
@@ -170,10 +186,20 @@ def _solve(factor, plan, n_init, seed, control):
         return make_single(plan, index, rng)
 
     def bound(sizes):
-        return risk_bound(factor, *plan.rule.bounds_at(sizes))
+        try:
+            return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
+        except OutOfTime:
+            warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
+            return None
 
     return best_result(
-        factor, make_search, n_init, control, plan.k, plan.params, bound if plan.bound else None
+        factor,
+        make_search,
+        n_init,
+        control,
+        plan.k,
+        plan.params,
+        bound if plan.bound else None,
     )
 
 
@@ -291,8 +317,11 @@ def umc_rls(
         Of the hat matrix; single precision halves its memory and the time of the search. None:
         that of X.
     balance : float, optional
-        Every size stays within balance * n / k of its target. None: the paper's rule, by which
-        shaking ends near the targets and the descents are free; 0.4 for the memetic search.
+        Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
+        None: the paper's rule, by which shaking ends near the targets and the descents are free.
+        Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
+        clusters, are brought back, and a descent within these bounds follows. For the memetic
+        search 0.4.
     target_sizes : (k,) array_like of int, optional
         Sizes asked for, summing to n. None: n / k each.
     min_size : int, default=1
@@ -457,7 +486,7 @@ def solve_umc_rls(
     n_init = resolve_starts(n_init, plan.method, plan.n)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
-        factor = source.make_factor(seed, on_progress=control.bar.prepare)
+        factor, control = source.make_factor(seed, control)
         return _solve(factor, plan, n_init, seed, control)
 
 
@@ -595,9 +624,20 @@ def umc_rls_path(
     results = []
     kernel = resolve_kernel(source.kernel, source.points)
     with show_progress(control) as control:
-        path = factor_path(source.points, lams, kernel, source.form, seed, control.bar.prepare)
-        for factor in path:
-            results.append(_solve(factor, plan, n_init, seed, control))
-            if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
-                break
+        path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
+        try:
+            for factor in path:
+                results.append(_solve(factor, plan, n_init, seed, control))
+                if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
+                    break
+        except OutOfTime:
+            if results:
+                warn_user(
+                    f"max_time={control.max_time:g} was too short for all lams: {len(results)}"
+                    f" of {len(lams)} results are returned"
+                )
+            else:
+                source = replace(source, lam=lams[0])
+                factor, control = source.make_quick_factor(kernel, seed, control)
+                results = [_solve(factor, plan, n_init, seed, control)]
     return results

@@ -11,8 +11,15 @@ from fastmmc.hat import DenseFactor
 from fastmmc.results import History, Status
 from fastmmc.rls import _kernels_batches as batches
 from fastmmc.rls._solver_claims import ClaimSearch, donor_floors
-from fastmmc.rls._solver_shared import compact
-from fastmmc.sizes import SizeRule, fit_sizes, proportional_sizes, shaking_quota
+from fastmmc.rls._solver_shared import compact, repaired
+from fastmmc.sizes import (
+    SizeRule,
+    fit_sizes,
+    held_sizes,
+    proportional_sizes,
+    shaking_quota,
+    with_known,
+)
 
 # Points of the sample that a start is first clustered on, one claim at a time, and at least so
 # many a cluster.
@@ -54,21 +61,24 @@ def _most_for_rounds(k):
 
 
 def choose_form(factor, plan):
-    """Return the matrix that claims are made on, and the plan with the batches filled in.
+    """Make the matrix that claims are made on, and the plan with the batches filled in.
 
     On the factor Z a claim costs O(nr), so one by one is for small n, where the product Z Z^T is
-    made, and for those who ask for it.
+    made, and for those who ask for it. Yields the rows of that product that were made.
     """
     batches = plan.params["batches"]
     if plan.k == 1:
         plan = replace(plan, method="shaking")
-    if isinstance(factor, DenseFactor) or batches == "exact" or plan.k == 1:
+    if isinstance(factor, DenseFactor) or plan.k == 1:
         return factor, plan
+    if batches == "exact":
+        return factor.in_double_precision(), plan
     sample = sample_size(plan.n, plan.k)
     if batches is None and sample == 0:
-        return DenseFactor(factor.Z @ factor.Z.T, factor.lam, factor.kernel, factor.X), plan
+        R = yield from factor.hat_matrix()
+        return DenseFactor(R, factor.lam, factor.kernel, factor.X), plan
     if plan.method not in ("shaking", "memetic"):
-        return factor, plan
+        return factor.in_double_precision(), plan
     if batches is not None or not isinstance(plan.init, str) or plan.init != "random":
         return factor, replace(plan, batches=batches or BATCHES_FROM_RANDOM)
     return factor, replace(plan, batches=BATCHES_FROM_SAMPLE, sample=sample)
@@ -102,6 +112,7 @@ class BatchSearch:
         self._W = np.empty((plan.k, factor.rank))
         self._moves = 0
         self._best = None
+        self._sample = None
         self._fraction = 0.0
         self._rounds_in_sample = plan.sample > 0 and plan.n > _most_for_rounds(plan.k)
         self.n_iter = 0
@@ -122,6 +133,8 @@ class BatchSearch:
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and let the work space go."""
+        if self._sample is not None:
+            self._extend_sample()
         self._rebuild()
         self._repair()
         self.objective = self._risk()
@@ -145,8 +158,11 @@ class BatchSearch:
             if self._best is not None and self._best[0] < self._risk():
                 self._labels[:] = self._best[1]
                 self._rebuild()
-            self._repair()
-            yield from self._descend()
+            # The paper's rule fixes the sizes, so only swaps are left, unless these had to change.
+            bounds = self._plan.rule.bounds_at(self._counts.copy())
+            if self._repair():
+                bounds = self._plan.rule.lower, self._plan.rule.upper
+            yield from self._descend(*bounds)
 
     def _first_round(self):
         """Return the row of the quota that all points together begin at."""
@@ -180,18 +196,37 @@ class BatchSearch:
         """Start from the clusters of a sample, which are cheaper to find."""
         plan = self._plan
         indices = np.sort(self._rng.choice(plan.n, plan.sample, replace=False))
-        part, extend = self._factor.restrict(indices)
+        part, extend = yield from self._costs(self._factor.restrict(indices))
         sample_plan = _sample_plan(plan, indices)
         if self._rounds_in_sample:
             sample_plan = replace(sample_plan, keep_best=plan.keep_best)
-        matrix, sample_plan = choose_form(part, sample_plan)
+        matrix, sample_plan = yield from self._costs(choose_form(part, sample_plan))
         search = make_start(
             matrix, matrix.diagonal(), sample_plan, self._index, self._rng, self._threads
         )
+        self._sample = search, part, extend
         share = 0.9 if self._rounds_in_sample else 0.1
         while not search.step(SAMPLE_BUDGET):
             self._fraction = share * search.fraction()
             yield SAMPLE_BUDGET
+        self._extend_sample()
+        self._fraction = share
+        yield self._pass_cost(plan.n) * plan.k
+
+    def _costs(self, steps):
+        """Run work that yields numbers of rows; yield what they cost, and return its result."""
+        while True:
+            try:
+                n_rows = next(steps)
+            except StopIteration as end:
+                return end.value
+            yield n_rows * (1 + self._factor.rank**2 // 8)
+
+    def _extend_sample(self):
+        """Give all points to the clusters of the sample, as far as these were found."""
+        plan = self._plan
+        search, part, extend = self._sample
+        self._sample = None
         search.finish()
         if self._rounds_in_sample:
             self.n_iter = search.n_iter
@@ -205,19 +240,12 @@ class BatchSearch:
         lower, upper = plan.rule.bounds_at(sizes)
         self._labels = compact(fit_sizes(labels, scores, lower, upper, self._movable), plan.k)
         self._rebuild()
-        self._fraction = share
-        yield self._pass_cost(plan.n) * plan.k
 
     def _sizes_of_all(self, sizes):
         """Return the sizes asked for, or those of a sample in proportion; known labels fit in."""
         plan, targets = self._plan, self._plan.rule.targets
         sizes = proportional_sizes(sizes, plan.n) if targets is None else targets
-        if plan.known is None:
-            return sizes
-        held = np.bincount(plan.known[plan.known >= 0], minlength=plan.k)
-        if held.sum() == plan.n:
-            return held
-        return held + proportional_sizes(np.maximum(sizes - held, 0), plan.n - held.sum())
+        return with_known(sizes, plan.known, plan.n)
 
     def _shake(self, first_round):
         """Run the rounds: the clusters take turns in claiming points."""
@@ -324,21 +352,18 @@ class BatchSearch:
         """Bring the sizes within bounds."""
         lower, upper = self._plan.rule.lower, self._plan.rule.upper
         if (self._counts >= lower).all() and (self._counts <= upper).all():
-            return
+            return False
         scores = self._factor.cluster_scores(self._W)
-        # Its own row of R holds a point where it is; leaving makes that fall away.
-        scores[self._labels, np.arange(self._plan.n)] -= self._diag
         before = self._labels
-        labels = fit_sizes(before, scores, lower, upper, self._movable)
+        labels = repaired(before, scores, self._diag, self._plan.rule, self._movable)
         self._labels = compact(labels, self._plan.k)
         self._moves += np.count_nonzero(self._labels != before)
         self._rebuild()
+        return True
 
-    def _descend(self):
+    def _descend(self, lower, upper):
         """Make moves and swaps until a sweep finds none; yield what each block cost."""
         n, k = self._plan.n, self._plan.k
-        # The paper's rule fixes the sizes, so only swaps are left.
-        lower, upper = self._plan.rule.bounds_at(self._counts.copy())
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         changed = 1
@@ -408,19 +433,26 @@ class BatchSearch:
 def _sample_plan(plan, indices):
     """Return the plan for some of the points alone."""
     m, k, rule, params = indices.size, plan.k, plan.rule, plan.params
-    targets = None if rule.targets is None else proportional_sizes(rule.targets, m)
-    share = m / plan.n
-    lower = np.floor(rule.lower * share).astype(np.int64)
-    upper = np.minimum(m, np.ceil(rule.upper * share)).astype(np.int64)
+    known = None if plan.known is None else plan.known[indices]
+    # The sample may have drawn any number of the known labels, so only what the bounds leave to
+    # the other points is scaled.
+    held, held_here = held_sizes(plan.known, k), held_sizes(known, k)
+    free = m - held_here.sum()
+    share = free / max(1, plan.n - held.sum())
+    lower = held_here + np.floor(np.maximum(rule.lower - held, 0) * share).astype(np.int64)
+    upper = held_here + np.minimum(free, np.ceil((rule.upper - held) * share)).astype(np.int64)
+    targets = rule.targets
+    if targets is not None:
+        targets = held_here + proportional_sizes(np.maximum(targets - held, 0), free)
     quota = shaking_quota(m, k, params["n_rounds"], params["start_round"], targets)
     return replace(
         plan,
         n=m,
         init="random",
         rule=SizeRule(targets, lower, upper, rule.bounded),
-        known=None if plan.known is None else plan.known[indices],
+        known=known,
         quota=quota,
-        floors=donor_floors(m, k, quota, int(params["min_size"] * share)),
+        floors=donor_floors(m, k, quota, int(params["min_size"] * m / plan.n)),
         polish=False,
         keep_best=False,
         batches=None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvalsh
+from scipy.linalg import eigvalsh, solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from fastmmc.hat import eigh_seconds
 from fastmmc.lowrank import LowRankFactor
 
 # Up to this many points the matrix is reduced to a tridiagonal one, else the eigenvalues come from
@@ -14,7 +15,7 @@ from fastmmc.lowrank import LowRankFactor
 DIRECT = 2_000
 
 
-def risk_bound(factor, lower, upper):
+def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
     """Return a number that Q = k n + (4 - k) e^T R e - 4 tr(E^T R E) is never below.
 
     Let the sizes be s_1 >= ... >= s_k and E = V diag(s)^1/2, with orthonormal columns V. Any h of
@@ -32,6 +33,9 @@ def risk_bound(factor, lower, upper):
         Hat matrix.
     lower, upper : (k,) int arrays
         Size bounds.
+    check_time : callable, optional
+        Called with the seconds that an eigendecomposition takes, or between two products of an
+        iterative one; what it raises ends the work.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def risk_bound(factor, lower, upper):
         At least 0, as Q is.
     """
     n, k = factor.n, len(lower)
-    largest, centred, total = _spectrum(factor, k)
+    largest, centred, total = _spectrum(factor, k, check_time)
     # What one more point in the h-th largest cluster can add; decreasing in h.
     weights = largest.copy()
     weights[-1] = min(total / n + centred.sum(), largest.sum()) - largest[:-1].sum()
@@ -53,24 +57,28 @@ def risk_bound(factor, lower, upper):
     return max(0.0, float(k * n + (4 - k) * total - 4 * within))
 
 
-def _spectrum(factor, k):
+def _spectrum(factor, k, check_time):
     """Return the k largest eigenvalues of R, the k - 1 largest on the complement of e, and e^T R e.
 
     All in descending order, as many zeros added as are missing.
     """
     if isinstance(factor, LowRankFactor):
-        share = factor.spectrum / (factor.spectrum + factor.lam)
+        check_time(eigh_seconds(factor.rank))
+        inverse = solve_triangular(factor.scale, np.eye(factor.rank), lower=True)
+        inner = np.eye(factor.rank) - factor.lam * inverse @ inverse.T
         z = factor.Z.sum(axis=0, dtype=np.float64)
-        all_centred = eigvalsh(np.diag(share) - np.outer(z, z / factor.n))
-        return _largest(share, k), _largest(all_centred, k - 1), float(z @ z)
+        centred = eigvalsh(inner - np.outer(z, z / factor.n))
+        return _largest(eigvalsh(inner), k), _largest(centred, k - 1), float(z @ z)
     R, n = factor.R, factor.n
     means = R.mean(axis=1, dtype=np.float64)
     total = n * means.sum()
     if n <= DIRECT or 10 * k > n:
+        check_time(eigh_seconds(n))
         centred = R - means - means[:, None] + total / n**2
         return _largest(_top(R, k), k), _largest(_top(centred, k - 1), k - 1), float(total)
 
     def times(x):
+        check_time()
         return R @ x.astype(R.dtype, copy=False).ravel()
 
     def times_centred(x):

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _kernels_claims as claims
-from fastmmc.rls._solver_shared import compact, matrix_and_row, sum_rows
+from fastmmc.rls._solver_shared import compact, matrix_and_row, repaired, sum_rows
 from fastmmc.sizes import SizeRule, balanced_random_labels, reorder_to_targets
 
 
@@ -82,7 +82,7 @@ class ClaimSearch:
         self._history = History()
         self._tol = 1e-12 * n / 8
         self._stride = max(1, n // 50)
-        self._polishing = False
+        self._phase = self._search
         labels = plan.start_labels(rng)
         self._state = _new_state(factor, diag, labels, plan)
         self._order = rng.permutation(n) if plan.method == "stochastic" else None
@@ -98,20 +98,16 @@ class ClaimSearch:
 
     def step(self, budget):
         """Run one slice; return whether the search has ended."""
-        if self._polishing:
-            ended = self._polish(budget)
-        else:
-            ended = self._search(budget)
+        ended = self._phase(budget)
         self._history.drain(self._state.history, self._state.pos, claims.RECORDS)
-        if not ended or self._polishing:
-            return ended
-        self._end_search()
-        return not self._polishing
+        if ended:
+            self._phase = self._next_phase()
+        return self._phase is None
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
         pos = self._state.pos
-        if self._polishing:
+        if self._phase != self._search:
             return 0.95
         if self._plan.method == "shaking":
             return 0.95 * pos[claims.ROUND] / self._quota.shape[0]
@@ -129,7 +125,7 @@ class ClaimSearch:
         self.history = self._history.values()
         self.trace = {"moves": self._history.counts()}
         self.sums = state.U if self._plan.keep_sums else None
-        self._state = self._order = None
+        self._state = self._order = self._phase = None
 
     def _search(self, budget):
         plan, state, rule = self._plan, self._state, self._plan.rule
@@ -153,35 +149,45 @@ class ClaimSearch:
             )
             self.n_iter = int(pos[claims.MOVES])
         else:
-            ended = claims.descend_stochastic(
-                self._matrix,
-                self._row,
-                state,
-                self._order,
-                rule.lower,
-                rule.upper,
-                self._tol,
-                plan.max_iter,
-                self._stride,
-                budget,
-            )
+            ended = self._descend(self._order, plan.max_iter, budget)
             self.n_iter = int(pos[claims.ROUND]) + int(pos[claims.CLUSTER] > 0)
         if ended and plan.method != "shaking" and self.n_iter >= plan.max_iter:
             self.status = Status.MAX_ITER
         return ended
 
-    def _end_search(self):
-        """Go from the search to the polish, if one is wanted."""
+    def _next_phase(self):
+        """Return what follows: a descent after a repair, the polish, or None."""
         state, plan = self._state, self._plan
-        if plan.keep_best and state.value[claims.BEST] < state.value[claims.OBJECTIVE]:
-            state.labels[:] = state.best_labels
-            _fill_sums(self._factor, state)
-        if not plan.polish:
-            return
-        self._repair()
-        self._polishing = True
-        state.pos[claims.CLUSTER] = 0
-        state.pos[claims.CLEAN] = 0
+        if self._phase == self._search:
+            if plan.keep_best and state.value[claims.BEST] < state.value[claims.OBJECTIVE]:
+                state.labels[:] = state.best_labels
+                _fill_sums(self._factor, state)
+            if self._repair():
+                state.pos[[claims.ROUND, claims.CLUSTER, claims.CLEAN]] = 0
+                return self._settle
+        if plan.polish and self._phase != self._polish:
+            state.pos[[claims.CLUSTER, claims.CLEAN]] = 0
+            return self._polish
+        return None
+
+    def _settle(self, budget):
+        """Descend by moves within the bounds that a repair has met."""
+        return self._descend(np.arange(self._plan.n), np.iinfo(np.int64).max, budget)
+
+    def _descend(self, order, max_sweeps, budget):
+        rule = self._plan.rule
+        return claims.descend_stochastic(
+            self._matrix,
+            self._row,
+            self._state,
+            order,
+            rule.lower,
+            rule.upper,
+            self._tol,
+            max_sweeps,
+            self._stride,
+            budget,
+        )
 
     def _polish(self, budget):
         state, rule = self._state, self._plan.rule
@@ -205,14 +211,22 @@ class ClaimSearch:
         )
 
     def _repair(self):
-        """Bring the sizes within bounds; a turn that a stop left open is closed first."""
+        """Bring the sizes within bounds, and tell whether they were not.
+
+        A turn that a stop left open is closed first.
+        """
         state, rule = self._state, self._plan.rule
         if state.pos[claims.REMAINING] >= 0:
             if state.pos[claims.LAZY]:
                 claims.rebuild_row(state.U, state.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
-        if (state.counts < rule.lower).any() or (state.counts > rule.upper).any():
-            claims.repair(self._matrix, self._row, state, rule.lower, rule.upper)
+        if (state.counts >= rule.lower).all() and (state.counts <= rule.upper).all():
+            return False
+        labels = repaired(state.labels, state.U.copy(), state.diag, rule, state.movable)
+        state.pos[claims.MOVES] += np.count_nonzero(labels != state.labels)
+        state.labels[:] = labels
+        _fill_sums(self._factor, state)
+        return True
 
     def _note(self):
         """Note where the search stands."""

@@ -467,7 +467,7 @@ def solve_evolution(
     plan = _make_plan(source, **search)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
-        factor = source.make_factor(seed, box_diagonal, control.bar.prepare)
+        factor, control = source.make_factor(seed, control, box_diagonal)
         diag = factor.diagonal()
 
         def make_search(index):

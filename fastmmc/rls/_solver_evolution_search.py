@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
+from fastmmc.gram import BLOCK
 from fastmmc.hat import leave_one_out_residuals
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _kernels_evolution as evolution
 
-# Pairs that the proof of a local optimum may look at, as a multiple of n.
+# Pairs that the proof of a local optimum may look at, as a multiple of n, and how many at a time.
 PAIRS = 200
+PAIRS_A_TIME = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +125,12 @@ def make_population(matrix, dense, y, nu, most, random):
 
 
 def _cached(matrix, y):
-    """Return t = R y, or u = Z^T y, for y or for its rows."""
-    return (y.astype(matrix.dtype) @ matrix).astype(np.float64, copy=False)
+    """Return t = R y, or u = Z^T y, for the rows of y, summed in double precision."""
+    total = np.zeros((len(y), matrix.shape[1]))
+    for start in range(0, len(matrix), BLOCK):
+        rows = slice(start, start + BLOCK)
+        total += y[:, rows].astype(np.float64) @ matrix[rows].astype(np.float64, copy=False)
+    return total
 
 
 def _fitness_of(caches, y, dense):
@@ -144,8 +150,8 @@ class EvolutionSearch:
         self._matrix = factor.R if self._dense else factor.Z
         self._tol = 1e-12 * plan.n
         self._next_proof = plan.n
-        self._polishing = False
         self._history = History()
+        self._budget = 0
         self.status = Status.CONVERGED
         y = plan.first_labels(rng)
         if plan.classify:
@@ -159,19 +165,31 @@ class EvolutionSearch:
             rng.integers(1, 2**63, size=1, dtype=np.uint64),
         )
         self._note()
+        self._work = self._run()
 
     def step(self, budget):
         """Run one slice; return whether the search has ended."""
-        if self._polishing:
-            return self._polish(budget)
-        if not self._search(budget):
-            return False
-        self._note()
-        self._polishing = True
-        return not self._plan.polish
+        self._budget = budget
+        return next(self._work, "ended") == "ended"
 
-    def _search(self, budget):
-        """Make generations; return whether there is no more to make."""
+    def _run(self):
+        """Make generations, then polish; yield when the budget of a slice is used up."""
+        while not (yield from self._search()):
+            yield
+        self._note()
+        while self._plan.polish:
+            points = yield from self._improvement(0, swaps=True)
+            if not points:
+                return
+            self._flip_best(list(points))
+
+    def _pay(self, cost):
+        """Take a cost from the budget of the slice; tell whether it is used up."""
+        self._budget -= cost
+        return self._budget <= 0
+
+    def _search(self):
+        """Make generations, a slice of them; return whether there is no more to make."""
         plan, pop = self._plan, self._population
         ended = evolution.evolve(
             self._matrix,
@@ -186,7 +204,7 @@ class EvolutionSearch:
             min(plan.patience, self._next_proof),
             plan.max_iter,
             self._tol,
-            budget,
+            self._budget,
         )
         self._history.drain(pop.history, pop.pos, evolution.RECORDS)
         stale = int(pop.pos[evolution.STALE])
@@ -196,24 +214,14 @@ class EvolutionSearch:
         if pop.pos[evolution.GENERATION] >= plan.max_iter:
             self.status = Status.MAX_ITER
             return True
-        return stale >= plan.patience or self._is_local_optimum()
-
-    def _polish(self, budget):
-        """Flip and swap labels of the best individual; return whether none helps any more."""
-        price = 2 * self._matrix.size // self._plan.n + self._plan.n
-        for _ in range(1 + budget // (16 * price)):
-            points = self._improvement(0, swaps=True)
-            if not points:
-                return True
-            self._flip_best(list(points))
-        return False
+        return stale >= plan.patience or (yield from self._is_local_optimum())
 
     def _flip_best(self, points):
         """Flip labels of the best individual."""
         pop, own = self._population, self._population.slot[0]
         y, cache = pop.y[own], pop.cache[own]
         pop.n_plus[0] -= y[points].sum()
-        cache -= 2.0 * (y[points].astype(self._matrix.dtype) @ self._matrix[points])
+        cache -= 2.0 * _cached(self._matrix[points], y[None, points])[0]
         y[points] = -y[points]
         pop.fitness[0] = self._plan.n - cache @ (y if self._dense else cache)
         if not self._dense:
@@ -237,7 +245,7 @@ class EvolutionSearch:
         self._history.note(self.n_iter, self.objective)
         self.history = self._history.values()
         self.trace = {"generations": self._history.counts()}
-        self._population = None
+        self._population = self._work = None
 
     def _fitness(self, y):
         """Return F(y) = n - y^T R y."""
@@ -245,7 +253,9 @@ class EvolutionSearch:
 
     def _smoothed(self, cache):
         """Return R y from what is kept of y."""
-        return cache if self._dense else self._matrix @ cache
+        if self._dense:
+            return cache
+        return self._factor.cluster_scores(cache[None])[0]
 
     def _classify(self, y):
         """Take the signs of the leave-one-out predictions as labels while that lowers F."""
@@ -253,7 +263,7 @@ class EvolutionSearch:
         while True:
             targets = y.astype(np.float64)
             residuals = leave_one_out_residuals(
-                targets, self._smoothed(_cached(self._matrix, targets)), self._diag
+                targets, self._smoothed(_cached(self._matrix, targets[None])[0]), self._diag
             )
             new = self._plan.split(targets - residuals)
             new_value = self._fitness(new.astype(np.float64))
@@ -272,7 +282,7 @@ class EvolutionSearch:
         for i in range(plan.mu):
             # Mutations swap only where a flip would break a bound.
             swaps = not plan.lower < pop.n_plus[i] < plan.upper
-            if self._improvement(i, swaps) != ():
+            if (yield from self._improvement(i, swaps)) != ():
                 return False
         return True
 
@@ -296,18 +306,39 @@ class EvolutionSearch:
             plan.upper,
             self._tol,
         )
+        if self._pay(plan.n):
+            yield
         if j >= 0:
             return (j,)
         if not swaps:
             return ()
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
+        if self._pay(self._matrix.size // 8):
+            yield
         order = np.argsort(y * t - self._diag, kind="stable")
-        pair = evolution.improving_swap(
-            self._matrix, self._dense, y, t, self._diag, order, self._tol, PAIRS * plan.n
-        )
-        if pair[0] >= 0:
-            return pair
-        return () if pair[0] == -1 else None
+        largest = self._diag.max()
+        at = np.array([0, 1])
+        price = 1 if self._dense else 1 + self._matrix.shape[1] // 8
+        for _ in range(0, PAIRS * plan.n, PAIRS_A_TIME):
+            found = evolution.improving_swap(
+                self._matrix,
+                self._dense,
+                y,
+                t,
+                self._diag,
+                order,
+                largest,
+                self._tol,
+                at,
+                PAIRS_A_TIME,
+            )
+            if found == 1:
+                return tuple(int(i) for i in order[at])
+            if found == 0:
+                return ()
+            if self._pay(price * PAIRS_A_TIME):
+                yield
+        return None
 
     def _note(self):
         """Note where the search stands."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.execution import best_of_restarts
+from fastmmc.execution import OutOfTime, best_of_restarts
 from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
@@ -19,6 +20,11 @@ from fastmmc.hat import (
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import RLSResult
 from fastmmc.rls import _kernels_claims as claims
+from fastmmc.sizes import fit_sizes
+
+# Greatest rank, and multiplications for it, of the hat matrix where there is no time for another.
+QUICK_RANK = 100
+QUICK_PRODUCTS = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +82,32 @@ class Source:
     form: Form
     factor: DenseFactor | LowRankFactor | None
 
-    def make_factor(self, seed, width=None, on_progress=None):
-        """Return the factor that was given, or make it, with ``width(points)`` as default width."""
+    def make_factor(self, seed, control, width=None):
+        """Return the factor that was given, or make it, with ``width(points)`` as default width.
+
+        Where max_time is too short for that, it is one of a low rank. The control that is returned
+        with it says so.
+        """
         if self.factor is not None:
-            return self.factor
+            return self.factor, control
         kernel = resolve_kernel(self.kernel, self.points, width)
-        return make_factor(self.points, self.lam, kernel, self.form, seed, on_progress)
+        try:
+            made = make_factor(self.points, self.lam, kernel, self.form, seed, control.prepare)
+        except OutOfTime:
+            return self.make_quick_factor(kernel, seed, control)
+        return made, control
+
+    def make_quick_factor(self, kernel, seed, control):
+        """Return a factor of a rank that takes little time, and the control that says so."""
+        n = self.points.shape[0]
+        rank = max(1, min(n, QUICK_RANK, math.isqrt(QUICK_PRODUCTS // n)))
+        shortage = (
+            f". The time was too short for the hat matrix of {n} points; the search ran on one of "
+            f"rank {rank}"
+        )
+        form = Form(rank, dtype=self.form.dtype)
+        made = make_factor(self.points, self.lam, kernel, form, seed, control.bar.prepare)
+        return made, replace(control, shortage=shortage)
 
 
 def check_source(
@@ -132,6 +158,16 @@ def check_source(
 def compact(labels, k):
     """Return a copy of the labels in the type that the compiled loops take."""
     return labels.astype(np.uint8 if k <= 256 else np.int32)
+
+
+def repaired(labels, scores, diag, rule, movable):
+    """Return labels whose sizes keep to the rule, changed where the scores lose least by it.
+
+    ``scores`` is U = (R E)^T, k x n, and is modified.
+    """
+    # Its own row of R holds a point where it is; leaving makes that fall away.
+    scores[labels, np.arange(labels.size)] -= diag
+    return fit_sizes(labels, scores, rule.lower, rule.upper, movable)
 
 
 def sum_rows(factor, labels, out):

@@ -11,6 +11,7 @@ from fastmmc.rls import _solver_batches
 from fastmmc.rls._solver import resolve_starts
 from fastmmc.rls._solver_batches import BatchSearch
 from fastmmc.sizes import balanced_random_labels, size_rule
+from fastmmc.threads import exhaust
 from tests import naive
 
 N, K = 60, 3
@@ -105,7 +106,7 @@ def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor
 
 @pytest.mark.parametrize("seed", range(3))
 def test_batches_of_one_are_the_claims_one_by_one(factor, monkeypatch, seed):
-    monkeypatch.setattr(BatchSearch, "_descend", lambda self: iter(()))
+    monkeypatch.setattr(BatchSearch, "_descend", lambda self, *bounds: iter(()))
     R = factor.Z @ factor.Z.T
     labels = start(seed)
     res = run(factor, init=labels, batches=N)
@@ -145,9 +146,9 @@ def test_the_descent_ends_where_no_move_within_bounds_helps(factor, seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
     R = factor.Z @ factor.Z.T
-    after = run(factor, batches=2, n_init=1, random_state=seed)
-    monkeypatch.setattr(BatchSearch, "_descend", lambda self: iter(()))
-    before = run(factor, batches=2, n_init=1, random_state=seed)
+    after = run(factor, batches=10, n_init=1, random_state=seed)
+    monkeypatch.setattr(BatchSearch, "_descend", lambda self, *bounds: iter(()))
+    before = run(factor, batches=10, n_init=1, random_state=seed)
     assert after.objective <= before.objective + 1e-9
     np.testing.assert_array_equal(after.sizes, before.sizes)
     # Nobody is left to swap with among those who want into each other's clusters.
@@ -168,7 +169,7 @@ def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
 @pytest.mark.parametrize("rows", [[0, 1], list(range(0, 60, 2)), list(range(60))])
 def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
     rows = np.array(rows)
-    part, extend = factor.restrict(rows)
+    part, extend = exhaust(factor.restrict(rows), lambda n_rows: None)
     B = factor.basis
     K_nB, K_BB = factor.kernel.block(factor.X, B), factor.kernel.block(B, B)
     gram = K_nB @ np.linalg.pinv(K_BB) @ K_nB.T

@@ -443,8 +443,6 @@ def test_bad_parameters(function, options, error, message):
 
 
 def test_more_bad_input():
-    with pytest.raises(ValueError, match="no sizes of 2 clusters"):
-        fastmmc.evo_mmc(points(5), balance=0.0)
     with pytest.raises(ValueError, match="at least 2 points"):
         fastmmc.evo_mmc(points(1))
     with pytest.raises(ValueError, match="rank must be at most 24"):

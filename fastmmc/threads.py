@@ -1,0 +1,207 @@
+"""Threads of linear algebra: BLAS takes one, and large work is done piece by piece in ours.
+
+Threads of BLAS wait for each other by spinning. On a machine with other work to do they wait for
+one that is not running, and small products take a hundred times as long as in one thread. So while
+a call of ours is under way BLAS has one thread; what is large is cut into pieces whose shapes
+depend on the data alone, which as many threads of Python work off as BLAS would have had. The
+results do not depend on how many these are, and the caller can stop between two pieces.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+# Multiplications below which work is not worth a second thread.
+WORTH_A_THREAD = 20_000_000
+
+
+@cache
+def _threadpools():
+    """Return the thread pools of BLAS and OpenMP; finding them takes longer than a small run."""
+    return ThreadpoolController()
+
+
+def _blas_pools():
+    """Return the libraries of BLAS that this process has loaded."""
+    return _threadpools().select(user_api="blas").lib_controllers
+
+
+def _set_threads(pool, n_threads):
+    """Set the number of threads of a BLAS from any thread.
+
+    Newer versions of threadpoolctl let only the thread set it that set it first. That thread need
+    not be the one whose call ends last.
+    """
+    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(n_threads)
+
+
+class _BlasLimit:
+    """The limit of BLAS, which is global, shared by all calls that are under way in any thread.
+
+    The first call that enters sets it and the last one that leaves takes it back. Limits that
+    every call sets and takes back by itself end wrong where calls overlap in time.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._before = []
+
+    def enter(self):
+        with self._lock:
+            if self._calls == 0:
+                self._before = [(pool, pool.num_threads) for pool in _blas_pools()]
+                for pool, _ in self._before:
+                    _set_threads(pool, 1)
+            self._calls += 1
+
+    def leave(self):
+        with self._lock:
+            self._calls -= 1
+            if self._calls == 0:
+                for pool, n_threads in self._before:
+                    _set_threads(pool, n_threads)
+
+    def configured(self):
+        """Return how many threads BLAS has where no call is under way, at least 1."""
+        with self._lock:
+            if self._calls:
+                threads = [n_threads for _, n_threads in self._before]
+            else:
+                threads = [pool.num_threads for pool in _blas_pools()]
+        return max(1, min(threads, default=1))
+
+
+_LIMIT = _BlasLimit()
+
+
+@contextmanager
+def one_blas_thread():
+    """Keep BLAS to one thread; may be nested, and entered by several threads at a time.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()
+
+
+def limit_openmp():
+    """Keep OpenMP to one thread in this thread; unlike that of BLAS its limit is not global."""
+    _threadpools().limit(limits=1, user_api="openmp")
+
+
+class Pieces:
+    """Works off pieces of one task, in as many threads as BLAS was given.
+
+    Parameters
+    ----------
+    n_products : float
+        Multiplications of the whole task; small ones stay in the calling thread.
+
+    Examples
+    --------
+    >>> with Pieces(10) as pieces:
+    ...     list(pieces.map(abs, [-1, 2]))
+    [1, 2]
+    """
+
+    def __init__(self, n_products):
+        self._n_threads = 1 if n_products < WORTH_A_THREAD else _LIMIT.configured()
+        self._pool = None
+
+    def __enter__(self):
+        _LIMIT.enter()
+        if self._n_threads > 1:
+            self._pool = ThreadPoolExecutor(self._n_threads)
+        return self
+
+    def __exit__(self, *exc_info):
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        _LIMIT.leave()
+
+    def map(self, work, pieces):
+        """Yield the results of ``work`` for the pieces, in their order.
+
+        No more than a few pieces are begun before the caller takes the first result.
+
+        Parameters
+        ----------
+        work : callable
+            Takes a piece. What it writes must be its own.
+        pieces : iterable
+            The pieces.
+
+        Yields
+        ------
+        object
+            What ``work`` returned.
+        """
+        if self._pool is None:
+            yield from map(work, pieces)
+            return
+        begun = deque()
+        for piece in pieces:
+            begun.append(self._pool.submit(work, piece))
+            if len(begun) > self._n_threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+    def run(self, work, pieces, on_done=None):
+        """Do all pieces.
+
+        Parameters
+        ----------
+        work : callable
+            Takes a piece. What it writes must be its own.
+        pieces : iterable
+            The pieces.
+        on_done : callable, optional
+            Called after each piece in the calling thread; what it raises ends the work.
+        """
+        for _ in self.map(work, pieces):
+            if on_done is not None:
+                on_done()
+
+
+def exhaust(steps, on_step):
+    """Run a generator to its end.
+
+    Parameters
+    ----------
+    steps : generator
+        Work that yields after each of its parts.
+    on_step : callable
+        Called with what was yielded; what it raises ends the work.
+
+    Returns
+    -------
+    object
+        What the generator returned.
+
+    Examples
+    --------
+    >>> exhaust((n for n in [1, 2]), print)
+    1
+    2
+    """
+    try:
+        while True:
+            on_step(next(steps))
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()

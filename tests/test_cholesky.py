@@ -1,0 +1,75 @@
+"""The inverse in pieces against LAPACK's."""
+
+import numpy as np
+import pytest
+from scipy.linalg import cholesky
+
+from fastmmc import cholesky as pieces
+from fastmmc.execution import OutOfTime
+
+
+def positive_definite(n, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 5))
+    squared = np.maximum(0.0, np.sum(X**2, 1)[:, None] + np.sum(X**2, 1) - 2.0 * X @ X.T)
+    return (np.exp(-squared / 9.0) + 0.25 * np.eye(n)).astype(dtype)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(pieces, "BLOCK", 4)
+    monkeypatch.setattr(pieces, "ROWS", 8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 23, 40])
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_inverse(small_blocks, n, dtype, tol):
+    K = positive_definite(n, dtype)
+    A = np.where(np.tri(n, dtype=bool), K, np.nan).astype(dtype)  # the upper triangle is not read
+    assert pieces.invert_lower(A) and A.dtype == dtype
+    pieces.mirror_lower(A)
+    np.testing.assert_allclose(A, np.linalg.inv(K.astype(np.float64)), rtol=0, atol=tol * 10)
+    np.testing.assert_array_equal(A, A.T)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 23])
+def test_factor(small_blocks, n):
+    K = positive_definite(n)
+    A = K.copy()
+    assert pieces.factor_lower(A)
+    np.testing.assert_allclose(A, cholesky(K, lower=True), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("at", [0, 3, 12])
+def test_an_indefinite_matrix_is_told(small_blocks, at):
+    K = positive_definite(15)
+    K[at, at] = -1.0
+    assert not pieces.invert_lower(K.copy()) and not pieces.factor_lower(K.copy())
+
+
+def test_the_share_that_is_done_rises_to_one_and_can_stop_the_work(small_blocks):
+    shares = []
+    pieces.invert_lower(positive_definite(40), shares.append)
+    assert np.all(np.diff(shares) >= 0) and shares[0] < 0.1 and 0.9 < shares[-1] <= 1.0
+
+    def stop(share):
+        if share > 0.3:
+            raise OutOfTime
+
+    with pytest.raises(OutOfTime):
+        pieces.invert_lower(positive_definite(40), stop)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch, threads):
+    from fastmmc import threads as module
+
+    K = positive_definite(700)
+    alone = K.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "WORTH_A_THREAD", np.inf)
+        pieces.invert_lower(alone)
+    monkeypatch.setattr(module, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(module._BlasLimit, "configured", lambda self: threads)
+    pieces.invert_lower(K)
+    np.testing.assert_array_equal(alone, K)
