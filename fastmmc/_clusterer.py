@@ -6,7 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport
+from fastmmc.constraints import check_known_labels
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -26,6 +28,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     _fields = COMMON_FIELDS
 
+    # A parameter of those that can learn from labels.
+    semi_supervised = False
+
     def _check_training_points(self, X):
         return validate_data(
             self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
@@ -41,6 +46,14 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             accept_sparse="csr",
             reset=False,
         )
+
+    def _told_labels(self, y, n, k=None):
+        """Return the labels that y tells, checked; None unless the estimator learns from them."""
+        if not validation.check_flag("semi_supervised", self.semi_supervised):
+            return None
+        if k is not None:
+            k = validation.check_integer("n_clusters", k, least=1)
+        return check_known_labels(y, n, k, name="y")
 
     def _keep(self, result):
         """Make the result's fields attributes."""
