@@ -62,6 +62,26 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             setattr(self, f"{name}_", getattr(result, name))
         return self
 
+    def fit_predict(self, X, y=None, **fit_params):
+        """Cluster the points and return their clusters; all that ``fit`` is told counts.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points; with a precomputed kernel their (n, n) Gram matrix.
+        y : (n,) array_like, optional
+            As ``fit`` takes it.
+        **fit_params
+            What else ``fit`` takes, such as ``cannot_link``.
+
+        Returns
+        -------
+        (n,) int64 array
+            Clusters 0..k-1.
+        """
+        # scikit-learn's own does not pass y on.
+        return self.fit(X, y, **fit_params).labels_
+
     def predict(self, X):
         """Return the clusters of new points.
 

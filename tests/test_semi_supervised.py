@@ -5,11 +5,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import StandardScaler, scale
 
 import fastmmc
 
@@ -17,9 +19,13 @@ ESTIMATORS = [method.estimator for method in fastmmc.METHODS.values()]
 SEMI_SUPERVISED = [
     kind for kind in ESTIMATORS if "semi_supervised" in inspect.signature(kind).parameters
 ]
+LINKED = [
+    kind for kind in SEMI_SUPERVISED if "cannot_link" in inspect.signature(kind.fit).parameters
+]
 
 every = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 told = pytest.mark.parametrize("kind", SEMI_SUPERVISED, ids=lambda kind: kind.__name__)
+linked = pytest.mark.parametrize("kind", LINKED, ids=lambda kind: kind.__name__)
 
 N = 30
 CODINGS = {
@@ -96,12 +102,27 @@ def test_a_search_is_given_true_labels_and_does_not_see_them():
     assert adjusted_rand_score(y, beside) < 0.9
 
 
+@told
+def test_fit_predict_and_pipelines_keep_what_fit_keeps(kind):
+    y = partial()
+    fitted = make(kind, semi_supervised=True).fit(points(), y).labels_
+    assert not np.array_equal(fitted, make(kind).fit(points()).labels_)
+    model = make(kind, semi_supervised=True)
+    np.testing.assert_array_equal(model.fit_predict(points(), y), fitted)
+    pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False), clone(model))
+    np.testing.assert_array_equal(pipeline.fit_predict(points(), y), fitted)
+    np.testing.assert_array_equal(pipeline.fit(points(), y)[-1].labels_, fitted)
+    if hasattr(model, "fit_transform"):
+        model.fit_transform(points(), y)
+        np.testing.assert_array_equal(model.labels_, fitted)
+
+
 def test_known_labels_are_kept():
     y = partial()
-    labels = make(fastmmc.UMCRLS, semi_supervised=True).fit(points(), y).labels_
+    labels = make(fastmmc.UMCRLS, semi_supervised=True).fit_predict(points(), y)
     np.testing.assert_array_equal(labels[y >= 0], y[y >= 0])
     complete = make(fastmmc.UMCRLS, semi_supervised=True, balance=1.0)
-    np.testing.assert_array_equal(complete.fit(points(), guess()).labels_, guess())
+    np.testing.assert_array_equal(complete.fit_predict(points(), guess()), guess())
 
 
 @told
@@ -117,6 +138,28 @@ def test_the_estimator_is_the_function(kind):
         y[partial() < 0] = unknown
         result = method.function(points(), 2, known_labels=y, **given)
         np.testing.assert_array_equal(model.fit(points(), y).labels_, result.labels)
+
+
+@linked
+def test_links_reach_fit_through_fit_predict_and_pipelines(kind):
+    known = np.flatnonzero(partial() >= 0)
+    a, b = (known[i] for i in np.triu_indices(known.size, 1))
+    equal = guess()[a] == guess()[b]
+    links = {
+        "must_link": np.column_stack((a, b))[equal],
+        "cannot_link": np.column_stack((a, b))[~equal],
+    }
+    fitted = make(kind).fit(points(), **links)
+    assert fitted.n_constraints_ == len(a)
+    np.testing.assert_array_equal(make(kind).fit_predict(points(), **links), fitted.labels_)
+    pipeline = make_pipeline(make(kind))
+    step = pipeline.steps[-1][0]
+    named = {f"{step}__{name}": pairs for name, pairs in links.items()}
+    np.testing.assert_array_equal(pipeline.fit_predict(points(), **named), fitted.labels_)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make(kind).set_fit_request(must_link=True, cannot_link=True)
+        routed = make_pipeline(model).fit_predict(points(), **links)
+    np.testing.assert_array_equal(routed, fitted.labels_)
 
 
 @told
