@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -57,7 +59,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def _keep(self, result):
         """Make the result's fields attributes."""
-        self.result_ = result
+        names = getattr(self, "feature_names_in_", None)
+        self.result_ = replace(result, feature_names_in=names)
         for name in self._fields:
             setattr(self, f"{name}_", getattr(result, name))
         return self
@@ -96,7 +99,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             Clusters 0..k-1.
         """
         X = self._check_new_points(X)
-        return self.result_.predict(X)
+        return self.result_._nearest(X)
 
     def decision_function(self, X):
         """Return the score of every cluster for new points.
@@ -112,7 +115,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             Scores; the largest one names the cluster.
         """
         X = self._check_new_points(X)
-        return self.result_.decision_function(X)
+        return self.result_._scores(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -14,6 +14,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.competitive import _solver
 from fastmmc.competitive._solver_online import (
@@ -110,6 +111,7 @@ class _Lesson:
     total: float
 
 
+@remember_names
 def fit_sharded(
     X,
     k,

@@ -10,6 +10,7 @@ from scipy.linalg import eigh, lapack, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
+from fastmmc._names import Named
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_rows
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
@@ -31,7 +32,7 @@ PIVOT_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankFactor:
+class LowRankFactor(Named):
     """The reusable expensive part of every RLS method, in O(nr) memory.
 
     Made by :func:`fastmmc.factor` with a ``rank``; accepted wherever these methods take X.
@@ -56,6 +57,8 @@ class LowRankFactor:
         Which training points the landmarks are; None if they were given as points.
     spectrum : (r,) float64 array
         Eigenvalues w >= 0 of K~: Z^T Z is the diagonal matrix of w / (w + lam).
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X, which results remember; None if they have none.
     """
 
     Z: np.ndarray
@@ -240,8 +243,10 @@ class LowRankFactor:
         Raises
         ------
         ValueError, TypeError
-            If X is not a finite matrix with as many columns as the training points.
+            If X is not a finite matrix with as many columns as the training points, or they have
+            other names.
         """
+        self._check_names(X)
         X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
         out = np.empty((X.shape[0], self.rank))
         for rows, values in kernel_rows(self.kernel, X, self.basis, self.indices):

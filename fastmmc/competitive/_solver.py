@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.competitive._solver_batch import BatchSearch
 from fastmmc.competitive._solver_online import OnlineSearch, Rule, check_rule, check_share
 from fastmmc.competitive._solver_space import (
@@ -78,6 +79,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
     )
 
 
+@remember_names
 def solve_competitive(
     X,
     k,

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.constraints import check_init, check_known_labels
 from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
 from fastmmc.gram import resolve_kernel
@@ -397,6 +398,7 @@ def umc_rls(
     )
 
 
+@remember_names
 def solve_umc_rls(
     X,
     k,
@@ -463,6 +465,7 @@ def solve_umc_rls(
         return _solve(factor, plan, n_init, seed, control)
 
 
+@remember_names
 def umc_rls_path(
     X,
     k,
