@@ -175,10 +175,8 @@ class ClusteringResult(Named):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            If the result carries no model.
-        ValueError
-            If the columns of X have other names than those of the training points.
+        sklearn.exceptions.NotFittedError, ValueError
+            As :meth:`decision_function`.
         """
         self._check_names(X)
         return self._nearest(X)
