@@ -188,6 +188,7 @@ def test_labels_of_more_clusters_than_there_are():
 
 
 @linked
+@pytest.mark.jit
 def test_scikit_learn_conventions_hold_with_labels(kind):
     """Its checks pass y with the labels of all points."""
     with warnings.catch_warnings():
