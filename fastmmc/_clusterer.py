@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport
+from fastmmc.constraints import check_known_labels
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -26,6 +30,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     _fields = COMMON_FIELDS
 
+    # A parameter of those that can learn from labels.
+    semi_supervised = False
+
     def _check_training_points(self, X):
         return validate_data(
             self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
@@ -42,12 +49,41 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             reset=False,
         )
 
+    def _told_labels(self, y, n, k=None):
+        """Return the labels that y tells, checked; None unless the estimator learns from them."""
+        if not validation.check_flag("semi_supervised", self.semi_supervised):
+            return None
+        if k is not None:
+            k = validation.check_integer("n_clusters", k, least=1)
+        return check_known_labels(y, n, k, name="y")
+
     def _keep(self, result):
         """Make the result's fields attributes."""
-        self.result_ = result
+        names = getattr(self, "feature_names_in_", None)
+        self.result_ = replace(result, feature_names_in=names)
         for name in self._fields:
             setattr(self, f"{name}_", getattr(result, name))
         return self
+
+    def fit_predict(self, X, y=None, **fit_params):
+        """Cluster the points and return their clusters; all that ``fit`` is told counts.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points; with a precomputed kernel their (n, n) Gram matrix.
+        y : (n,) array_like, optional
+            As ``fit`` takes it.
+        **fit_params
+            What else ``fit`` takes, such as ``cannot_link``.
+
+        Returns
+        -------
+        (n,) int64 array
+            Clusters 0..k-1.
+        """
+        # scikit-learn's own does not pass y on.
+        return self.fit(X, y, **fit_params).labels_
 
     def predict(self, X):
         """Return the clusters of new points.
@@ -63,7 +99,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             Clusters 0..k-1.
         """
         X = self._check_new_points(X)
-        return self.result_.predict(X)
+        return self.result_._nearest(X)
 
     def decision_function(self, X):
         """Return the score of every cluster for new points.
@@ -79,7 +115,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             Scores; the largest one names the cluster.
         """
         X = self._check_new_points(X)
-        return self.result_.decision_function(X)
+        return self.result_._scores(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -62,7 +62,7 @@ def check_links(
     cannot_link,
     n,
     *,
-    y=None,
+    known_labels=None,
     labels_as="cannot_link",
     on_conflict="raise",
 ):
@@ -74,8 +74,8 @@ def check_links(
         Pairs of objects 0..n-1; of an (n, n) sparse matrix its entries other than 0.
     n : int
         Objects.
-    y : (n,) array_like of int, optional
-        Labels of any numbers from 0 on, -1 where unknown.
+    known_labels : (n,) array_like, optional
+        As :func:`check_known_labels` takes them.
     labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
         What labels imply: different ones a cannot-link, equal ones a must-link, or both.
     on_conflict : {"raise", "warn"}, default="raise"
@@ -100,7 +100,7 @@ def check_links(
 
     Examples
     --------
-    >>> links = check_links([(0, 1)], None, 4, y=[0, -1, 1, 1])
+    >>> links = check_links([(0, 1)], None, 4, known_labels=[0, -1, 1, 1])
     >>> links.must.tolist(), links.cannot.tolist()
     ([[0, 1]], [[0, 2], [0, 3]])
     """
@@ -108,7 +108,7 @@ def check_links(
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
     must = _each_once(check_pairs("must_link", must_link, n))
     cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
-    labels = None if y is None else known_labels(y, n)
+    labels = check_known_labels(known_labels, n)
     found = find_contradictions(must, cannot, labels, labels_as)
     report_contradictions(found, on_conflict)
     if labels is not None:
@@ -381,37 +381,79 @@ def find_conflicts(must, cannot):
     return np.flatnonzero(a == b)
 
 
-def known_labels(y, n):
-    """Check labels that imply constraints.
+def check_known_labels(labels, n, k=None, *, name="known_labels"):
+    """Check labels that are known for some of the points.
 
     Parameters
     ----------
-    y : (n,) or (n, 1) array_like of int
-        Labels of any numbers from 0 on, -1 where unknown.
+    labels : (n,) or (n, 1) array_like or None
+        Integers from 0 on where known; -1, NaN or None (also NA of pandas) elsewhere.
     n : int
-        Objects.
+        Points.
+    k : int, optional
+        Clusters: known labels are then 0..k-1.
+    name : str, default="known_labels"
+        For messages.
 
     Returns
     -------
-    (n,) int64 array
-        The labels.
+    (n,) int64 array or None
+        The labels, -1 where unknown; None if labels is None.
 
     Raises
     ------
     ValueError
-        If y has a wrong shape, is not integer or has labels below -1.
+        If there are not n of them, or one is something else.
 
     Examples
     --------
-    >>> known_labels([7, -1], 2)
-    array([ 7, -1])
+    >>> check_known_labels([1, -1, float("nan"), None], 4, k=2)
+    array([ 1, -1, -1, -1])
     """
-    labels = integer_labels("y", as_labels(y), n)
-    if labels.min() < -1:
+    if labels is None:
+        return None
+    values = np.asarray(labels)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != (n,):
         raise ValueError(
-            f"y: known labels must be 0 or above and unknown ones -1; got {labels.min()}"
+            f"{name} must have one label for each of the {n} points; got shape {values.shape}"
         )
-    return labels
+    told = ~_are_missing(values)
+    wrong = np.flatnonzero(~_are_labels(values[told], MOST_OBJECTS if k is None else k))
+    if wrong.size:
+        value = values[told][wrong[0]]
+        value = value.item() if isinstance(value, np.generic) else value
+        allowed = "integers from 0 on" if k is None else f"integers 0..{k - 1}"
+        raise ValueError(
+            f"{name} must hold {allowed} where labels are known, and -1, NaN or None where they "
+            f"are not; got {value!r}"
+        )
+    checked = np.full(n, -1, dtype=np.int64)
+    checked[told] = values[told].astype(np.int64)
+    return checked
+
+
+def _are_missing(values):
+    """Tell which values are NaN, None or the NA of pandas."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, values), dtype=bool, count=values.size)
+    return np.zeros(values.shape, dtype=bool)
+
+
+def _are_labels(values, k):
+    """Tell which values are integers -1..k-1."""
+    if values.dtype.kind == "O":
+        return np.fromiter((_is_label(v, k) for v in values), dtype=bool, count=values.size)
+    if values.dtype.kind not in "iuf":
+        return np.zeros(values.shape, dtype=bool)
+    return (values >= -1) & (values < k) & (values == np.rint(values))
+
+
+def _is_label(value, k):
+    return _is_number(value) and -1 <= value < k and value == int(value)
 
 
 def pairs_of_labels(labels, equal):
@@ -520,42 +562,6 @@ def _first_places(pairs):
     return order[new]
 
 
-def partial_labels(y, n, k):
-    """Check labels that are known for some of the points.
-
-    Parameters
-    ----------
-    y : (n,) array_like of int or None
-        Labels 0..k-1, -1 where unknown.
-    n, k : int
-        Points and clusters.
-
-    Returns
-    -------
-    (n,) int64 array or None
-        The labels, or None if y is None or nothing is known.
-
-    Raises
-    ------
-    ValueError
-        If y has a wrong shape, is not integer or has labels outside -1..k-1.
-
-    Examples
-    --------
-    >>> partial_labels([0, -1, 1], 3, 2)
-    array([ 0, -1,  1])
-    """
-    if y is None:
-        return None
-    labels = integer_labels("y", as_labels(y), n)
-    if labels.min() < -1 or labels.max() >= k:
-        raise ValueError(
-            f"y: known labels must be 0..{k - 1} and unknown ones -1; "
-            f"got values from {labels.min()} to {labels.max()}"
-        )
-    return None if (labels < 0).all() else labels
-
-
 def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     """Check the labels that a search begins with.
 
@@ -599,96 +605,6 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
             f"init: labels must be 0..{k - 1}; got values from {labels.min()} to {labels.max()}"
         )
     return labels
-
-
-def meant_labels(y, complete="ignore"):
-    """Return the labels that a ``y`` passed to ``fit`` tells, or None if it is to be ignored.
-
-    It counts if it contains -1 and some label >= 0; anything else (true labels handed around
-    by a pipeline, text, fractions) is ignored, as scikit-learn's clusterers ignore it.
-
-    Parameters
-    ----------
-    y : array_like or None
-        What ``fit`` was given; (n,), (n, 1) or a frame of one column.
-    complete : {"ignore", "use"}, default="ignore"
-        What becomes of a y without -1.
-
-    Returns
-    -------
-    (n,) array or None
-        The labels, not checked further.
-
-    Raises
-    ------
-    ValueError
-        If y would count, but tells unknown labels by missing values or has several columns.
-
-    Examples
-    --------
-    >>> meant_labels([0, -1, 1]), meant_labels([0, 1, 1])
-    (array([ 0, -1,  1]), None)
-    """
-    if y is None:
-        return None
-    values = as_labels(y)
-    if complete == "use":
-        return values
-    if values.dtype.kind not in "iuf" or values.size == 0:
-        return None
-    if not ((values == -1).any() and (values >= 0).any()):
-        return None
-    if values.ndim != 1:
-        raise ValueError(f"y: partial labels must have one column; got shape {values.shape}")
-    return values
-
-
-def as_labels(y):
-    """Return labels as an array, a single column as (n,), and Python's integers as NumPy's.
-
-    Parameters
-    ----------
-    y : array_like
-        Labels.
-
-    Returns
-    -------
-    array
-        The labels, not checked further.
-
-    Raises
-    ------
-    ValueError
-        If some are integers from 0 on and the others missing values, which are not known as such.
-
-    Examples
-    --------
-    >>> as_labels(np.array([[0], [-1]], dtype=object))
-    array([ 0, -1])
-    """
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.dtype.kind not in "fO":
-        return values
-    if values.dtype.kind == "O":
-        missing = np.array([_is_missing(v) for v in values.ravel()], dtype=bool)
-        known = values.ravel()[~missing]
-        if not all(_is_number(v) for v in known):
-            return values
-        known = known.astype(np.float64)
-    else:
-        missing = np.isnan(values.ravel())
-        known = values.ravel()[~missing]
-    whole = bool((known == np.rint(known)).all())
-    if missing.any() and known.size and whole and known.min() >= -1:
-        raise ValueError(
-            f"y: {missing.sum()} labels are missing values (NaN, None or NA); unknown labels are "
-            "-1, as y.fillna(-1) of pandas makes them"
-        )
-    if values.dtype.kind == "O" and not missing.any():
-        return known.astype(np.int64 if whole else np.float64).reshape(values.shape)
-    return values
 
 
 def _is_missing(value):

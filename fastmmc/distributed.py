@@ -13,6 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.competitive import _solver
 from fastmmc.competitive._solver_online import (
@@ -110,6 +111,7 @@ class _Lesson:
     total: float
 
 
+@remember_names
 def fit_sharded(
     X,
     k,
@@ -119,7 +121,7 @@ def fit_sharded(
     sync_every=None,
     combine="mean",
     method_params=None,
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -171,7 +173,7 @@ def fit_sharded(
     method_params : dict, optional
         Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
         ``per_constraint``, as far as it has them.
-    y, must_link, cannot_link, labels_as, on_conflict
+    known_labels, must_link, cannot_link, labels_as, on_conflict
         Constraints, see :func:`fastmmc.c_rpcl`; for ``c_rpcl`` and ``o_lcvqe``. They may be between
         objects of different workers: each has a copy of all partners of its own objects.
     init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
@@ -240,7 +242,9 @@ def fit_sharded(
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
     validation.check_choice("method", method, METHODS)
     learning = _check_params(method, method_params)
-    _check_takes_constraints(method, y=y, must_link=must_link, cannot_link=cannot_link)
+    _check_takes_constraints(
+        method, known_labels=known_labels, must_link=must_link, cannot_link=cannot_link
+    )
     points = validation.check_points(X, Kernel("linear"), sparse=True)
     n = points.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
@@ -252,7 +256,12 @@ def fit_sharded(
     plan = _make_plan(method, learning, max_iter, shuffle, sync_every, combine)
     unseen = validation.check_flag("online_first_epoch", learning.get("online_first_epoch", False))
     links = check_links(
-        must_link, cannot_link, n, y=y, labels_as=labels_as, on_conflict=on_conflict
+        must_link,
+        cannot_link,
+        n,
+        known_labels=known_labels,
+        labels_as=labels_as,
+        on_conflict=on_conflict,
     )
     seed = fixed_seed(random_state)
     shards = _deal(points, links, n_workers, plan.shuffle, unseen, seed)

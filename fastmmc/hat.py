@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 from scipy.sparse import issparse
 
 from fastmmc import lowrank, validation
+from fastmmc._names import Named, remember_names
 from fastmmc.cholesky import invert_lower, mirror_lower
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import Kernel, fill_lower_gram, kernel_diagonal, resolve_kernel
@@ -27,7 +28,7 @@ CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFactor:
+class DenseFactor(Named):
     """The reusable expensive part of every RLS method: kernel, lam and hat matrix.
 
     Made by :func:`factor`; accepted wherever these methods take X.
@@ -42,6 +43,8 @@ class DenseFactor:
         With its widths set.
     X : (n, d) array
         Training points, needed for prediction.
+    feature_names_in : (d,) array of str or None
+        Names of their columns, which results remember; None if they have none.
     """
 
     R: np.ndarray
@@ -85,6 +88,7 @@ class DenseFactor:
         return (P - self.R @ P) / self.lam
 
 
+@remember_names
 def factor(
     X,
     *,

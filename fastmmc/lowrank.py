@@ -10,6 +10,7 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
+from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, mirror_lower
 from fastmmc.gram import BLOCK, EXP_PRODUCTS, Kernel, dense_rows, kernel_diagonal, kernel_rows
 from fastmmc.threads import Pieces, exhaust
@@ -33,7 +34,7 @@ PIVOT_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankFactor:
+class LowRankFactor(Named):
     """The reusable expensive part of every RLS method, in O(nr) memory.
 
     Made by :func:`fastmmc.factor` with a ``rank``; accepted wherever these methods take X.
@@ -58,6 +59,8 @@ class LowRankFactor:
         Which training points the landmarks are; None if they were given as points.
     scale : (r, r) float64 array
         Lower triangular L with K~ = (Z L^T) (Z L^T)^T and Z^T Z = I - lam (L^T L)^-1.
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X, which results remember; None if they have none.
     """
 
     Z: np.ndarray
@@ -291,8 +294,10 @@ class LowRankFactor:
         Raises
         ------
         ValueError, TypeError
-            If X is not a finite matrix with as many columns as the training points.
+            If X is not a finite matrix with as many columns as the training points, or they have
+            other names.
         """
+        self._check_names(X)
         X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
         out = np.empty((X.shape[0], self.rank))
         for rows, values in kernel_rows(self.kernel, X, self.basis, self.indices):

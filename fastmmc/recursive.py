@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import Clusterer
+from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
 from fastmmc.families import FAMILY_METHODS
 from fastmmc.gram import BLOCK, Kernel, dense_rows
@@ -531,6 +532,7 @@ def recursive_mmc(
     )
 
 
+@remember_names
 def solve_recursive(
     X,
     k,

@@ -8,6 +8,8 @@ from enum import IntEnum
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from fastmmc._names import Named
+
 
 class Status(IntEnum):
     """Why a run ended."""
@@ -64,7 +66,7 @@ class History:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusteringResult:
+class ClusteringResult(Named):
     """A clustering and how it came about.
 
     Attributes
@@ -94,6 +96,8 @@ class ClusteringResult:
         The parameters used; what None became stands here.
     model : object or None
         Predicts new points; small and picklable. None where the method has none.
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X; new points must have the same. None if X had none.
     """
 
     labels: np.ndarray
@@ -137,13 +141,24 @@ class ClusteringResult:
         ------
         sklearn.exceptions.NotFittedError
             If the result carries no model.
+        ValueError
+            If the columns of X have other names than those of the training points.
         """
-        self._check_model()
-        return self.model.decision_function(X)
+        self._check_names(X)
+        return self._scores(X)
 
-    def _check_model(self):
+    # Estimators, which have checked the names themselves, call what checks no more.
+
+    def _scores(self, X):
+        return self._fitted_model().decision_function(X)
+
+    def _nearest(self, X):
+        return np.argmax(self._scores(X), axis=1)
+
+    def _fitted_model(self):
         if self.model is None:
             raise NotFittedError("this result carries no model, so it cannot predict")
+        return self.model
 
     def predict(self, X):
         """Return the clusters of new points.
@@ -157,8 +172,14 @@ class ClusteringResult:
         -------
         (m,) int64 array
             Clusters 0..k-1.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, ValueError
+            As :meth:`decision_function`.
         """
-        return np.argmax(self.decision_function(X), axis=1)
+        self._check_names(X)
+        return self._nearest(X)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,8 +303,11 @@ class CentroidResult(ClusteringResult):
         (n, m) float64 array
             Euclidean distances.
         """
-        self._check_model()
-        return np.sqrt(self.model.distances(X))
+        self._check_names(X)
+        return self._distances(X)
+
+    def _distances(self, X):
+        return np.sqrt(self._fitted_model().distances(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +398,8 @@ class Tree:
 class TreeResult(ClusteringResult):
     """A clustering by splits in two.
 
+    ``predict`` routes points down the tree: a point meets only the splits above its cluster.
+
     Attributes
     ----------
     tree : Tree
@@ -382,28 +408,8 @@ class TreeResult(ClusteringResult):
 
     tree: Tree = field(repr=False, default=None)
 
-    def predict(self, X):
-        """Return the clusters of new points by routing them down the tree.
-
-        A point meets only the splits above its cluster.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m,) int64 array
-            Clusters 0..k-1.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the result carries no model.
-        """
-        self._check_model()
-        return self.model.predict(X)
+    def _nearest(self, X):
+        return self._fitted_model().predict(X)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -41,6 +41,9 @@ OWN_PARAMETERS = (
     "verbose",
 )
 
+# What speaks of single points, which are not the pixels but their distinct colours.
+OF_POINTS = ("known_labels", "must_link", "cannot_link")
+
 
 def segment(
     image,
@@ -80,7 +83,8 @@ def segment(
     method_params : dict, optional
         Further parameters of the method, as ``C`` or ``balance``. Two clusters are bounded by
         ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
-        are split, as nearly as whole colours allow. ``gamma`` takes the place of sigma.
+        are split, as nearly as whole colours allow. ``gamma`` takes the place of sigma. It
+        holds no known labels and no links, as distinct colours are clustered, not pixels.
     sigma : float, optional
         Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
         0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
@@ -222,8 +226,13 @@ def _check_params(method, method_params):
         if name in OWN_PARAMETERS:
             raise ValueError(f"method_params: give {name} to segment itself, or leave it out")
         if name not in _accepted(method):
-            known = ", ".join(sorted(_accepted(method) - set(OWN_PARAMETERS)))
+            known = ", ".join(sorted(_accepted(method) - {*OWN_PARAMETERS, *OF_POINTS}))
             raise ValueError(f"method_params: {method.name} has no {name!r}; it has {known}")
+        if name in OF_POINTS:
+            raise ValueError(
+                f"method_params: {name} would be of points, and distinct colours are clustered, "
+                "not pixels; leave it out"
+            )
     return dict(method_params)
 
 

@@ -185,7 +185,7 @@ def _check_feasible(n, k, lower, upper, balance, known):
     held = held_sizes(known, k)
     if (held > upper).any() or np.maximum(lower, held).sum() > n:
         raise ValueError(
-            f"the known labels in y fix {held.tolist()} points, which the allowed sizes "
+            f"the known labels fix {held.tolist()} points, which the allowed sizes "
             f"(at least {lower.tolist()}, at most {upper.tolist()}) cannot take in; "
             "raise balance or lower min_size"
         )

@@ -493,8 +493,8 @@ def _begin(args, given, stack):
     _check_numbers(given, args.chunk)
     params = {PARAMETERS[option]: given[option] for option in given if option in PARAMETERS}
     if method in CONSTRAINED:
-        # A chunk may have no row whose class is not known.
-        params["complete_labels"] = "use"
+        # The column of labels tells them.
+        params["semi_supervised"] = True
     model = STREAMING[method].estimator(**params)
     settings = {o: getattr(model, name) for o, name in PARAMETERS.items() if hasattr(model, name)}
     settings |= dict.fromkeys(("--constraints", "--label-column", "--out")) | given

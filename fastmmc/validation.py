@@ -508,7 +508,7 @@ def check_pair_memory(n_known, n_pairs, bytes_per_pair):
     needed, free = n_pairs * bytes_per_pair, available_memory()
     if free is not None and needed > free:
         raise MemoryError(
-            f"y: the labels of {n_known} objects imply {n_pairs} pairs, which need "
+            f"the known labels of {n_known} objects imply {n_pairs} pairs, which need "
             f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; make some of them -1, "
             "or give a few pairs as must_link and cannot_link"
         )

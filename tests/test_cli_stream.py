@@ -185,7 +185,7 @@ def test_labels_of_a_column(data, rows, tmp_path, capsys):
     lines = [row.replace(",", f",{cell},") for row, cell in zip(rows, cells, strict=True)]
     path = tmp_path / "labelled.csv"
     path.write_text("a,kind,b\n" + "".join(lines))
-    model = fastmmc.OLCVQE(4, random_state=0, complete_labels="use")
+    model = fastmmc.OLCVQE(4, random_state=0, semi_supervised=True)
     expected = []
     for at in range(0, N, 100):
         model.partial_fit(X[at : at + 100], known[at : at + 100])

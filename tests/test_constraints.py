@@ -8,12 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import validation
 from fastmmc.constraints import (
+    check_known_labels,
     check_links,
     check_pairs,
     find_conflicts,
     find_contradictions,
-    known_labels,
-    meant_labels,
     pairs_of_labels,
     partner_lists,
     unique_pairs,
@@ -100,22 +99,24 @@ def test_contradictions_are_found_through_chains():
 
 def test_partial_labels():
     y = [5, -1, 2, 5]
-    assert check_links(None, None, 4, y=y).cannot.tolist() == [[0, 2], [2, 3]]
-    assert len(check_links(None, None, 4, y=y).must) == 0
-    assert check_links(None, None, 4, y=y, labels_as="must_link").must.tolist() == [[0, 3]]
-    assert len(check_links(None, None, 4, y=y, labels_as="must_link").cannot) == 0
-    both = check_links(None, [(1, 0), (2, 0)], 4, y=y, labels_as="both")
+    assert check_links(None, None, 4, known_labels=y).cannot.tolist() == [[0, 2], [2, 3]]
+    assert len(check_links(None, None, 4, known_labels=y).must) == 0
+    assert check_links(None, None, 4, known_labels=y, labels_as="must_link").must.tolist() == [
+        [0, 3]
+    ]
+    assert len(check_links(None, None, 4, known_labels=y, labels_as="must_link").cannot) == 0
+    both = check_links(None, [(1, 0), (2, 0)], 4, known_labels=y, labels_as="both")
     assert both.must.tolist() == [[0, 3]]
     assert both.cannot.tolist() == [[1, 0], [2, 0], [2, 3]]
     with pytest.raises(ValueError, match="must-links join"):
-        check_links([(0, 2)], None, 4, y=y)
+        check_links([(0, 2)], None, 4, known_labels=y)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"y": [0, 1]}, "one label for each of the 4"),
-        ({"y": [-2, 0, 1, 1]}, "unknown ones -1; got -2"),
+        ({"known_labels": [0, 1]}, "known_labels must have one label for each of the 4"),
+        ({"known_labels": [-2, 0, 1, 1]}, "known_labels must hold integers from 0 on.*got -2"),
         ({"labels_as": "links"}, "labels_as must be one of"),
         ({"on_conflict": "ignore"}, "on_conflict must be one of"),
     ],
@@ -149,7 +150,9 @@ def test_labels_are_the_pairs_that_they_imply(labels_as, seed):
                 if labels[i] != labels[j] and labels_as != "must_link":
                     all_cannot.append([i, j])
     expected = check_links(all_must, all_cannot, 9, on_conflict="warn")
-    found = check_links(must, cannot, 9, y=labels, labels_as=labels_as, on_conflict="warn")
+    found = check_links(
+        must, cannot, 9, known_labels=labels, labels_as=labels_as, on_conflict="warn"
+    )
     np.testing.assert_array_equal(found.must, expected.must)
     np.testing.assert_array_equal(found.cannot, expected.cannot)
     conflicts = find_conflicts(expected.must, expected.cannot)
@@ -165,7 +168,7 @@ def test_pairs_that_do_not_fit_into_memory_are_not_made(monkeypatch):
     monkeypatch.setattr(validation, "available_memory", lambda: 10**6)
     y = np.arange(1000) % 2
     with pytest.raises(MemoryError, match="1000 objects imply 250000 pairs.*make some of them -1"):
-        check_links(None, None, 1000, y=y)
+        check_links(None, None, 1000, known_labels=y)
     assert len(pairs_of_labels(y[:20], False)) == 100
 
 
@@ -184,13 +187,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_partial_labels(form):
+def test_forms_of_known_labels(form):
     y = np.array([0, -1, 2, -1])
-    assert meant_labels(form(y)).tolist() == y.tolist()
-    assert known_labels(form(y), 4).tolist() == y.tolist()
-    complete = form(np.array([0, 1, 2, 1]))
-    assert meant_labels(complete) is None
-    assert known_labels(meant_labels(complete, "use"), 4).tolist() == [0, 1, 2, 1]
+    assert check_known_labels(form(y), 4, 3).tolist() == y.tolist()
 
 
 @pytest.mark.parametrize(
@@ -198,27 +197,60 @@ def test_forms_of_partial_labels(form):
     [
         np.array([0, np.nan, 1]),
         [0, None, 1],
+        [0, np.nan, 1],
+        [0, -1, np.float64(1)],
+        pd.Series([0, None, 1]),
         pd.Series([0, None, 1], dtype="Int64"),
-        np.array([[0.0], [np.nan], [-1.0]]),
+        pd.DataFrame({"y": [0, pd.NA, 1]}),
+        np.array([[0.0], [np.nan], [1.0]]),
     ],
 )
-def test_missing_values_are_no_partial_labels(y):
-    for check in (meant_labels, lambda y: known_labels(y, 3)):
-        with pytest.raises(ValueError, match="1 labels are missing values.*unknown labels are -1"):
-            check(y)
+def test_unknown_labels(y):
+    checked = check_known_labels(y, 3, 2)
+    assert checked.dtype == np.int64 and checked.tolist() == [0, -1, 1]
+
+
+def test_no_labels_at_all():
+    assert check_known_labels(None, 3) is None
+    assert check_known_labels([None, np.nan, -1], 3).tolist() == [-1, -1, -1]
 
 
 @pytest.mark.parametrize(
-    "y",
-    [None, ["a", "b"], [0.5, np.nan], [True, False], [None, "a"], np.eye(2), [], [-1, -1], [1, 0]],
+    ("y", "value"),
+    [
+        ([0, -2, 1], "-2"),
+        ([0, 0.5, np.nan], "0.5"),
+        ([0, 3, -1], "3"),
+        ([0, np.inf, 1], "inf"),
+        ([0, 1e300, 1], "1e[+]300"),
+        ([0, 2**70, 1], str(2**70)),
+        (np.array([0, 2**64 - 1, 1], dtype=np.uint64), str(2**64 - 1)),
+        ([False, True, False], "False"),
+        ([None, True, -1], "True"),
+        (["0", "1", "-1"], "'0'"),
+        (["a", None, -1], "'a'"),
+        ([0, 1 + 0j, 1], "0j"),
+        (np.array(["NaT"] * 3, dtype="datetime64[s]"), "None"),
+    ],
 )
-def test_what_passes_for_no_partial_labels(y):
-    assert meant_labels(y) is None
+@pytest.mark.parametrize("k", [3, None])
+def test_what_are_no_known_labels(y, value, k):
+    if k is None and value == "3":
+        return
+    allowed = "0..2" if k else "from 0 on"
+    with pytest.raises(ValueError, match=rf"^y must hold integers {allowed} .*got \(?{value}"):
+        check_known_labels(y, 3, k, name="y")
 
 
-def test_partial_labels_have_one_column():
-    with pytest.raises(ValueError, match=r"one column; got shape \(2, 2\)"):
-        meant_labels([[0, -1], [1, 1]])
+def test_large_labels_stay_apart():
+    """As floats these two would be equal."""
+    y = np.array([2**53, 2**53 + 1, None], dtype=object)
+    assert check_known_labels(y, 3).tolist() == [2**53, 2**53 + 1, -1]
+
+
+def test_known_labels_have_one_column():
+    with pytest.raises(ValueError, match=r"one label for each of the 2 points; got shape \(2, 2\)"):
+        check_known_labels([[0, -1], [1, 1]], 2)
 
 
 def test_violations_are_counted():

@@ -69,7 +69,7 @@ def test_one_worker_with_constraints(blobs, pairs, method, online_first_epoch, s
     X, y = blobs
     learning = {"online_first_epoch": online_first_epoch, "beta": 0.01, "schedule": "robbins-monro"}
     known = np.where(np.arange(75) % 7 == 0, y, -1)
-    common = {"random_state": 7, "max_iter": 6, "y": known, "labels_as": "both", **pairs}
+    common = {"random_state": 7, "max_iter": 6, "known_labels": known, "labels_as": "both", **pairs}
     plain = getattr(fastmmc, method)(X, 4, **learning, **common)
     single = {"n_workers": 1, "sync_every": sync_every, "method_params": learning}
     check_same(fit_sharded(X, 4, method=method, **single, **common), plain)
@@ -437,7 +437,7 @@ def test_the_result_predicts(blobs):
         ({"method_params": {"per_constraint": "once"}}, ValueError, "has no 'per_constraint'"),
         ({"method_params": {"alpha": 2.0}}, ValueError, "alpha"),
         ({"method": "rpcl", "cannot_link": [(0, 1)]}, ValueError, "rpcl takes no constraints"),
-        ({"method": "wta", "y": [-1] * 75}, ValueError, "wta takes no constraints"),
+        ({"method": "wta", "known_labels": [-1] * 75}, ValueError, "wta takes no constraints"),
         ({"cannot_link": [(0, 75)]}, ValueError, "cannot_link"),
         ({"init": "random"}, ValueError, "init"),
         ({"init": np.zeros((2, 4))}, ValueError, r"init must have shape \(3, 4\)"),

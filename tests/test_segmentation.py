@@ -233,6 +233,11 @@ def test_faults_of_an_image_and_k(image, k, message):
         ({"method": "magic"}, "method must be one of .*'umc-rls'.*; got 'magic'"),
         ({"method_params": {"colour": 1}}, "iter-svr has no 'colour'; it has .*balance"),
         ({"method_params": {"sigma": 1}}, "give sigma to segment itself"),
+        (
+            {"method": "lcvqe", "method_params": {"must_link": [(0, 1)]}},
+            "method_params: must_link would be of points, and distinct colours are clustered",
+        ),
+        ({"method": "umc-rls", "method_params": {"known_labels": [0]}}, "known_labels would be of"),
         ({"method_params": {"sample_weight": 1}}, "give sample_weight to segment itself, or leave"),
         ({"min_region": -1}, "min_region must be at least 0; got -1"),
         ({"min_region": 17}, "min_region must be at most 16, the number of pixels; got 17"),

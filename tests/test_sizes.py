@@ -69,7 +69,7 @@ def test_bounds():
         ({"target_sizes": [5.0, 3.0, 2.0]}, "target_sizes must be 3 integers"),
         ({"target_sizes": [5, 5, 5]}, "sum to 15"),
         ({"target_sizes": [12, -1, -1]}, "non-negative"),
-        ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels in y fix"),
+        ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels fix"),
     ],
 )
 def test_infeasible_sizes_are_refused(kwargs, message):

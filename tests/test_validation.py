@@ -83,10 +83,10 @@ BAD_PARAMETERS = [
     ({"init": np.full(12, -1)}, ValueError, "init: labels must be 0..1"),
     ({"init": np.full(12, 0.5)}, ValueError, "init must hold integers"),
     ({"init": np.full(12, "a")}, ValueError, "init must hold integers"),
-    ({"y": np.full(12, 2)}, ValueError, "y: known labels must be 0..1"),
-    ({"y": np.full(12, -2)}, ValueError, "y: known labels must be 0..1"),
-    ({"y": np.full(11, -1)}, ValueError, "y must have one label for each of the 12"),
-    ({"y": np.full(12, np.nan)}, ValueError, "y must hold integers"),
+    ({"known_labels": np.full(12, 2)}, ValueError, "known_labels must hold integers 0..1.*got 2"),
+    ({"known_labels": np.full(12, -2)}, ValueError, "known_labels must hold.*got -2"),
+    ({"known_labels": np.full(11, -1)}, ValueError, "known_labels must have one label for each"),
+    ({"known_labels": np.full(12, 0.5)}, ValueError, "known_labels must hold integers.*got 0.5"),
     ({"n_rounds": 0}, ValueError, "n_rounds must be at least 1"),
     ({"start_round": 21}, ValueError, "start_round must be at most 20, the last round"),
     ({"start_round": -1}, ValueError, "start_round must be at least 0"),
@@ -120,7 +120,7 @@ def test_bad_parameters(params, error, message):
     k = params.pop("k")
     with pytest.raises(error, match=message):
         fastmmc.umc_rls(X, k, **params)
-    if "y" not in params:
+    if "known_labels" not in params:
         with pytest.raises(error, match=message):
             fastmmc.UMCRLS(k, **params).fit(X)
     np.testing.assert_array_equal(X, before)
@@ -217,7 +217,9 @@ def test_input_is_never_modified(method):
     points, y = X.copy(), np.array([0, 1] + [-1] * 10)
     init, targets = np.arange(12) % 3, np.array([3, 4, 5])
     kept = [a.copy() for a in (points, y, init, targets)]
-    fastmmc.umc_rls(points, 3, y=y, init=init, target_sizes=targets, method=method, n_init=2)
+    fastmmc.umc_rls(
+        points, 3, known_labels=y, init=init, target_sizes=targets, method=method, n_init=2
+    )
     K = GRAM.copy()
     fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1)
     for a, b in zip((points, y, init, targets), kept, strict=True):

@@ -234,7 +234,7 @@ class LabelledStream:
         self.model = ESTIMATORS[method](
             K, init=X[:K], labels_as=labels_as, memory_size=self.n_remembered
         )
-        self.model.set_params(complete_labels="use")
+        self.model.set_params(semi_supervised=True)
         for at in range(0, self.n_remembered, self.chunk):
             self.model.partial_fit(X[at : at + self.chunk], y[at : at + self.chunk])
         self.X, self.y = X[-self.chunk :], y[-self.chunk :]
@@ -260,7 +260,7 @@ class LongStream:
     def peakmem_c_rpcl(self, n):
         rng = np.random.default_rng(0)
         heaps = rng.uniform(-5.0, 5.0, (K, D))
-        model = fastmmc.CRPCL(K, random_state=0, memory_size=1000)
+        model = fastmmc.CRPCL(K, random_state=0, memory_size=1000, semi_supervised=True)
         for _ in range(n // self.chunk):
             y = rng.integers(K, size=self.chunk)
             X = heaps[y] + rng.standard_normal((self.chunk, D))

@@ -93,7 +93,7 @@ def cluster(method, X, k, known, seed):
     if method not in BATCH:
         run["min_share"] = 0.0
     if method in CONSTRAINED:
-        run["y"] = known
+        run["known_labels"] = known
         return CONSTRAINED[method](X, k, **run)
     return ONLINE[method](X, k, **run)
 
@@ -180,9 +180,8 @@ def stream_table(n, seeds):
     for seed in range(seeds):
         known = known_labels(y, STREAM_LABELLED, seed)
         for method, (function, options) in runs.items():
-            result, seconds = timed(
-                lambda f=function, o=options, s=seed, z=known: f(X, k, y=z, random_state=s, **o)
-            )
+            told = {"known_labels": known, "random_state": seed}
+            result, seconds = timed(lambda f=function, o=options | told: f(X, k, **o))
             spent[method] += seconds
             if method == "LCVQE":
                 whole = seconds

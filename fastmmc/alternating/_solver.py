@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.alternating._solver_bias import WeightBounds
 from fastmmc.alternating._solver_rounds import (
     Alternation,
@@ -192,6 +193,7 @@ def _weight_bounds(weights, sample_weight, balance, target_sizes, min_size):
     return WeightBounds(weights, 0.5 * (1.0 - balance) * total, 0.5 * (1.0 + balance) * total)
 
 
+@remember_names
 def solve_alternation(
     X,
     *,

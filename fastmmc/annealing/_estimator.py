@@ -144,7 +144,7 @@ class SAMMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         (m, k) float64 array
             Euclidean distances.
         """
-        return self.result_.transform(self._check_new_points(X))
+        return self.result_._distances(self._check_new_points(X))
 
     def score(self, X, y=None):
         """Return minus the mean distance of points to their nearest center.

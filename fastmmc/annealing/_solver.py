@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.annealing._solver_annealing import AnnealingSearch
 from fastmmc.annealing._solver_memetic import MemeticSearch
 from fastmmc.annealing._solver_points import CenterModel, Points, row_blocks
@@ -355,6 +356,7 @@ def sammc(
     )
 
 
+@remember_names
 def solve_sammc(
     X,
     k,

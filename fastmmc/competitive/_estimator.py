@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +33,7 @@ from fastmmc.competitive._solver_stream import (
     check_chunk_constraints,
     check_magnitude,
 )
-from fastmmc.constraints import as_labels, meant_labels
-from fastmmc.execution import callers_level, fixed_seed, restart_stream
+from fastmmc.execution import fixed_seed, restart_stream
 
 # Result fields that become attributes with a trailing underscore.
 RESULT_FIELDS = (
@@ -47,8 +45,6 @@ RESULT_FIELDS = (
     "n_conflicts",
 )
 
-COMPLETE_LABELS = ("ignore", "use")
-
 
 class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """What the estimators of the family share."""
@@ -56,18 +52,25 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     _fields = RESULT_FIELDS
     _method = ""
 
-    def _fit(self, X, **constraints):
+    def _fit(self, X, y=None, **constraints):
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        for name in ("memory_size", "complete_labels"):
+        for name in ("memory_size", "semi_supervised"):
             params.pop(name, None)
+        known = self._told_labels(y, X.shape[0])
         with fit_tasks(self, params["n_init"]) as on_start_done:
             result = solve_competitive(
-                X, k, method=self._method, on_start_done=on_start_done, **constraints, **params
+                X,
+                k,
+                method=self._method,
+                known_labels=known,
+                on_start_done=on_start_done,
+                **constraints,
+                **params,
             )
         self._model, self._stream = result.model, None
-        for name in ("n_seen_", "n_forgotten_", "n_late_", "_told_complete"):
+        for name in ("n_seen_", "n_forgotten_", "n_late_"):
             self.__dict__.pop(name, None)
         self.cluster_centers_ = result.centers
         return self._keep(result)
@@ -372,8 +375,8 @@ class _ConstrainedStream(_StreamingClusterer):
         X : (n, d) array_like or sparse matrix
             Points.
         y : (n,) or (n, 1) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise, unless
-            ``complete_labels="use"``.
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects that belong together, and that do not.
 
@@ -387,8 +390,7 @@ class _ConstrainedStream(_StreamingClusterer):
         ValueError, TypeError, MemoryError
             As the function of the same method.
         """
-        y = meant_labels(y, self._check_complete())
-        return self._fit(X, y=y, must_link=must_link, cannot_link=cannot_link)
+        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
     def partial_fit(self, X, y=None, must_link=None, cannot_link=None):
         """Learn more objects, each of them once and in the given order.
@@ -411,17 +413,15 @@ class _ConstrainedStream(_StreamingClusterer):
         remembered. What was learned from is not kept, and not compared.
 
         From the first prototypes on the result is the same whatever the chunks, if constraints
-        come no later than their objects. Of labels this holds if every chunk with some has a -1 as
-        well, or with ``complete_labels="use"``: by default a chunk without -1 is taken for one of
-        true labels that are passed around, and its labels are ignored, with a warning.
+        come no later than their objects.
 
         Parameters
         ----------
         X : (n, d) array_like or sparse matrix
             Objects, with no values beyond 1e150, whose squares overflow.
         y : (n,) or (n, 1) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise, unless
-            ``complete_labels="use"``. They imply constraints with remembered labelled objects.
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere. They imply constraints with remembered labelled objects.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects, by their numbers in the stream, that belong together, and that do not.
 
@@ -435,22 +435,14 @@ class _ConstrainedStream(_StreamingClusterer):
         ValueError, TypeError
             If a parameter is out of range, X is not a finite matrix or too large, constraints
             contradict each other, or the first call has fewer objects than there are prototypes.
-
-        Warns
-        -----
-        UserWarning
-            Once, if a y without -1 is ignored.
         """
         validation.check_integer("memory_size", self.memory_size, least=1)
-        labels = meant_labels(y, self._check_complete())
-        if labels is None and y is not None:
-            self._tell_ignored(y)
 
         def check_constraints(n):
             return check_chunk_constraints(
                 must_link,
                 cannot_link,
-                labels,
+                self._told_labels(y, n),
                 n,
                 labels_as=self.labels_as,
                 on_conflict=self.on_conflict,
@@ -458,22 +450,6 @@ class _ConstrainedStream(_StreamingClusterer):
             )
 
         return self._partial_fit(X, check_constraints)
-
-    def _check_complete(self):
-        return validation.check_choice("complete_labels", self.complete_labels, COMPLETE_LABELS)
-
-    def _tell_ignored(self, y):
-        """Say once that labels are ignored which may have been meant."""
-        values = as_labels(y)
-        are_known = values.dtype.kind in "iuf" and values.size > 0
-        are_known = are_known and (values >= 0).all() and (values == np.rint(values)).all()
-        if are_known and not getattr(self, "_told_complete", False):
-            self._told_complete = True
-            warnings.warn(
-                "y has no -1 and is ignored, as true labels are; if its labels are to be learned "
-                'from, give complete_labels="use"',
-                stacklevel=callers_level(),
-            )
 
     def _show_stream(self):
         super()._show_stream()
@@ -494,7 +470,8 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         X : (n, d) array_like or sparse matrix
             Points.
         y : (n,) or (n, 1) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects that belong together, and that do not.
 
@@ -508,8 +485,7 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         ValueError, TypeError, MemoryError
             As the function of the same method.
         """
-        y = meant_labels(y)
-        return self._fit(X, y=y, must_link=must_link, cannot_link=cannot_link)
+        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
 
 class WTA(_StreamingClusterer):
@@ -837,10 +813,9 @@ class CRPCL(_ConstrainedStream):
     memory_size : int, default=10_000
         Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
         those of long ago tell what is no longer true.
-    complete_labels : {"ignore", "use"}, default="ignore"
-        What becomes of a y without -1: such are the true labels that pipelines pass around. Use:
-        they are known labels, as those of the function; of a stream whose chunks may be known
-        throughout.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
+        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -898,7 +873,7 @@ class CRPCL(_ConstrainedStream):
         labels_as="cannot_link",
         on_conflict="raise",
         memory_size=10_000,
-        complete_labels="ignore",
+        semi_supervised=False,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -928,7 +903,7 @@ class CRPCL(_ConstrainedStream):
         self.labels_as = labels_as
         self.on_conflict = on_conflict
         self.memory_size = memory_size
-        self.complete_labels = complete_labels
+        self.semi_supervised = semi_supervised
         self.features = features
         self.kernel = kernel
         self.sigma = sigma
@@ -964,10 +939,9 @@ class OLCVQE(_ConstrainedStream):
     memory_size : int, default=10_000
         Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
         those of long ago tell what is no longer true.
-    complete_labels : {"ignore", "use"}, default="ignore"
-        What becomes of a y without -1: such are the true labels that pipelines pass around. Use:
-        they are known labels, as those of the function; of a stream whose chunks may be known
-        throughout.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
+        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -1026,7 +1000,7 @@ class OLCVQE(_ConstrainedStream):
         labels_as="cannot_link",
         on_conflict="raise",
         memory_size=10_000,
-        complete_labels="ignore",
+        semi_supervised=False,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -1057,7 +1031,7 @@ class OLCVQE(_ConstrainedStream):
         self.labels_as = labels_as
         self.on_conflict = on_conflict
         self.memory_size = memory_size
-        self.complete_labels = complete_labels
+        self.semi_supervised = semi_supervised
         self.features = features
         self.kernel = kernel
         self.sigma = sigma
@@ -1090,6 +1064,9 @@ class LCVQE(_ConstrainedClusterer):
         See :func:`fastmmc.lcvqe`.
     labels_as, on_conflict
         See :func:`fastmmc.lcvqe`.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
+        whatever it holds, so that true labels may be passed around by pipelines.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -1134,6 +1111,7 @@ class LCVQE(_ConstrainedClusterer):
         max_iter=500,
         labels_as="cannot_link",
         on_conflict="raise",
+        semi_supervised=False,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -1156,6 +1134,7 @@ class LCVQE(_ConstrainedClusterer):
         self.max_iter = max_iter
         self.labels_as = labels_as
         self.on_conflict = on_conflict
+        self.semi_supervised = semi_supervised
         self.features = features
         self.kernel = kernel
         self.sigma = sigma
@@ -1188,6 +1167,9 @@ class CVQE(_ConstrainedClusterer):
         See :func:`fastmmc.cvqe`.
     labels_as, on_conflict
         See :func:`fastmmc.cvqe`.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
+        whatever it holds, so that true labels may be passed around by pipelines.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`fastmmc.c_rpcl`.
     rank, landmarks, rank_tol
@@ -1232,6 +1214,7 @@ class CVQE(_ConstrainedClusterer):
         max_iter=500,
         labels_as="cannot_link",
         on_conflict="raise",
+        semi_supervised=False,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -1254,6 +1237,7 @@ class CVQE(_ConstrainedClusterer):
         self.max_iter = max_iter
         self.labels_as = labels_as
         self.on_conflict = on_conflict
+        self.semi_supervised = semi_supervised
         self.features = features
         self.kernel = kernel
         self.sigma = sigma

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.competitive._solver_batch import BatchSearch
 from fastmmc.competitive._solver_online import OnlineSearch, Rule, check_rule, check_share
 from fastmmc.competitive._solver_space import (
@@ -78,6 +79,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
     )
 
 
+@remember_names
 def solve_competitive(
     X,
     k,
@@ -101,7 +103,7 @@ def solve_competitive(
     max_time,
     callback,
     verbose,
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -121,7 +123,7 @@ def solve_competitive(
         See :func:`c_rpcl`.
     n_init, random_state, n_jobs, max_time, callback, verbose
         See :func:`c_rpcl`.
-    y, must_link, cannot_link, labels_as, on_conflict
+    known_labels, must_link, cannot_link, labels_as, on_conflict
         See :func:`c_rpcl`.
     on_start_done : callable, optional
         Called with (index, n_init) in the calling thread; a true return value stops the run.
@@ -149,7 +151,7 @@ def solve_competitive(
         must_link,
         cannot_link,
         points.shape[0],
-        y=y,
+        known_labels=known_labels,
         labels_as=labels_as,
         on_conflict=on_conflict,
     )
@@ -520,7 +522,7 @@ def c_rpcl(
     max_iter=100,
     min_share=0.01,
     online_first_epoch=False,
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -581,9 +583,9 @@ def c_rpcl(
     online_first_epoch : bool, default=False
         In the first epoch only objects that were already presented count as partners, as in a
         stream.
-    y : (n,) or (n, 1) array_like of int, optional
-        Known labels, any numbers from 0 on, -1 where unknown; they imply constraints: of n labels
-        up to n^2 / 2, of 70 bytes each.
+    known_labels : (n,) or (n, 1) array_like, optional
+        Integers from 0 on where known; -1, NaN or None elsewhere. They imply constraints: of n
+        labels up to n^2 / 2, of 70 bytes each.
     must_link, cannot_link : (p, 2) array_like of int, list of tuples or sparse matrix, optional
         Pairs of objects 0..n-1 that belong together, and that do not; of an (n, n) sparse matrix
         the entries other than 0.
@@ -681,7 +683,7 @@ def c_rpcl(
         max_iter=max_iter,
         min_share=min_share,
         online_first_epoch=online_first_epoch,
-        y=y,
+        known_labels=known_labels,
         must_link=must_link,
         cannot_link=cannot_link,
         labels_as=labels_as,
@@ -718,7 +720,7 @@ def o_lcvqe(
     min_share=0.01,
     online_first_epoch=False,
     per_constraint="once",
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -761,7 +763,7 @@ def o_lcvqe(
         Paper: every constraint of an object repeats the learning, so that one in many constraints
         (as labelled ones are) pulls a prototype onto itself. Once, which departs from the paper: an
         object moves a prototype towards itself at most once a presentation.
-    y, must_link, cannot_link, labels_as, on_conflict
+    known_labels, must_link, cannot_link, labels_as, on_conflict
         The constraints, see :func:`c_rpcl`.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`c_rpcl`.
@@ -806,7 +808,7 @@ def o_lcvqe(
         min_share=min_share,
         online_first_epoch=online_first_epoch,
         per_constraint=per_constraint,
-        y=y,
+        known_labels=known_labels,
         must_link=must_link,
         cannot_link=cannot_link,
         labels_as=labels_as,
@@ -836,7 +838,7 @@ def lcvqe(
     *,
     init="gaussian",
     max_iter=500,
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -880,7 +882,7 @@ def lcvqe(
         First prototypes, see :func:`c_rpcl`.
     max_iter : int, default=500
         Rounds of a start.
-    y, must_link, cannot_link, labels_as, on_conflict
+    known_labels, must_link, cannot_link, labels_as, on_conflict
         The constraints, see :func:`c_rpcl`.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`c_rpcl`.
@@ -919,7 +921,7 @@ def lcvqe(
         method="lcvqe",
         init=init,
         max_iter=max_iter,
-        y=y,
+        known_labels=known_labels,
         must_link=must_link,
         cannot_link=cannot_link,
         labels_as=labels_as,
@@ -949,7 +951,7 @@ def cvqe(
     *,
     init="gaussian",
     max_iter=500,
-    y=None,
+    known_labels=None,
     must_link=None,
     cannot_link=None,
     labels_as="cannot_link",
@@ -989,7 +991,7 @@ def cvqe(
         First prototypes, see :func:`c_rpcl`.
     max_iter : int, default=500
         Rounds of a start.
-    y, must_link, cannot_link, labels_as, on_conflict
+    known_labels, must_link, cannot_link, labels_as, on_conflict
         The constraints, see :func:`c_rpcl`.
     features, kernel, sigma, gamma, degree, coef0, kernel_params
         The space of the prototypes, see :func:`c_rpcl`.
@@ -1027,7 +1029,7 @@ def cvqe(
         method="cvqe",
         init=init,
         max_iter=max_iter,
-        y=y,
+        known_labels=known_labels,
         must_link=must_link,
         cannot_link=cannot_link,
         labels_as=labels_as,

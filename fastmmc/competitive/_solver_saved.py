@@ -15,7 +15,7 @@ from fastmmc.gram import KERNELS, Kernel
 from fastmmc.lowrank import Features
 
 # Version of the files.
-FORMAT = 2
+FORMAT = 3
 
 KERNEL_FIELDS = ("name", "sigma", "gamma", "degree", "coef0")
 

@@ -23,7 +23,6 @@ from fastmmc.constraints import (
     ON_CONFLICT,
     check_pairs,
     find_contradictions,
-    known_labels,
     report_contradictions,
     unique_pairs,
 )
@@ -240,7 +239,7 @@ class Constraints:
     n_conflicts: int
 
 
-def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_conflict, stream):
+def check_chunk_constraints(must_link, cannot_link, labels, n, *, labels_as, on_conflict, stream):
     """Return the constraints of a chunk.
 
     What must not contradict each other are the new pairs, those that wait for an object to come,
@@ -248,8 +247,10 @@ def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_confl
 
     Parameters
     ----------
-    must_link, cannot_link, y, labels_as, on_conflict
+    must_link, cannot_link, labels_as, on_conflict
         As the user gave them.
+    labels : (n,) int64 array or None
+        Known labels of the chunk's objects, -1 where unknown.
     n : int
         Objects of the chunk.
     stream : Stream or None
@@ -267,9 +268,8 @@ def check_chunk_constraints(must_link, cannot_link, y, n, *, labels_as, on_confl
     """
     validation.check_choice("labels_as", labels_as, LABELS_AS)
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
-    if y is None and must_link is None and cannot_link is None:
+    if labels is None and must_link is None and cannot_link is None:
         return None
-    labels = None if y is None else known_labels(y, n)
     must = unique_pairs(check_pairs("must_link", must_link, None))
     cannot = unique_pairs(check_pairs("cannot_link", cannot_link, None))
     old = (NO_PAIRS, NO_PAIRS) if stream is None else (stream.must, stream.cannot)

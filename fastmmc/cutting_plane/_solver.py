@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
 from fastmmc.cutting_plane._solver_search import STARTS, Plan, PlaneSearch
 from fastmmc.execution import (
@@ -292,6 +293,7 @@ def _make_plan(
     )
 
 
+@remember_names
 def solve_planes(
     X,
     k=2,

@@ -6,7 +6,6 @@ import numpy as np
 
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.constraints import meant_labels
 from fastmmc.rls._solver import resolve_starts, solve_umc_rls
 from fastmmc.rls._solver_evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
 
@@ -64,6 +63,9 @@ class UMCRLS(_RLSClusterer):
         The hat matrix, dense or of low rank, see :func:`fastmmc.umc_rls`.
     balance, target_sizes, min_size
         The sizes, see :func:`fastmmc.umc_rls`.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
+        true labels may be passed around by pipelines and searches.
     bound
         Whether ``bound_`` and ``gap_`` are computed, see :func:`fastmmc.umc_rls`.
     n_init, random_state, n_jobs, max_time, callback, verbose
@@ -126,6 +128,7 @@ class UMCRLS(_RLSClusterer):
         balance=None,
         target_sizes=None,
         min_size=1,
+        semi_supervised=False,
         bound=False,
         n_init="auto",
         random_state=None,
@@ -159,6 +162,7 @@ class UMCRLS(_RLSClusterer):
         self.balance = balance
         self.target_sizes = target_sizes
         self.min_size = min_size
+        self.semi_supervised = semi_supervised
         self.bound = bound
         self.n_init = n_init
         self.random_state = random_state
@@ -176,7 +180,8 @@ class UMCRLS(_RLSClusterer):
         X : (n, d) array_like
             Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
         y : (n,) or (n, 1) array_like, optional
-            Partial labels, if it contains -1 and some label >= 0; ignored otherwise.
+            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1 where known, which
+            never change, and -1, NaN or None elsewhere.
 
         Returns
         -------
@@ -191,9 +196,11 @@ class UMCRLS(_RLSClusterer):
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
+        del params["semi_supervised"]
+        known = self._told_labels(y, X.shape[0], k)
         n_init = resolve_starts(params["n_init"], params["method"], X.shape[0])
         with fit_tasks(self, n_init) as on_start_done:
-            result = solve_umc_rls(X, k, y=meant_labels(y), on_start_done=on_start_done, **params)
+            result = solve_umc_rls(X, k, known_labels=known, on_start_done=on_start_done, **params)
         self.bound_, self.gap_ = result.bound, result.gap
         return self._keep(result)
 

@@ -9,7 +9,8 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc import validation
-from fastmmc.constraints import check_init, partial_labels
+from fastmmc._names import remember_names
+from fastmmc.constraints import check_init, check_known_labels
 from fastmmc.execution import (
     OutOfTime,
     check_control,
@@ -79,7 +80,7 @@ def _make_plan(
     *,
     method,
     init,
-    y,
+    known_labels,
     n_rounds,
     start_round,
     polish,
@@ -118,7 +119,9 @@ def _make_plan(
     )
     if balance is not None and not 0 <= validation.check_number("balance", balance):
         raise ValueError(f"balance must be at least 0, or None; got {balance}")
-    known = partial_labels(y, n, k)
+    known = check_known_labels(known_labels, n, k)
+    if known is not None and (known < 0).all():
+        known = None
     # One point more or less must be possible however few there are.
     default = max(BALANCE[method], k / n) if method in BALANCE else None
     rule = size_rule(
@@ -210,7 +213,7 @@ def umc_rls(
     lam=0.25,
     method="shaking",
     init="random",
-    y=None,
+    known_labels=None,
     n_rounds=21,
     start_round=0,
     polish=False,
@@ -268,8 +271,8 @@ def umc_rls(
         result gently and descends by moves and swaps, again and again.
     init : {"random", "kmeans"} or (n,) array_like of int, default="random"
         Labels to start from: balanced random, k-means, or given.
-    y : (n,) array_like of int, optional
-        Partial labels: 0..k-1 where known, -1 elsewhere. Known labels never change.
+    known_labels : (n,) array_like, optional
+        Partial labels: 0..k-1 where known; -1, NaN or None elsewhere. Known labels never change.
     n_rounds : int, default=21
         Rounds of the shaking schedule.
     start_round : int, default=0
@@ -392,7 +395,7 @@ def umc_rls(
         lam=lam,
         method=method,
         init=init,
-        y=y,
+        known_labels=known_labels,
         n_rounds=n_rounds,
         start_round=start_round,
         polish=polish,
@@ -424,6 +427,7 @@ def umc_rls(
     )
 
 
+@remember_names
 def solve_umc_rls(
     X,
     k,
@@ -490,6 +494,7 @@ def solve_umc_rls(
         return _solve(factor, plan, n_init, seed, control)
 
 
+@remember_names
 def umc_rls_path(
     X,
     k,
@@ -497,7 +502,7 @@ def umc_rls_path(
     *,
     method="shaking",
     init="random",
-    y=None,
+    known_labels=None,
     n_rounds=21,
     start_round=0,
     polish=False,
@@ -541,7 +546,7 @@ def umc_rls_path(
         Number of clusters.
     lams : sequence of float
         Values of lam, all > 0.
-    method, init, y, n_rounds, start_round, polish, keep_best
+    method, init, known_labels, n_rounds, start_round, polish, keep_best
         See :func:`umc_rls`.
     batches, population, patience, max_iter
         See :func:`umc_rls`.
@@ -605,7 +610,7 @@ def umc_rls_path(
         source.kernel,
         method=method,
         init=init,
-        y=y,
+        known_labels=known_labels,
         n_rounds=n_rounds,
         start_round=start_round,
         polish=polish,

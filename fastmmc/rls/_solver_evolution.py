@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
 from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
 from fastmmc.gram import box_diagonal
@@ -403,6 +404,7 @@ def fast_evo_mmc(
     )
 
 
+@remember_names
 def solve_evolution(
     X,
     *,

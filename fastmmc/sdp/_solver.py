@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, show_progress, warn_if_stopped
 from fastmmc.gram import Kernel, resolve_kernel
 from fastmmc.results import SDPResult
@@ -242,6 +243,7 @@ def _or_kernel(relaxation, K):
     return centre(K) if relaxation.matrix is None else relaxation.matrix
 
 
+@remember_names
 def sdp_mmc(
     X,
     *,
@@ -404,6 +406,7 @@ def _with_first_in_0(y, machine):
     return -y, replace(machine, u=-machine.u)
 
 
+@remember_names
 def gmmc(
     X,
     *,

@@ -156,7 +156,7 @@ def test_constraints_change_the_clusters():
     known[:40:2] = side[:40:2]
     known[40::2] = 0
     free = lcvqe(X, 2, init=[[0, 0], [4, 0]])
-    bound = lcvqe(X, 2, init=[[0, 0], [4, 0]], y=known, labels_as="both")
+    bound = lcvqe(X, 2, init=[[0, 0], [4, 0]], known_labels=known, labels_as="both")
     assert bound.n_violations == 0 < free_violations(free.labels, known)
 
 

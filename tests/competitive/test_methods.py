@@ -103,7 +103,7 @@ def test_constraints_turn_the_border(function, labels_as):
     free, bound = [], []
     for seed in range(5):
         free.append(adjusted_rand_score(side, function(X, 2, random_state=seed).labels))
-        result = function(X, 2, random_state=seed, y=known, labels_as=labels_as)
+        result = function(X, 2, random_state=seed, known_labels=known, labels_as=labels_as)
         bound.append(adjusted_rand_score(side, result.labels))
         rows = np.flatnonzero(known >= 0)
         a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
@@ -173,15 +173,15 @@ def test_forms_of_partial_labels(function, overlapping):
     run = {"random_state": 0, "max_iter": 5}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        expected = function(overlapping, 3, y=y, **run)
+        expected = function(overlapping, 3, known_labels=y, **run)
         assert expected.n_constraints == 12
-        for given in (y[:, None], pd.DataFrame(y), pd.Series(y).astype("Int64")):
-            found = function(overlapping, 3, y=given, **run)
+        missing = np.where(y < 0, np.nan, y)
+        for given in (y[:, None], pd.DataFrame(y), pd.Series(y).astype("Int64"), missing):
+            found = function(overlapping, 3, known_labels=given, **run)
             np.testing.assert_array_equal(found.labels, expected.labels)
             kind = next(m.estimator for m in fastmmc.METHODS.values() if m.function is function)
-            assert kind(3, **run).fit(overlapping, given).n_constraints_ == 12
-        with pytest.raises(ValueError, match="missing values"):
-            kind(3, **run).fit(overlapping, np.where(y < 0, np.nan, y))
+            model = kind(3, semi_supervised=True, **run)
+            assert model.fit(overlapping, given).n_constraints_ == 12
 
 
 @every
@@ -340,11 +340,11 @@ def test_estimators_are_the_functions(kind, overlapping):
     )
     given = set(inspect.signature(kind).parameters) - {
         "memory_size",
-        "complete_labels",
+        "semi_supervised",
         "n_clusters",
     }
     defaults = inspect.signature(function).parameters
-    to_fit = {"X", "k", "y", "must_link", "cannot_link"}
+    to_fit = {"X", "k", "known_labels", "must_link", "cannot_link"}
     assert given == set(defaults) - to_fit
     for name in given:
         assert inspect.signature(kind).parameters[name].default == defaults[name].default

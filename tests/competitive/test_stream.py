@@ -63,6 +63,7 @@ def test_chunks_do_not_matter_to_constraints(kind, by, size, memory_size, stream
 
     def learn(size):
         model = kind(3, init=start(X), memory_size=memory_size, labels_as="both")
+        model.set_params(semi_supervised=True)
         for at in range(0, 120, size):
             links = pairs if by != "labels" and at == 0 else None
             labels = known[at : at + size] if by != "pairs" else None
@@ -106,8 +107,8 @@ def test_labels_are_the_constraints_that_they_imply(kind, stream):
     rows = np.flatnonzero(known >= 0)
     a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
     pairs = np.column_stack((a, b))[known[a] != known[b]]
-    by_labels = kind(3, init=start(X)).partial_fit(X[:60], y=known[:60])
-    by_labels.partial_fit(X[60:], y=known[60:])
+    by_labels = kind(3, init=start(X), semi_supervised=True)
+    by_labels.partial_fit(X[:60], y=known[:60]).partial_fit(X[60:], y=known[60:])
     by_pairs = kind(3, init=start(X)).partial_fit(X[:60], cannot_link=pairs).partial_fit(X[60:])
     np.testing.assert_array_equal(by_labels.cluster_centers_, by_pairs.cluster_centers_)
 
@@ -126,7 +127,7 @@ def test_every_object_labelled(kind, labels_as, memory_size, stream, monkeypatch
 
     def learn(size):
         model = kind(3, init=start(X), labels_as=labels_as, memory_size=memory_size)
-        model.set_params(complete_labels="use")
+        model.set_params(semi_supervised=True)
         for at in range(0, 120, size):
             links = pairs if at == 0 else {}
             model.partial_fit(X[at : at + size], known[at : at + size], **links)
@@ -154,28 +155,24 @@ def test_every_object_labelled(kind, labels_as, memory_size, stream, monkeypatch
 
 
 @linked
-def test_complete_labels(kind, stream):
-    """By default a y without -1 is that of a pipeline; a stream may say that it is not."""
+def test_labels_of_a_stream_are_ignored_unless_it_says_so(kind, stream):
     X, y = stream
     plain = kind(3, init=start(X)).partial_fit(X[:60]).partial_fit(X[60:])
-    ignored = kind(3, init=start(X))
-    with pytest.warns(UserWarning, match='y has no -1 and is ignored.*complete_labels="use"') as w:
-        ignored.partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
-    assert len(w) == 1 and w[0].filename == __file__
-    np.testing.assert_array_equal(ignored.cluster_centers_, plain.cluster_centers_)
-    used = kind(3, init=start(X), complete_labels="use").partial_fit(X[:60], y[:60])
+    coded = np.where(y == 1, 1, -1)
+    for labels in (y, coded, y.astype(str), np.where(y == 1, 1.0, np.nan), np.linspace(0, 1, 120)):
+        ignored = kind(3, init=start(X)).partial_fit(X[:60], labels[:60])
+        ignored.partial_fit(X[60:], labels[60:])
+        np.testing.assert_array_equal(ignored.cluster_centers_, plain.cluster_centers_)
+    used = kind(3, init=start(X), semi_supervised=True).partial_fit(X[:60], y[:60])
     used.partial_fit(X[60:], y[60:])
-    rows = kind(3, init=start(X), complete_labels="use")
+    rows = kind(3, init=start(X), semi_supervised=True)
     for at in range(120):
         rows.partial_fit(X[at : at + 1], y[at : at + 1])
     np.testing.assert_array_equal(used.cluster_centers_, rows.cluster_centers_)
     assert not np.array_equal(used.cluster_centers_, plain.cluster_centers_)
-    fitted = kind(3, random_state=0, complete_labels="use").fit(X, y)
-    assert fitted.n_constraints_ > 1000
-    for other in (None, ["a"] * 120, np.linspace(0, 1, 120)):
-        kind(3, init=start(X)).partial_fit(X, other)  # no warning
-    with pytest.raises(ValueError, match="complete_labels must be one of 'ignore', 'use'"):
-        kind(3, complete_labels=True).partial_fit(X)
+    with pytest.raises(ValueError, match="^y must hold integers from 0 on.*got 0.5"):
+        used.partial_fit(X[:2], [0.5, 1])
+    assert used.n_seen_ == 120
 
 
 def test_pairs_that_come_again_or_too_late(stream):
@@ -207,11 +204,12 @@ def test_contradictions_between_calls(kind, stream):
     assert model.n_seen_ == 50 and len(model._stream.cannot) == 0
     known = np.full(50, -1)
     known[[0, 7]] = 0, 1
-    by_labels = kind(3, random_state=0).partial_fit(X[:50], known)
+    by_labels = kind(3, random_state=0, semi_supervised=True).partial_fit(X[:50], known)
     with pytest.raises(ValueError, match="such as 0 and 7"):
         by_labels.partial_fit(X[50:], must_link=[(0, 100), (100, 7)])
     # Labels that come after the pairs.
-    late = kind(3, random_state=0).partial_fit(X[:50], must_link=[(60, 100)])
+    late = kind(3, random_state=0, semi_supervised=True)
+    late.partial_fit(X[:50], must_link=[(60, 100)])
     later = np.full(70, -1)
     later[[10, 50]] = 0, 1
     with pytest.raises(ValueError, match="such as 60 and 100"):
@@ -264,8 +262,9 @@ def test_labels_and_pairs_that_contradict_each_other(stream):
     part[[0, 50]] = 0, 1
     for labels_as in ("both", "cannot_link"):
         with pytest.raises(ValueError, match="must-links join, such as 0 and 50"):
-            fastmmc.CRPCL(3, labels_as=labels_as).partial_fit(X[:60], part, must_link=[(0, 50)])
-    model = fastmmc.CRPCL(3, labels_as="both").partial_fit(X[:60], part)
+            model = fastmmc.CRPCL(3, labels_as=labels_as, semi_supervised=True)
+            model.partial_fit(X[:60], part, must_link=[(0, 50)])
+    model = fastmmc.CRPCL(3, labels_as="both", semi_supervised=True).partial_fit(X[:60], part)
     later = np.full(60, -1)
     later[10] = 1
     with pytest.raises(ValueError, match="such as 50 and 70"):
@@ -329,6 +328,7 @@ def test_a_saved_stream_goes_on(kind, features, stream, tmp_path):
     X, y = stream
     known = np.where(np.arange(120) % 4 == 0, y, -1)
     model = kind(3, features=features, rank=20 if features else "auto", random_state=0)
+    model.set_params(semi_supervised=True)
     model.partial_fit(X[:60], y=known[:60], cannot_link=[(1, 70), (2, 119)])
     model.save(tmp_path / "stream.npz")
     again = kind.load(tmp_path / "stream.npz")
@@ -337,7 +337,8 @@ def test_a_saved_stream_goes_on(kind, features, stream, tmp_path):
         one.partial_fit(X[60:], y=known[60:])
     for name in ("cluster_centers_", "weights_", "labels_", "n_seen_", "n_forgotten_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
-    assert again.get_params()["rank"] == model.get_params()["rank"]
+    for name in ("rank", "semi_supervised"):
+        assert again.get_params()[name] == model.get_params()[name]
 
 
 def test_a_fitted_model_is_saved_as_well(stream, tmp_path):
@@ -448,13 +449,14 @@ def damaged(path, tmp_path, change):
         (lambda a, h: h["params"].update(min_share=None), "min_share must be a real number"),
         (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
         (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
-        (lambda a, h: h.update(format=99), r"format 99.*expected CRPCL \(format 2\)"),
+        (lambda a, h: h.update(format=99), r"format 99.*expected CRPCL \(format 3\)"),
     ],
 )
 def test_damaged_files(change, message, stream, tmp_path):
     X, y = stream
     known = np.where(np.arange(60) % 4 == 0, y[:60], -1)
-    model = fastmmc.CRPCL(3, random_state=0).partial_fit(X[:60], known, cannot_link=[(0, 99)])
+    model = fastmmc.CRPCL(3, random_state=0, semi_supervised=True)
+    model.partial_fit(X[:60], known, cannot_link=[(0, 99)])
     model.save(tmp_path / "model.npz")
     with pytest.raises(ValueError, match=message):
         fastmmc.CRPCL.load(damaged(tmp_path / "model.npz", tmp_path, change))
@@ -535,7 +537,7 @@ def test_ten_million_objects(kind):
     """A fiftieth of the objects is labelled; memory stays flat and prototypes finite."""
     rng = np.random.default_rng(0)
     centers = 4.0 * rng.standard_normal((5, 8))
-    model = kind(5, memory_size=50, random_state=0)
+    model = kind(5, memory_size=50, random_state=0, semi_supervised=True)
     before = None
     for chunk in range(1000):
         y = rng.integers(5, size=10_000)

@@ -230,7 +230,7 @@ def test_known_labels_stay(factor, small_samples):
     y = np.full(N, -1)
     y[:24] = np.arange(24) % K
     for how in ({}, {"batches": 4}, {"balance": 0.2}):
-        res = run(factor, y=y, **how)
+        res = run(factor, known_labels=y, **how)
         np.testing.assert_array_equal(res.labels[:24], y[:24])
 
 
@@ -238,10 +238,10 @@ def test_known_labels_stay(factor, small_samples):
 def test_known_labels_may_fill_a_cluster_beyond_its_share(factor, small_samples, how):
     y = np.full(N, -1)
     y[:40] = 0
-    res = run(factor, y=y, **how)
+    res = run(factor, known_labels=y, **how)
     assert (res.labels[:40] == 0).all() and res.sizes.min() >= 1
     y[40:] = np.arange(20) % 2 + 1
-    np.testing.assert_array_equal(run(factor, y=y, **how).labels, y)
+    np.testing.assert_array_equal(run(factor, known_labels=y, **how).labels, y)
 
 
 def test_threads_and_slices_change_nothing(factor, small_samples, monkeypatch):

@@ -29,7 +29,7 @@ def test_known_labels_that_a_sample_draws_unevenly_do_not_hang_it():
     y = np.full(8000, -1)
     y[:4000] = 0
     result = fastmmc.umc_rls(
-        X, 2, y=y, balance=0.0, rank=20, n_init=1, random_state=1, max_time=LONG
+        X, 2, known_labels=y, balance=0.0, rank=20, n_init=1, random_state=1, max_time=LONG
     )
     assert result.converged and result.sizes.tolist() == [4000, 4000]
     assert (result.labels[:4000] == 0).all()
@@ -40,7 +40,9 @@ def test_a_sample_keeps_to_what_known_labels_leave_of_the_bounds(rule):
     X = np.random.default_rng(2).standard_normal((9000, 3))
     y = np.full(9000, -1)
     y[:2000], y[2000:4900], y[4900:5100] = 0, 1, 2
-    result = fastmmc.umc_rls(X, 3, y=y, rank=20, n_init=2, random_state=0, max_time=LONG, **rule)
+    result = fastmmc.umc_rls(
+        X, 3, known_labels=y, rank=20, n_init=2, random_state=0, max_time=LONG, **rule
+    )
     assert result.converged
     assert (result.labels[y >= 0] == y[y >= 0]).all()
     if rule:
@@ -197,5 +199,5 @@ def test_a_balance_of_zero_means_sizes_that_differ_by_one_in_two_clusters(overla
 def test_known_labels_widen_the_bounds_of_shaking(digits):
     X, y = digits
     known = np.where(np.arange(len(y)) < 1000, 0, -1)
-    result = fastmmc.umc_rls(X, 5, y=known, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(X, 5, known_labels=known, n_init=1, random_state=0)
     assert result.converged and (result.labels[:1000] == 0).all() and result.sizes.min() >= 1

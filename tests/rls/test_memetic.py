@@ -110,7 +110,7 @@ def test_stops(overlapping):
 def test_known_labels_and_given_starts(overlapping):
     y = np.full(60, -1)
     y[:12] = np.arange(12) % K
-    res = run(overlapping, y=y)
+    res = run(overlapping, known_labels=y)
     np.testing.assert_array_equal(res.labels[:12], y[:12])
     first = run(overlapping)
     again = run(overlapping, init=first.labels, start_round=6, random_state=1)

@@ -73,7 +73,7 @@ def test_target_sizes_are_met_by_shaking(blobs):
 def test_known_labels_never_change(overlapping, method, options):
     y = np.full(60, -1)
     y[::5] = np.arange(12) % 3
-    result = quick(overlapping, 3, y=y, method=method, **options)
+    result = quick(overlapping, 3, known_labels=y, method=method, **options)
     np.testing.assert_array_equal(result.labels[::5], y[::5])
 
 
@@ -82,13 +82,13 @@ def test_known_labels_help(digits):
     X, truth = X[truth < 4], truth[truth < 4]
     y = np.full(len(X), -1)
     y[:80] = truth[:80]
-    result = quick(X, 4, y=y)
+    result = quick(X, 4, known_labels=y)
     assert np.mean(result.labels == truth) > 0.9
 
 
 def test_every_label_known_gives_the_objective_of_a_labelling(blobs):
     X, y = blobs
-    result = quick(X, 3, y=y, n_init=1)
+    result = quick(X, 3, known_labels=y, n_init=1)
     np.testing.assert_array_equal(result.labels, y)
     assert result.n_moves == 0 and np.isfinite(result.loo_mse)
 
@@ -184,23 +184,13 @@ def test_estimator_has_the_parameters_of_the_function():
 
     function = inspect.signature(fastmmc.umc_rls).parameters
     estimator = inspect.signature(fastmmc.UMCRLS).parameters
-    renamed = {"n_clusters" if name == "k" else name for name in function} - {"X", "y"}
-    assert set(estimator) == renamed
+    renamed = {"n_clusters" if name == "k" else name for name in function}
+    renamed -= {"X", "known_labels"}
+    assert set(estimator) == renamed | {"semi_supervised"}
     for name in renamed - {"n_clusters"}:
         assert estimator[name].default == function[name].default, name
     path = inspect.signature(fastmmc.umc_rls_path).parameters
     assert set(path) == set(function) - {"lam"} | {"lams"}
-
-
-def test_estimator_ignores_full_labels_and_heeds_partial_ones(overlapping):
-    model = fastmmc.UMCRLS(3, n_init=2, random_state=0)
-    plain = model.fit(overlapping).labels_
-    truth = np.random.default_rng(0).integers(0, 3, 60)
-    np.testing.assert_array_equal(model.fit(overlapping, truth).labels_, plain)
-    np.testing.assert_array_equal(model.fit(overlapping, truth.astype(str)).labels_, plain)
-    partial = np.where(np.arange(60) % 4 == 0, truth, -1)
-    known = partial >= 0
-    np.testing.assert_array_equal(model.fit(overlapping, partial).labels_[known], truth[known])
 
 
 def test_pipeline_clone_pickle_and_search(overlapping):
