@@ -519,7 +519,10 @@ class ShakingDisplay:
         for i in rounds:
             # A round is the same whatever follows it. With min_size=0 no point is moved after
             # the last one, so these are the labels that the shaking itself left.
-            result = umc_rls(F, k, n_rounds=i + 1, min_size=0, n_init=1, random_state=seed)
+            # A balance of k bounds no size.
+            result = umc_rls(
+                F, k, n_rounds=i + 1, min_size=0, balance=k, n_init=1, random_state=seed
+            )
             labels.append(result.labels)
         titles = ["start"] + [f"after round {i}" for i in rounds]
         return cls(_project(F.X)[0], labels, titles).plot(ax, **kwargs)

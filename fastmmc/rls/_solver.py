@@ -23,11 +23,12 @@ from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
 from fastmmc.results import Status
-from fastmmc.rls._solver_batches import choose_form, make_start
+from fastmmc.rls._solver_batches import BATCHES_FROM_RANDOM, choose_form, make_start
 from fastmmc.rls._solver_bound import risk_bound
 from fastmmc.rls._solver_claims import Plan, donor_floors
 from fastmmc.rls._solver_memetic import MemeticSearch
 from fastmmc.rls._solver_shared import best_result, check_source
+from fastmmc.rls._solver_sizes import warn_of_other_sizes
 from fastmmc.sizes import shaking_quota, size_rule
 from fastmmc.threads import exhaust
 
@@ -168,6 +169,7 @@ def _make_plan(
             "bound": bound,
         },
         bound=validation.check_flag("bound", bound),
+        default_sizes=default is not None and balance is target_sizes is known is None,
     )
 
 
@@ -175,7 +177,10 @@ def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
-    matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: None)
+    try:
+        matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: control.check_time())
+    except OutOfTime:
+        matrix, plan = factor, replace(plan, batches=BATCHES_FROM_RANDOM)
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
@@ -195,7 +200,7 @@ def _solve(factor, plan, n_init, seed, control):
             warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
             return None
 
-    return best_result(
+    result = best_result(
         factor,
         make_search,
         n_init,
@@ -204,6 +209,9 @@ def _solve(factor, plan, n_init, seed, control):
         plan.params,
         bound if plan.bound else None,
     )
+    if plan.default_sizes and result.converged:
+        warn_of_other_sizes(factor, result.labels, plan.k)
+    return result
 
 
 def umc_rls(
@@ -365,7 +373,9 @@ def umc_rls(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end; or if no sizes were asked for, and clusters of other
+        sizes (Ward's, of a sample of 500 points in the metric of R) fit at least twice as well, by
+        what R leaves unexplained of their indicators and by leave-one-out error.
 
     Notes
     -----

@@ -36,6 +36,7 @@ class Plan:
     population: int = 0  # individuals of the memetic search, and the
     patience: int = 0  # children in a row that may fail to better the best
     keep_sums: bool = False  # for those who go on from the result
+    default_sizes: bool = False  # whether the user has said nothing of sizes
 
     def start_labels(self, rng):
         """Return the labels that one restart begins with."""

@@ -66,7 +66,7 @@ def test_ways_to_the_eigenvalues_agree(overlapping, monkeypatch):
 
 def test_more_clusters_than_columns(overlapping):
     F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=3)
-    res = fastmmc.umc_rls(F, 6, n_init=2, random_state=0, bound=True)
+    res = fastmmc.umc_rls(F, 6, n_init=2, random_state=0, bound=True, balance=0.5)
     assert 0 <= res.bound <= res.objective and 0 <= res.gap <= 1
 
 

@@ -119,7 +119,7 @@ def test_claim_pass_updates_scores_and_finds_the_cheapest(n, eager, rng):
 @pytest.mark.parametrize("k", [2, 3, 4, 7])
 @pytest.mark.parametrize("start_round", [0, 1, 3])
 def test_shaking_equals_its_naive_twin(overlapping, hat, k, start_round):
-    result = one_start(overlapping, k, start_round=start_round)
+    result = one_start(overlapping, k, start_round=start_round, balance=k)
     expected = naive.shake(hat, start_labels(60, k), k, start_round=start_round)
     np.testing.assert_array_equal(result.labels, expected)
 
