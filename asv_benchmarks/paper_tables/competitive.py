@@ -88,8 +88,8 @@ def known_labels(y, n_labelled, seed):
 
 
 def cluster(method, X, k, known, seed):
-    """Run one start; nothing is dropped, as in the paper."""
-    run = {"random_state": seed}
+    """Run one start as in the paper: first prototypes from a Gaussian, nothing is dropped."""
+    run = {"random_state": seed, "init": "gaussian"}
     if method not in BATCH:
         run["min_share"] = 0.0
     if method in CONSTRAINED:

@@ -211,7 +211,9 @@ def first_prototypes(init, rows, k, rng):
         return init.copy()
     if init == "k-means++":
         seed = int(rng.integers(2**31))
-        centers, _ = kmeans_plusplus(rows, k, random_state=seed)
+        # Where squares overflow, any points will do: the objective tells.
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers, _ = kmeans_plusplus(rows, k, random_state=seed)
         return np.ascontiguousarray(dense_rows(centers, slice(None)), dtype=np.float64)
     return _from_gaussian(rows, k, rng)
 
