@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc import __version__, datasets, plotting, stream_cli
-from fastmmc.families import FAMILY_METHODS
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
 from fastmmc.segmentation import BALANCE, segment
@@ -168,7 +168,12 @@ def _make_parser():
         help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), or a data set's name",
     )
     cluster.add_argument(
-        "--method", dest="solver", choices=METHODS, default="umc-rls", help="default: umc-rls"
+        "--method",
+        dest="solver",
+        type=registry_name,
+        choices=METHODS,
+        default="umc-rls",
+        help="default: umc-rls",
     )
     add_options(cluster, OPTIONS)
     cluster.add_argument(
@@ -191,6 +196,7 @@ def _make_parser():
     picture.add_argument(
         "--method",
         dest="solver",
+        type=registry_name,
         choices=FAMILY_METHODS,
         default="iter-svr",
         help="default: iter-svr",

@@ -41,10 +41,12 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
+from fastmmc.families import registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.results import CentroidResult, History, Status
 
-METHODS = tuple(_solver.WEIGHTED)
+# Names in the registry and of the functions.
+METHODS = {registry_name(method): method for method in _solver.WEIGHTED}
 COMBINE = ("mean", "sum")
 
 # What may come in method_params, as far as the method has it.
@@ -153,7 +155,7 @@ def fit_sharded(
     k : int
         Prototypes, 1 <= k <= n.
     method : {"wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"}, default="c_rpcl"
-        Name of the plain method, a function of ``fastmmc``.
+        Name of the plain method, a function of ``fastmmc``; with - or _.
     n_workers : int, default=2
         Shares into which the objects are dealt out, at random or, with ``shuffle=False``, in turn.
     sync_every : int, optional
@@ -241,7 +243,7 @@ def fit_sharded(
     0
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
-    validation.check_choice("method", method, METHODS)
+    method = METHODS[validation.check_choice("method", registry_name(method), METHODS)]
     learning = _check_params(method, method_params)
     _check_takes_constraints(method, y=y, must_link=must_link, cannot_link=cannot_link)
     points = validation.check_points(X, Kernel("linear"), sparse=True)

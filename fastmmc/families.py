@@ -51,6 +51,27 @@ class Method:
     extra: str | None = None
 
 
+def registry_name(method):
+    """Return a method's name as the registry spells it.
+
+    Parameters
+    ----------
+    method : object
+        What the user gave: the name of a function or of an entry, or something else.
+
+    Returns
+    -------
+    object
+        With - for _ if it is a string, else what was given.
+
+    Examples
+    --------
+    >>> registry_name("evo_mmc"), registry_name("evo-mmc")
+    ('evo-mmc', 'evo-mmc')
+    """
+    return method.replace("_", "-") if isinstance(method, str) else method
+
+
 FAMILY_METHODS = {
     method.name: method
     for method in (

@@ -13,7 +13,7 @@ from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import Clusterer
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
-from fastmmc.families import FAMILY_METHODS
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.hat import DenseFactor
 from fastmmc.lowrank import LowRankFactor
@@ -622,8 +622,7 @@ def find_binary(method):
     >>> find_binary("evo_mmc").name
     'evo-mmc'
     """
-    name = method.replace("_", "-") if isinstance(method, str) else None
-    entry = FAMILY_METHODS.get(name)
+    entry = FAMILY_METHODS.get(registry_name(method)) if isinstance(method, str) else None
     if entry is None or not entry.binary:
         names = ", ".join(repr(name) for name, entry in FAMILY_METHODS.items() if entry.binary)
         reason = "" if entry is None else ", which makes any number of clusters by itself"

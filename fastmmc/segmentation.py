@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc import validation
-from fastmmc.families import FAMILY_METHODS
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.recursive import recursive_mmc
 from fastmmc.results import ClusteringResult, SegmentationResult
 
@@ -208,7 +208,7 @@ def _check_width(sigma, pixels):
 
 
 def _find_method(method):
-    name = method.replace("_", "-") if isinstance(method, str) else method
+    name = registry_name(method)
     return FAMILY_METHODS[validation.check_choice("method", name, FAMILY_METHODS)]
 
 

@@ -29,6 +29,7 @@ from fastmmc import validation
 from fastmmc.competitive._solver_saved import read_saved
 from fastmmc.competitive._solver_stream import LARGEST
 from fastmmc.constraints import find_conflicts
+from fastmmc.families import registry_name
 from fastmmc.registry import METHODS
 
 try:
@@ -329,6 +330,7 @@ def add_command(commands):
     absent = argparse.SUPPRESS
     parser.add_argument(
         "--method",
+        type=registry_name,
         choices=STREAMING,
         default=absent,
         help=f"default: {DEFAULT_METHOD}",

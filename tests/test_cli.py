@@ -159,6 +159,17 @@ def test_search_of_sammc(capsys):
     assert "sammc has no --lam; of these options it has --k, --search, --n-init" in unknown
 
 
+def test_methods_may_be_named_as_functions(capsys, pairs, tmp_path):
+    for name in ("iter-svr", "iter_svr"):
+        assert report_of(capsys, pairs, "--method", name, *FEW)["method"] == "iter-svr"
+    picture = tmp_path / "picture.png"
+    Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save(picture)
+    given = ["segment", str(picture), "--k", "2", "--method", "fast_evo_mmc", "--seed", "0"]
+    assert cli.main(given) == 0
+    assert capsys.readouterr().out.startswith("fast-evo-mmc on ")
+    assert "invalid choice: 'bla'" in error_of(capsys, "cluster", pairs, "--method", "bla")
+
+
 def test_recursive_splitting(capsys, table, blobs):
     splitting = ["--method", "recursive-mmc", "--search", "fast-evo-mmc", "--k", 3]
     options = [*splitting, "--split", "gain", "--sigma", 9, "--label-column", "kind", *FEW]

@@ -170,6 +170,15 @@ def test_two_workers_are_as_their_twins(method, per_constraint, combine, online_
     np.testing.assert_array_equal(result.weights, learner.wins)
 
 
+def test_names_may_be_those_of_the_registry(blobs):
+    for name in ("c-rpcl", "o-lcvqe"):
+        found = run(blobs[0], name)
+        assert found.params["method"] == name.replace("-", "_")
+        check_same(found, run(blobs[0], name.replace("-", "_")))
+    with pytest.raises(ValueError, match="method must be one of 'wta', .*'c-rpcl'.*; got 'umc-rls'"):
+        run(blobs[0], "umc-rls")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_fewer_clusters_than_asked_for_are_said_as_by_the_plain_method(blobs, method):
     init = np.vstack([blobs[0][:2], np.full((1, 4), 1e4)])
