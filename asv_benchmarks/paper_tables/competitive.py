@@ -152,7 +152,7 @@ def make_stream(n, seed):
 def load_stream(n):
     """Return KDD Cup 99 if it is there, else a stream of its shape, and its name."""
     try:
-        X, y = datasets.load("kddcup99")
+        X, y = datasets.load("kddcup99", online=True)
         return np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1], "kddcup99"
     except ValueError:
         return *make_stream(n, 0), "generated"
