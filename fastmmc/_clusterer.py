@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fastmmc._binary import explain
 from fastmmc._callbacks import CallbackSupport
 
 # Result fields that become attributes with a trailing underscore.
@@ -25,6 +26,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """A clusterer that keeps a result whose model predicts."""
 
     _fields = COMMON_FIELDS
+
+    def __new__(cls, *args, **params):
+        if args or "n_clusters" in params:
+            if "n_clusters" not in cls._get_param_names():
+                many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
+                raise explain(cls.__name__, many, args[0] if args else params["n_clusters"])
+        return super().__new__(cls)
 
     def _check_training_points(self, X):
         return validate_data(

@@ -242,7 +242,7 @@ def _list_methods(args):
     for method in METHODS.values():
         notes = ["two clusters"] * method.binary
         if method.extra is not None:
-            notes.append(f"needs pip install 'fastmmc[{method.extra}]'")
+            notes.append(f"needs {', '.join(method.needs)}")
         print(method.name + (f" ({', '.join(notes)})" if notes else ""))
         print(f"    {method.summary}")
         print(f"    {method.paper}")
@@ -360,7 +360,7 @@ def _import_pillow():
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("pictures need Pillow: pip install 'fastmmc[plot]'") from error
+        raise ImportError("pictures need Pillow (python -m pip install pillow)") from error
     return Image, ImageOps
 
 

@@ -40,6 +40,8 @@ class Method:
         Whether it makes two clusters only.
     extra : str or None
         The extra of this package that it needs.
+    needs : tuple of str
+        What that brings.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Method:
     summary: str
     binary: bool = False
     extra: str | None = None
+    needs: tuple[str, ...] = ()
 
 
 def registry_name(method):
@@ -201,6 +204,7 @@ FAMILY_METHODS = {
             "a semidefinite program whose value bounds what labels can reach; up to 150 points",
             binary=True,
             extra="sdp",
+            needs=("cvxpy", "scs"),
         ),
         Method(
             "gmmc",
@@ -210,6 +214,7 @@ FAMILY_METHODS = {
             "a smaller semidefinite program, with a bias; up to 150 points",
             binary=True,
             extra="sdp",
+            needs=("cvxpy", "scs"),
         ),
     )
 }

@@ -12,6 +12,8 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.extmath import row_norms
 
+from fastmmc._display import OneLine
+
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 
 # Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
@@ -21,8 +23,8 @@ BLOCK = 512
 WIDTH_SAMPLE = 2000
 
 
-@dataclass(frozen=True)
-class Kernel:
+@dataclass(frozen=True, repr=False)
+class Kernel(OneLine):
     """A kernel function with all its parameters set.
 
     ======================  ==========================================================

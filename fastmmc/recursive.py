@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,7 @@ from sklearn.utils import get_tags
 from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import Clusterer
+from fastmmc._display import OneLine
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
 from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
@@ -39,8 +41,8 @@ STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 LEAST_TIME = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class TreeModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeModel(OneLine):
     """Routes points down a tree by the model of each split.
 
     Attributes
@@ -224,7 +226,7 @@ class _Grower:
     stopped: Status | None = None
     # The splits that were kept, in their order, by the key of what they split.
     kept: dict = field(default_factory=dict)
-    raised: ValueError | None = None
+    raised: Exception | None = None
 
     def __post_init__(self):
         self.accepted = inspect.signature(self.function).parameters
@@ -272,10 +274,12 @@ class _Grower:
             return
         try:
             result = self.function(points, **self._parameters(leaf))
-        except ValueError as error:
-            # What does not fit all points is the user's mistake; a part may just be too small.
-            if leaf is self.root or error is self.raised:
+        except (ValueError, TypeError, MemoryError) as error:
+            if error is self.raised:
                 raise
+            # What does not fit all points is the user's mistake; a part may just be too small.
+            if leaf is self.root or not isinstance(error, ValueError):
+                raise type(error)(self._explain(error)) from error
             leaf.refusal = str(error)
             return
         right = result.labels == 1
@@ -293,6 +297,15 @@ class _Grower:
             self.stopped = result.status
         elif self._tell(0.0) or self._task_done():
             self.stopped = Status.CALLBACK
+
+    def _explain(self, error):
+        """Return an error of the method, and where to give the parameters that it advises."""
+        message = str(error)
+        advised = dict.fromkeys(re.findall(r"\b(\w+)=", message))
+        inner = [name for name in advised if name in self.accepted and name not in OWN_PARAMETERS]
+        if not inner:
+            return message
+        return f"{message} ({', '.join(inner)}: in method_params, as of {self.function.__name__})"
 
     def _make_leaf(self, key, depth, rows):
         weight = float(self.data.part_weights(rows).sum())
@@ -346,7 +359,7 @@ class _Grower:
             return False
         try:
             return bool(self.control.callback(progress))
-        except ValueError as error:
+        except (ValueError, TypeError, MemoryError) as error:
             self.raised = error
             raise
 

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.recursive import recursive_mmc
 from fastmmc.results import ClusteringResult, SegmentationResult
@@ -394,8 +395,8 @@ def _absorb(region, kept, sizes, borders):
     borders[region] = {}
 
 
-@dataclass(frozen=True)
-class _Renumbered:
+@dataclass(frozen=True, repr=False)
+class _Renumbered(OneLine):
     """A model whose clusters have other numbers."""
 
     model: object

@@ -782,5 +782,5 @@ def test_outputs_of_segment_are_checked_before_the_computation(
     assert "is the file to be clustered" in message(photo)
     assert "must end in one of" in message(tmp_path / "a.xyz")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert "pip install 'fastmmc[plot]'" in message(tmp_path / "a.png")
-    assert "pip install 'fastmmc[plot]'" in error_of(capsys, "segment", photo, "--k", 2)
+    assert "pictures need Pillow (python -m pip install pillow)" in message(tmp_path / "a.png")
+    assert "need Pillow (python -m pip" in error_of(capsys, "segment", photo, "--k", 2)

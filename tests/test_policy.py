@@ -133,6 +133,12 @@ def test_no_print_outside_the_command_line(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_no_message_names_a_distribution_that_is_not_published(file):
+    assert "pip install 'fastmmc" not in file.read_text()
+    assert "pip install fastmmc" not in file.read_text()
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
 def test_no_global_random_state(file):
     assert not re.search(
         r"np\.random\.(seed|rand|randn|randint|random|shuffle|permutation|choice)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from fastmmc import validation
+from fastmmc._binary import two_clusters
 from fastmmc.constraints import check_init
 from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
 from fastmmc.gram import box_diagonal
@@ -89,6 +90,7 @@ def _check_start(init, n, lower, upper, kernel):
     return labels
 
 
+@two_clusters
 def evo_mmc(
     X,
     *,
@@ -265,6 +267,7 @@ def evo_mmc(
     )
 
 
+@two_clusters
 def fast_evo_mmc(
     X,
     *,

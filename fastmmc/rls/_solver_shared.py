@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.execution import best_of_restarts
 from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
 from fastmmc.hat import (
@@ -21,8 +22,8 @@ from fastmmc.results import RLSResult
 from fastmmc.rls import _kernels_claims as claims
 
 
-@dataclass(frozen=True, eq=False)
-class RLSModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class RLSModel(OneLine):
     """Regularised least squares fitted to the final labels.
 
     Attributes

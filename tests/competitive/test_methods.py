@@ -311,7 +311,7 @@ BAD = [
     ({"init": np.full((2, 3), np.nan)}, ValueError, "NaN"),
     ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
     ({"n_init": 0}, ValueError, "n_init must be at least 1"),
-    ({"features": "rff"}, ValueError, "features must be one of 'nystroem'"),
+    ({"features": "rff"}, ValueError, "features must be 'nystroem' or None"),
     ({"features": "nystroem", "rank": None}, ValueError, "rank=None.*needs a number"),
     ({"features": "nystroem", "rank": 13}, ValueError, "rank must be at most 12"),
     ({"sigma": 1.0}, ValueError, "only features='nystroem' has.*sigma=1.0"),
