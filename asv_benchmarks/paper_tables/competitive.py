@@ -54,7 +54,7 @@ BATCH = ("LCVQE", "CVQE")
 STREAM_SHAPE, STREAM_CLASSES, STREAM_LABELLED = (492_368, 34), 8, 20
 
 # In the order given, as a stream comes.
-ONE_PASS = {"max_iter": 1, "shuffle": False, "min_share": 0.0}
+ONE_PASS = {"max_iter": 1, "shuffle": False, "min_share": 0.0, "init": "gaussian"}
 
 # True constraints between random objects of digits.
 DIGITS_CONSTRAINTS = 50
