@@ -628,7 +628,7 @@ def _gather(run, points, links, min_share, params):
     nearest_to = np.bincount(labels, minlength=len(run.centers))
     kept = used_prototypes(nearest_to, min_share)
     if np.isfinite(objective):
-        warn_if_fewer(params["method"], nearest_to, kept, min_share)
+        warn_if_fewer(params["method"], params["init"], nearest_to, kept, min_share)
     centers = run.centers[kept]
     if kept.size < len(run.centers):
         labels, objective = assign_rows(points, centers)

@@ -174,7 +174,7 @@ def solve_competitive(
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
     if np.isfinite(best.objective):
-        warn_if_fewer(method, best.nearest_to, best.kept, plan.min_share)
+        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
     history, trace = best.history()
     return CentroidResult(
         objective=best.objective,

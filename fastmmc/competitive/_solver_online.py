@@ -156,14 +156,16 @@ def check_share(min_share, method, k):
     return min_share
 
 
-def warn_if_fewer(method, wins, kept, min_share):
+def warn_if_fewer(method, init, sizes, kept, min_share):
     """Say aloud that a method which was asked for k clusters found fewer.
 
     Parameters
     ----------
     method : str
         Name of the method's function.
-    wins : (k,) int array
+    init : str or array
+        How the prototypes began.
+    sizes : (k,) int array
         Points that each prototype is nearest to.
     kept : (m,) int array
         Prototypes that were not dropped.
@@ -175,21 +177,24 @@ def warn_if_fewer(method, wins, kept, min_share):
     >>> import pytest
     >>> from sklearn.exceptions import ConvergenceWarning
     >>> with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 asked for"):
-    ...     warn_if_fewer("wta", np.array([5, 0]), np.array([0]), 0.0)
+    ...     warn_if_fewer("wta", "gaussian", np.array([5, 0]), np.array([0]), 0.0)
     """
-    k = len(wins)
+    k = len(sizes)
     if len(kept) == k or method in ESTIMATING:
         return
     reasons, cures = [], []
-    n_empty = int(np.count_nonzero(wins == 0))
+    n_empty = int(np.count_nonzero(sizes == 0))
     n_small = k - len(kept) - n_empty
     if n_empty:
         reasons.append(
             f"{n_empty} of the prototypes {'is' if n_empty == 1 else 'are'} nearest to no point, "
             "as happens where they begin far from all points or points coincide"
         )
-        other = ", or fscl, in which every prototype learns" if method == "wta" else ""
-        cures.append(f"try init='k-means++', more starts (n_init){other}")
+        cures.append("try other starts (n_init, random_state)")
+        if not isinstance(init, str) or init != "k-means++":
+            cures[0] += ", init='k-means++'"
+        if method == "wta":
+            cures[0] += " or fscl, in which every prototype learns"
     if n_small:
         reasons.append(f"{n_small} had fewer points than min_share={min_share:g} of them")
         cures.append("min_share=0 keeps all that have a point")
