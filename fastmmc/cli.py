@@ -587,7 +587,7 @@ def _parse_rows(rows, label_column, name):
     if first is None:
         raise ValueError("the file is empty")
     layout = Layout.of(first_line, first, label_column)
-    layout.tell_index(name)
+    layout.tell_doubts(name)
     X, labels = [], []
     for line, row in rows if layout.has_header else chain([(first_line, first)], rows):
         X.append(layout.numbers(line, row))

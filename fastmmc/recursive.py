@@ -279,7 +279,8 @@ class _Grower:
                 raise
             # What does not fit all points is the user's mistake; a part may just be too small.
             if leaf is self.root or not isinstance(error, ValueError):
-                raise type(error)(self._explain(error)) from error
+                self._explain(error)
+                raise
             leaf.refusal = str(error)
             return
         right = result.labels == 1
@@ -299,13 +300,13 @@ class _Grower:
             self.stopped = Status.CALLBACK
 
     def _explain(self, error):
-        """Return an error of the method, and where to give the parameters that it advises."""
-        message = str(error)
-        advised = dict.fromkeys(re.findall(r"\b(\w+)=", message))
+        """Raise an error of the method anew if it advises what only method_params can hold."""
+        advised = dict.fromkeys(re.findall(r"\b(\w+)=", str(error)))
         inner = [name for name in advised if name in self.accepted and name not in OWN_PARAMETERS]
-        if not inner:
-            return message
-        return f"{message} ({', '.join(inner)}: in method_params, as of {self.function.__name__})"
+        if inner:
+            kind = next(k for k in (ValueError, TypeError, MemoryError) if isinstance(error, k))
+            where = f"{', '.join(inner)}: in method_params, as of {self.function.__name__}"
+            raise kind(f"{error} ({where})") from error
 
     def _make_leaf(self, key, depth, rows):
         weight = float(self.data.part_weights(rows).sum())

@@ -106,6 +106,9 @@ PARAMETERS = {option: parameter for option, parameter, *_ in OPTIONS}
 # What pandas writes above the index of a frame, and names such a column when it reads it.
 UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
 
+# A first row 0, 1, 2 ... of so many cells may well be the header of a frame without names.
+LEAST_NUMBERED = 3
+
 KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
 STANDARD_INPUT = "-"
 # A file without line breaks must not be read whole.
@@ -324,14 +327,21 @@ class Layout:
         n_index = _count_index(first, label) if has_header else 0
         return cls(line, first, label, has_header, n_index)
 
-    def tell_index(self, name):
-        """Say which columns are left out, if any are."""
+    def tell_doubts(self, name):
+        """Say which columns are left out, and whether data may be a header."""
         if self.n_index:
             which = "the first column" if self.n_index == 1 else f"the first {self.n_index} columns"
             tell(
                 "note",
                 f"{name}: {which} without a name in the header, as DataFrame.to_csv() writes the "
                 "index, left out; give a name to use it as a feature",
+            )
+        numbered = [cell.strip() for cell in self.first] == [str(i) for i in range(len(self.first))]
+        if numbered and not self.has_header and len(self.first) >= LEAST_NUMBERED:
+            tell(
+                "note",
+                f"{name}: the first row is 0, 1, 2 ... and was taken for data; if it numbers the "
+                "columns, write names or no header",
             )
 
     def numbers(self, line, row):
@@ -851,7 +861,7 @@ class _Source:
             if first is None:
                 raise ValueError("there are no rows")
             self._layout = Layout.of(self._line, first, label_column)
-            self._layout.tell_index(self.name)
+            self._layout.tell_doubts(self.name)
             if not self._layout.has_header:
                 self._waiting = first
             else:

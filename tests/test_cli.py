@@ -174,6 +174,18 @@ def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, columns, index):
         assert err.startswith(f"fastmmc: note: {tmp_path / name}: the first ") and NOTE in err
 
 
+def test_columns_that_are_numbered_are_told_of(capsys, piped):
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    piped(pd.DataFrame(X).to_csv(index=False))
+    found, _ = cli._read_source("-", None)
+    assert len(found) == 5
+    told = capsys.readouterr().err
+    assert told.startswith("fastmmc: note: standard input: the first row is 0, 1, 2 ...")
+    piped(pd.DataFrame(X).to_csv(index=False, header=False))
+    np.testing.assert_allclose(cli._read_source("-", None)[0], X)
+    assert capsys.readouterr().err == ""
+
+
 def test_columns_with_names_are_features(capsys, tmp_path, piped):
     piped(",a,kind\n0,1.5,x\n1,2.5,y\n")
     X, y = cli._read_source("-", "kind")
