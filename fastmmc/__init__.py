@@ -6,6 +6,8 @@
 array([100, 100])
 """
 
+import importlib
+
 from fastmmc import datasets
 from fastmmc.alternating import (
     IterLSSVM,
@@ -64,6 +66,9 @@ from fastmmc.segmentation import segment
 
 __version__ = "0.1.0.dev0"
 
+# Loaded when they are first asked for, so that importing the package stays light.
+_LAZY = ("distributed", "plotting")
+
 __all__ = [
     "CPM3C",
     "CPMMC",
@@ -103,6 +108,7 @@ __all__ = [
     "cpmmc",
     "cvqe",
     "datasets",
+    "distributed",
     "evo_mmc",
     "factor",
     "fast_evo_mmc",
@@ -113,6 +119,7 @@ __all__ = [
     "iter_svr",
     "lcvqe",
     "o_lcvqe",
+    "plotting",
     "recursive_mmc",
     "rpcl",
     "sammc",
@@ -122,3 +129,13 @@ __all__ = [
     "umc_rls_path",
     "wta",
 ]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
+from fastmmc._binary import explain
 from fastmmc._callbacks import CallbackSupport
 from fastmmc.constraints import check_known_labels
 
@@ -32,6 +33,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     # A parameter of those that can learn from labels.
     semi_supervised = False
+
+    def __new__(cls, *args, **params):
+        if args or "n_clusters" in params:
+            if "n_clusters" not in cls._get_param_names():
+                many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
+                raise explain(cls.__name__, many, args[0] if args else params["n_clusters"])
+        return super().__new__(cls)
 
     def _check_training_points(self, X):
         return validate_data(

@@ -22,21 +22,28 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc import __version__, datasets, plotting, stream_cli
-from fastmmc.families import FAMILY_METHODS
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
-from fastmmc.segmentation import BALANCE, segment
+from fastmmc.segmentation import BALANCE, segment, settings_of
 from fastmmc.stream_cli import (
     DELIMITERS,
     NOTHING_BELOW,
+    STANDARD_INPUT,
+    TEXTS,
     Layout,
     add_options,
+    check_ending,
     check_writable,
     open_table,
     parse_seed,
+    source_name,
+    tell,
 )
 
 ARRAYS = (".npy", ".npz")
+# How labels are written: by the ending of the file's name.
+LABELS = (".npy", *TEXTS)
 
 
 def _parse_rank(text):
@@ -100,8 +107,12 @@ SEGMENT_OPTIONS = (
         if option[1] in ("n_init", "random_state", "n_jobs", "max_time")
     ),
 )
-# What solvers advise and the command line has no option for.
-NO_OPTION = ", force=True to go ahead"
+# What solvers advise and the command line has no option for, and what it says instead.
+NO_OPTION = {
+    ", force=True to go ahead": "",
+    ", -1 for all, or None": ", or -1 for all",
+    ", or None": "",
+}
 GAP = 8  # white pixels between two pictures side by side
 
 
@@ -140,10 +151,10 @@ def main(argv=None):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            _complain("error", _describe(error))
+            tell("error", _describe(error))
             return 2
         except KeyboardInterrupt as stop:
-            _complain("error", str(stop) or "interrupted before there was a result")
+            tell("error", str(stop) or "interrupted before there was a result")
             return 130
     return 0
 
@@ -165,10 +176,17 @@ def _make_parser():
     cluster.add_argument(
         "source",
         metavar="SOURCE",
-        help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), or a data set's name",
+        help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), a data set's name, or "
+        "- for a table on standard input; columns on the left of a table that have no name in the "
+        "header, as the index of a frame that pandas wrote, are left out with a note",
     )
     cluster.add_argument(
-        "--method", dest="solver", choices=METHODS, default="umc-rls", help="default: umc-rls"
+        "--method",
+        dest="solver",
+        type=registry_name,
+        choices=METHODS,
+        default="umc-rls",
+        help="default: umc-rls",
     )
     add_options(cluster, OPTIONS)
     cluster.add_argument(
@@ -177,7 +195,15 @@ def _make_parser():
         help="column of a .csv or .tsv file with the true labels, by its name in the header or "
         "its index from 0; it is compared with the clusters and not used to find them",
     )
-    cluster.add_argument("--out", type=Path, metavar="CSV", help="write the labels to this file")
+    cluster.add_argument(
+        "--online", action="store_true", help="ask OpenML for a data set that is not here"
+    )
+    cluster.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=f"write the labels to this file: {', '.join(TEXTS)} (text) or .npy",
+    )
     cluster.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
     cluster.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -191,6 +217,7 @@ def _make_parser():
     picture.add_argument(
         "--method",
         dest="solver",
+        type=registry_name,
         choices=FAMILY_METHODS,
         default="iter-svr",
         help="default: iter-svr",
@@ -215,7 +242,7 @@ def _list_methods(args):
     for method in METHODS.values():
         notes = ["two clusters"] * method.binary
         if method.extra is not None:
-            notes.append(f"needs pip install 'fastmmc[{method.extra}]'")
+            notes.append(f"needs {', '.join(method.needs)}")
         print(method.name + (f" ({', '.join(notes)})" if notes else ""))
         print(f"    {method.summary}")
         print(f"    {method.paper}")
@@ -228,14 +255,16 @@ def _cluster(args):
     for path in (args.out, args.plot):
         if path is not None:
             check_writable(path, args.source)
+    if args.out is not None:
+        check_ending(args.out, LABELS)
     if args.plot is not None:
         _check_picture_format(args.plot)
-    X, y = _read_source(args.source, args.label_column)
+    X, y = _read_source(args.source, args.label_column, args.online)
     began = time.perf_counter()
     result = _run(method.function, X, params, OPTIONS)
     report = _report(args, X, y, result, time.perf_counter() - began)
     if args.out is not None:
-        np.savetxt(args.out, result.labels, fmt="%d", header="label", comments="")
+        _write_labels(args.out, result.labels)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
     if args.json:
@@ -272,6 +301,15 @@ def _own_name(name, accepted):
     return "search" if name == "method" and "search" in accepted else name
 
 
+def _write_labels(path, labels):
+    """Write the labels, as text with a header or as an array."""
+    if path.suffix.lower() != ".npy":
+        np.savetxt(path, labels, fmt="%d", header="label", comments="")
+        return
+    with path.open("wb") as file:
+        np.save(file, labels)
+
+
 def _check_picture_format(path):
     plotting.import_pyplot()
     from matplotlib.figure import Figure
@@ -294,6 +332,11 @@ def _segment(args):
     given = {name: getattr(args, name) for _, name, *_ in SEGMENT_OPTIONS if hasattr(args, name)}
     if "k" not in given:
         raise ValueError("--k is missing: segment must be told the number of segments")
+    for option, name, *_ in SEGMENT_OPTIONS:
+        if name in given and name not in settings_of(FAMILY_METHODS[args.solver]):
+            raise ValueError(
+                f"{args.solver} has no {option}; give another --method or leave it out"
+            )
     if "balance" in given:
         given["method_params"] = {"balance": given.pop("balance")}
     if args.out is not None:
@@ -317,7 +360,7 @@ def _import_pillow():
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("pictures need Pillow: pip install 'fastmmc[plot]'") from error
+        raise ImportError("pictures need Pillow (python -m pip install pillow)") from error
     return Image, ImageOps
 
 
@@ -402,7 +445,9 @@ def _run(function, X, params, options):
     try:
         return _solve(function, X, params)
     except ValueError as error:
-        message = str(error).replace(NO_OPTION, "")
+        message = str(error)
+        for advice, instead in NO_OPTION.items():
+            message = message.replace(advice, instead)
         accepted = inspect.signature(function).parameters
         for option, name, *_ in options:
             own = _own_name(name, accepted)
@@ -456,7 +501,7 @@ def _report(args, X, y, result, seconds):
 
 def _print_report(report, status):
     print(
-        f"{report['method']} on {report['source']}: {report['n']} points, "
+        f"{report['method']} on {source_name(report['source'])}: {report['n']} points, "
         f"{report['d']} features, {report['k']} clusters"
     )
     print("sizes     ", *report["sizes"])
@@ -470,29 +515,40 @@ def _print_report(report, status):
         print(f"NMI        {report['nmi']:.4f}")
 
 
-def _read_source(source, label_column):
+def _read_source(source, label_column, online=False):
     """Return the points and, where they are known, the true labels."""
     path = Path(source)
-    is_name = not (path.suffix or path.name != source or path.exists())
-    built_in = source in datasets.BUNDLED + datasets.GENERATED
-    suffix = path.suffix.lower()
-    if label_column is not None and (built_in or is_name or suffix in ARRAYS):
-        raise ValueError(f"--label-column is for .csv and .tsv files; got SOURCE {source}")
-    if built_in or is_name:
-        X, y = datasets.load(source)
+    is_table = source == STANDARD_INPUT or path.suffix.lower() in DELIMITERS
+    is_name = not (is_table or path.suffix or path.name != source or path.exists())
+    is_name |= source in datasets.BUNDLED + datasets.GENERATED
+    if label_column is not None and (is_name or path.suffix.lower() in ARRAYS):
+        raise ValueError(f"--label-column is for tables; got SOURCE {source}")
+    if is_name:
+        X, y = _load(source, online)
     elif path.is_dir():
         raise ValueError(f"{source} is a folder; give a file")
-    elif suffix in DELIMITERS:
-        X, y = _read_table(path, DELIMITERS[suffix], label_column)
-    elif suffix in ARRAYS:
-        X, y = _read_arrays(path, suffix)
+    elif is_table:
+        X, y = _read_table(path, DELIMITERS.get(path.suffix.lower()), label_column)
+    elif path.suffix.lower() in ARRAYS:
+        X, y = _read_arrays(path, path.suffix.lower())
     else:
         raise ValueError(
             f"{source}: the name must end in {', '.join((*DELIMITERS, *ARRAYS))}, or be one of "
-            f"the data sets {', '.join(datasets.BUNDLED + datasets.GENERATED)}"
+            f"the data sets {', '.join(datasets.BUNDLED + datasets.GENERATED)}, or - for a table "
+            "on standard input"
         )
-    _check_points(source, X)
+    _check_points(source_name(source), X)
     return X, y
+
+
+def _load(name, online):
+    """Load a data set by name; what is missing is told by the options of the command line."""
+    try:
+        return datasets.load(name, online=online)
+    except ValueError as error:
+        folder = "data_home or in the folder FASTMMC_DATA names"
+        message = str(error).replace(folder, folder.removeprefix("data_home or in "))
+        raise ValueError(message.replace("online=True asks", "--online asks")) from error
 
 
 def _check_points(source, X):
@@ -521,16 +577,17 @@ def _read_arrays(path, suffix):
 
 
 def _read_table(path, delimiter, label_column):
-    """Read a .csv or .tsv file row by row."""
+    """Read a table row by row."""
     with open_table(path, delimiter) as rows:
-        return _parse_rows(rows, label_column)
+        return _parse_rows(rows, label_column, source_name(path))
 
 
-def _parse_rows(rows, label_column):
+def _parse_rows(rows, label_column, name):
     first_line, first = next(rows, (0, None))
     if first is None:
         raise ValueError("the file is empty")
     layout = Layout.of(first_line, first, label_column)
+    layout.tell_doubts(name)
     X, labels = [], []
     for line, row in rows if layout.has_header else chain([(first_line, first)], rows):
         X.append(layout.numbers(line, row))
@@ -556,8 +613,4 @@ def _describe(error):
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):
-    _complain("warning", _describe(message))
-
-
-def _complain(kind, text):
-    print(f"fastmmc: {kind}: {text}", file=sys.stderr)
+    tell("warning", _describe(message))

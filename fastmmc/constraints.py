@@ -10,6 +10,7 @@ from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.execution import warn_user
 
 LABELS_AS = ("cannot_link", "must_link", "both")
@@ -23,8 +24,8 @@ MOST_OBJECTS = 2**62
 BYTES_PER_PAIR = 70
 
 
-@dataclass(frozen=True, eq=False)
-class Links:
+@dataclass(frozen=True, eq=False, repr=False)
+class Links(OneLine):
     """Pairs of objects that belong together, and pairs that do not; each pair once.
 
     Attributes
@@ -593,7 +594,7 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     array([0, 1, 1])
     """
     if isinstance(init, str):
-        validation.check_choice("init", init, choices)
+        validation.check_choice("init", init, choices, " or an array of labels")
         if init == "kmeans" and kernel.name == "precomputed":
             raise ValueError(
                 f"init={init!r} needs points; with kernel='precomputed' give 'random' or labels"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +32,12 @@ OPENML = {
 }
 
 
-def load(name, data_home=None):
+def load(name, data_home=None, *, online=False):
     """Load a data set by name.
 
     Looks in turn among the bundled and generated sets, for ``<name>.npz`` in ``data_home`` or
-    else in the folder that the environment variable FASTMMC_DATA names, and at OpenML.
+    else in the folder that the environment variable FASTMMC_DATA names, and, if asked to, at
+    OpenML.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ def load(name, data_home=None):
     data_home : path_like, optional
         Folder with .npz files that hold X and, where there are labels, y; also scikit-learn's
         cache for what comes from OpenML.
+    online : bool, default=False
+        Ask OpenML for a set that is nowhere here; the names of the papers' sets, as "letter" or
+        "usps", stand for the version that is theirs, any other name for the active version.
 
     Returns
     -------
@@ -56,7 +61,7 @@ def load(name, data_home=None):
     Raises
     ------
     ValueError
-        If no such set is found.
+        If no such set is found; names like it are told.
 
     Examples
     --------
@@ -77,6 +82,8 @@ def load(name, data_home=None):
     found = _find_file(name, data_home)
     if found is not None:
         return read_npz(found)
+    if not online:
+        raise ValueError(f"{_unknown(name, data_home)}; online=True asks OpenML for it")
     return _fetch(name, data_home)
 
 
@@ -208,12 +215,31 @@ def make_nine_gaussians(n=900, *, spread=0.35, random_state=None):
     return X[order], y[order]
 
 
-def _find_file(name, data_home):
+def _folder(data_home):
+    """Return the folder of the .npz files, or None."""
     folder = data_home or os.environ.get("FASTMMC_DATA")
-    if not folder:
-        return None
-    path = Path(folder).expanduser() / f"{name}.npz"
-    return path if path.is_file() else None
+    return Path(folder).expanduser() if folder else None
+
+
+def _find_file(name, data_home):
+    folder = _folder(data_home)
+    path = folder / f"{name}.npz" if folder is not None else None
+    return path if path is not None and path.is_file() else None
+
+
+def _unknown(name, data_home):
+    """Return what is told of a name that nothing here has, with names that are like it."""
+    folder = _folder(data_home)
+    names = dict.fromkeys([*BUNDLED, *GENERATED, *OPENML])
+    if folder is not None:
+        names |= dict.fromkeys(file.stem for file in folder.glob("*.npz"))
+    near = [] if name in names else get_close_matches(name, names)
+    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+    return (
+        f"no data set {name!r}{meant}: it is not "
+        f"one of {', '.join(BUNDLED + GENERATED)}, and there is no {name}.npz in data_home or in "
+        "the folder FASTMMC_DATA names"
+    )
 
 
 def _fetch(name, data_home):
@@ -224,8 +250,6 @@ def _fetch(name, data_home):
         )
     except Exception as error:  # no network, no such set, a broken download: one message
         raise ValueError(
-            f"no data set {name!r}: it is not one of {', '.join(BUNDLED + GENERATED)}, there is "
-            f"no {name}.npz in data_home or in the folder FASTMMC_DATA names, and OpenML did not "
-            f"give it ({error})"
+            f"{_unknown(name, data_home)}, and OpenML did not give it ({error})"
         ) from error
     return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)

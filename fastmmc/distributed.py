@@ -22,6 +22,7 @@ from fastmmc.competitive._solver_online import (
     check_share,
     make_prototypes,
     used_prototypes,
+    warn_if_fewer,
 )
 from fastmmc.competitive._solver_space import (
     CentroidModel,
@@ -40,11 +41,13 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
+from fastmmc.families import registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
 
-METHODS = tuple(_solver.WEIGHTED)
+# Names in the registry and of the functions.
+METHODS = {registry_name(method): method for method in _solver.WEIGHTED}
 COMBINE = ("mean", "sum")
 
 # What may come in method_params, as far as the method has it.
@@ -126,10 +129,10 @@ def fit_sharded(
     cannot_link=None,
     labels_as="cannot_link",
     on_conflict="raise",
-    init="gaussian",
+    init=None,
     max_iter=100,
     shuffle=True,
-    min_share=0.01,
+    min_share=None,
     random_state=None,
     n_jobs=None,
     max_time=None,
@@ -154,7 +157,7 @@ def fit_sharded(
     k : int
         Prototypes, 1 <= k <= n.
     method : {"wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"}, default="c_rpcl"
-        Name of the plain method, a function of ``fastmmc``.
+        Name of the plain method, a function of ``fastmmc``; with - or _.
     n_workers : int, default=2
         Shares into which the objects are dealt out, at random or, with ``shuffle=False``, in turn.
     sync_every : int, optional
@@ -176,14 +179,15 @@ def fit_sharded(
     known_labels, must_link, cannot_link, labels_as, on_conflict
         Constraints, see :func:`fastmmc.c_rpcl`; for ``c_rpcl`` and ``o_lcvqe``. They may be between
         objects of different workers: each has a copy of all partners of its own objects.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
-        First prototypes, see :func:`fastmmc.c_rpcl`.
+    init : {"gaussian", "k-means++"} or (k, d) array_like, optional
+        First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.
     max_iter : int, default=100
         Epochs.
     shuffle : bool, default=True
         Each worker presents its objects in a new random order every epoch; else in that of X.
-    min_share : float, default=0.01
-        Prototypes nearest to a smaller share of the points are dropped in the end.
+    min_share : float, optional
+        Prototypes nearest to a smaller share of the points are dropped in the end. None: as of the
+        plain method.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Same value, same result, whatever ``n_jobs`` and the backend are.
     n_jobs : int, optional
@@ -212,7 +216,8 @@ def fit_sharded(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, or constraints contradict each other.
+        If the run was stopped before its end, constraints contradict each other, or a method that
+        does not estimate the number of clusters found fewer than k.
 
     Notes
     -----
@@ -240,7 +245,7 @@ def fit_sharded(
     0
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
-    validation.check_choice("method", method, METHODS)
+    method = METHODS[validation.check_choice("method", registry_name(method), METHODS)]
     learning = _check_params(method, method_params)
     _check_takes_constraints(
         method, known_labels=known_labels, must_link=must_link, cannot_link=cannot_link
@@ -251,8 +256,10 @@ def fit_sharded(
     n_workers = validation.check_integer(
         "n_workers", n_workers, least=1, most=n, why=", the number of points"
     )
+    if init is None:
+        init = inspect.signature(getattr(_solver, method)).parameters["init"].default
     start = check_start(init)
-    min_share = check_share(min_share)
+    min_share = check_share(min_share, method, k)
     plan = _make_plan(method, learning, max_iter, shuffle, sync_every, combine)
     unseen = validation.check_flag("online_first_epoch", learning.get("online_first_epoch", False))
     links = check_links(
@@ -627,7 +634,10 @@ def _gather(run, points, links, min_share, params):
     if objective > run.most:
         run.give_up()
         labels, objective = assign_rows(points, run.centers)
-    kept = used_prototypes(np.bincount(labels, minlength=len(run.centers)), min_share)
+    nearest_to = np.bincount(labels, minlength=len(run.centers))
+    kept = used_prototypes(nearest_to, min_share)
+    if np.isfinite(objective):
+        warn_if_fewer(params["method"], params["init"], nearest_to, kept, min_share)
     centers = run.centers[kept]
     if kept.size < len(run.centers):
         labels, objective = assign_rows(points, centers)

@@ -502,7 +502,7 @@ class _RichBar:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
         except ImportError as error:
             raise ImportError(
-                "verbose=1 shows a progress bar, which needs rich: pip install 'fastmmc[progress]'"
+                "verbose=1 shows a progress bar, which needs rich (python -m pip install rich)"
             ) from error
         self._unit = unit
         self._progress = Progress(

@@ -40,6 +40,8 @@ class Method:
         Whether it makes two clusters only.
     extra : str or None
         The extra of this package that it needs.
+    needs : tuple of str
+        What that brings.
     """
 
     name: str
@@ -49,6 +51,28 @@ class Method:
     summary: str
     binary: bool = False
     extra: str | None = None
+    needs: tuple[str, ...] = ()
+
+
+def registry_name(method):
+    """Return a method's name as the registry spells it.
+
+    Parameters
+    ----------
+    method : object
+        What the user gave: the name of a function or of an entry, or something else.
+
+    Returns
+    -------
+    object
+        With - for _ if it is a string, else what was given.
+
+    Examples
+    --------
+    >>> registry_name("evo_mmc"), registry_name("evo-mmc")
+    ('evo-mmc', 'evo-mmc')
+    """
+    return method.replace("_", "-") if isinstance(method, str) else method
 
 
 FAMILY_METHODS = {
@@ -180,6 +204,7 @@ FAMILY_METHODS = {
             "a semidefinite program whose value bounds what labels can reach; up to 150 points",
             binary=True,
             extra="sdp",
+            needs=("cvxpy", "scs"),
         ),
         Method(
             "gmmc",
@@ -189,6 +214,7 @@ FAMILY_METHODS = {
             "a smaller semidefinite program, with a bias; up to 150 points",
             binary=True,
             extra="sdp",
+            needs=("cvxpy", "scs"),
         ),
     )
 }

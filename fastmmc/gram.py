@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.extmath import row_norms
 
+from fastmmc._display import OneLine
 from fastmmc.threads import Pieces
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
@@ -26,8 +27,8 @@ EXP_PRODUCTS = 100
 WIDTH_SAMPLE = 2000
 
 
-@dataclass(frozen=True)
-class Kernel:
+@dataclass(frozen=True, repr=False)
+class Kernel(OneLine):
     """A kernel function with all its parameters set.
 
     ======================  ==========================================================

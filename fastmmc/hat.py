@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 from scipy.sparse import issparse
 
 from fastmmc import lowrank, validation
+from fastmmc._display import OneLine
 from fastmmc._names import Named, remember_names
 from fastmmc.cholesky import invert_lower, mirror_lower
 from fastmmc.execution import fixed_seed, restart_stream
@@ -27,8 +28,8 @@ GRAM_SHARE = 0.2
 CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
 
-@dataclass(frozen=True, eq=False)
-class DenseFactor(Named):
+@dataclass(frozen=True, eq=False, repr=False)
+class DenseFactor(OneLine, Named):
     """The reusable expensive part of every RLS method: kernel, lam and hat matrix.
 
     Made by :func:`factor`; accepted wherever these methods take X.
@@ -182,8 +183,8 @@ def factor(
         return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
 
 
-@dataclass(frozen=True, eq=False)
-class Form:
+@dataclass(frozen=True, eq=False, repr=False)
+class Form(OneLine):
     """Whether the hat matrix is dense or of low rank, and how.
 
     Attributes
@@ -239,8 +240,8 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
     rank = lowrank.resolve_rank(rank, landmarks, X.shape[0])
     if rank is None and issparse(X):
         raise TypeError(
-            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1, or "
-            "X.toarray()"
+            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
+            "none, but fast_evo_mmc has), or X.toarray()"
         )
     return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))
 

@@ -10,12 +10,15 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, mirror_lower
 from fastmmc.gram import BLOCK, EXP_PRODUCTS, Kernel, dense_rows, kernel_diagonal, kernel_rows
 from fastmmc.threads import Pieces, exhaust
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
+# What a rank may be beside "auto".
+RANKS = ", an integer, a share of the points or None"
 
 # rank="auto" is dense up to this many points; above, Z has so many columns as long as it has no
 # more than so many entries.
@@ -33,8 +36,8 @@ PIVOT_BLOCK = 64
 PIVOT_SHARE = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class LowRankFactor(Named):
+@dataclass(frozen=True, eq=False, repr=False)
+class LowRankFactor(OneLine, Named):
     """The reusable expensive part of every RLS method, in O(nr) memory.
 
     Made by :func:`fastmmc.factor` with a ``rank``; accepted wherever these methods take X.
@@ -342,7 +345,7 @@ def resolve_rank(rank, landmarks, n):
             raise ValueError("rank=None asks for the dense hat matrix, which uses no landmarks")
         return None
     if isinstance(rank, str):
-        validation.check_choice("rank", rank, ("auto",))
+        validation.check_choice("rank", rank, ("auto",), RANKS)
         if given is not None:
             return given
         if landmarks == "pivoted":
@@ -390,7 +393,7 @@ def check_landmarks(landmarks, X, kernel):
     array([2, 0])
     """
     if isinstance(landmarks, str):
-        validation.check_choice("landmarks", landmarks, LANDMARKS)
+        validation.check_choice("landmarks", landmarks, LANDMARKS, " or an array")
         if landmarks == "k-means++" and kernel.name == "precomputed":
             raise ValueError(
                 "landmarks='k-means++' needs points; with kernel='precomputed' give 'uniform', "
@@ -459,8 +462,8 @@ def make_low_rank_factor(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+@dataclass(frozen=True, eq=False, repr=False)
+class Features(OneLine):
     """Features whose products approximate the kernel: K ~ Z Z^T.
 
     Attributes

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.gram import Kernel, kernel_rows
 
 
-@dataclass(frozen=True, eq=False)
-class MarginModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginModel(OneLine):
     """A kernel machine for two classes: f(x) = k(x, X) coef + intercept.
 
     Attributes

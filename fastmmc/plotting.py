@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.decomposition import PCA
+from scipy.sparse import issparse
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.hat import factor
+from fastmmc.results import (
+    ClusteringResult,
+    RLSResult,
+    SegmentationResult,
+    TreeResult,
+)
 from fastmmc.rls import umc_rls
 from fastmmc.sizes import balanced_random_labels
 
@@ -20,6 +27,16 @@ MARKERS = ("o", "^", "s", "v", "D", "P", "X", "<", ">")
 # Clusters that still get a legend; area of a point in square points, where there are few.
 LEGEND_MOST = 12
 LARGEST_POINT = 36
+
+# What a history is drawn against: the first of these that the trace counts.
+UNITS = (
+    "generations",
+    "splits",
+    "iterations",
+    "moves",
+    "objects",
+    "rounds",
+)
 
 
 def import_pyplot():
@@ -43,7 +60,7 @@ def import_pyplot():
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plotting needs matplotlib: pip install 'fastmmc[plot]'") from error
+        raise ImportError("plotting needs matplotlib (python -m pip install matplotlib)") from error
     return plt
 
 
@@ -131,14 +148,16 @@ class ClusterDisplay:
     def from_result(cls, result, X=None, *, ax=None, **kwargs):
         """Draw a result in the first two principal components of its points.
 
-        Points of one or two features are drawn as they are.
+        Points of one or two features are drawn as they are, sparse points of more features in the
+        first two components of a truncated singular value decomposition, which does not centre.
 
         Parameters
         ----------
         result : ClusteringResult
             What a solver returned.
-        X : (n, d) array_like, optional
-            The points; None: those that ``result.model`` remembers.
+        X : (n, d) array_like or sparse matrix, optional
+            The points; None: those that the result remembers, as it does if it was made on a dense
+            hat matrix (``umc_rls`` up to 10,000 points, ``evo_mmc``).
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
         **kwargs
@@ -153,12 +172,15 @@ class ClusterDisplay:
         ------
         ValueError
             If X does not fit the result, or is needed and not given.
+        TypeError
+            If it is not a result.
         ImportError
             If matplotlib is not installed.
         """
+        _check_result(result, ClusteringResult, "fastmmc.umc_rls")
         if X is None:
             X = _points_of(result)
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name="X")
         n = result.labels.shape[0]
         if X.shape[0] != n:
             raise ValueError(f"X must have the {n} points of the result; got shape {X.shape}")
@@ -167,14 +189,14 @@ class ClusterDisplay:
 
 
 class ObjectiveDisplay:
-    """Line plot of the objective of the winning start against its moves, generations or splits.
+    """Line plot of the objective of the winning start against its moves, generations or rounds.
 
     Usually made by :meth:`from_result`.
 
     Parameters
     ----------
     steps : (T,) int array
-        Moves, generations or splits made so far.
+        Moves, generations, rounds or whatever the method counts, made so far.
     objective : (T,) float array
         Objective after them.
     unit : str, default="moves"
@@ -227,7 +249,8 @@ class ObjectiveDisplay:
         """
         if ax is None:
             _, ax = import_pyplot().subplots(layout="constrained")
-        (self.line_,) = ax.plot(self.steps, self.objective, **kwargs)
+        style = {"marker": "o"} if len(self.steps) == 1 else {}
+        (self.line_,) = ax.plot(self.steps, self.objective, **(style | kwargs))
         ax.set_xlabel(self.unit)
         ax.set_ylabel("objective")
         ax.spines[["top", "right"]].set_visible(False)
@@ -255,11 +278,21 @@ class ObjectiveDisplay:
 
         Raises
         ------
+        ValueError
+            If the result has no history, as after a stop before its first entry.
+        TypeError
+            If it is not a result.
         ImportError
             If matplotlib is not installed.
         """
-        unit = next(unit for unit in ("generations", "splits", "moves") if unit in result.trace)
-        return cls(result.trace[unit], result.history, unit).plot(ax, **kwargs)
+        _check_result(result, ClusteringResult, "fastmmc.umc_rls")
+        if not result.history.size:
+            raise ValueError(
+                f"the result has no history: its run ended ({result.status.name}) before the "
+                "first entry; give it more time"
+            )
+        steps, unit = _steps_of(result)
+        return cls(steps, result.history, unit).plot(ax, **kwargs)
 
 
 class SegmentationDisplay:
@@ -365,9 +398,12 @@ class SegmentationDisplay:
         ------
         ValueError
             If the image does not fit the result.
+        TypeError
+            If it is not the result of a segmentation.
         ImportError
             If matplotlib is not installed.
         """
+        _check_result(result, SegmentationResult, "fastmmc.segment")
         image = np.asarray(image)
         segments = result.paint()
         if image.reshape(*image.shape[:2], -1).shape != (
@@ -622,9 +658,12 @@ class TreeDisplay:
 
         Raises
         ------
+        TypeError
+            If it is not the result of recursive splitting.
         ImportError
             If matplotlib is not installed.
         """
+        _check_result(result, TreeResult, "fastmmc.recursive_mmc")
         return cls(result.tree).plot(ax, **kwargs)
 
 
@@ -638,14 +677,34 @@ def _tree_places(nodes):
     return [(x[i], node.depth) for i, node in enumerate(nodes)]
 
 
+def _check_result(result, kind, maker):
+    """Raise an error unless a result is of this kind."""
+    if isinstance(result, kind):
+        return
+    what = f"result must be a {kind.__name__}, as {maker} returns"
+    if hasattr(result, "result_"):
+        raise TypeError(f"{what}; of a fitted {type(result).__name__} give its result_")
+    raise TypeError(f"{what}; got a {type(result).__name__}")
+
+
 def _points_of(result):
-    """Return the points that a result remembers."""
+    """Return the points that a result remembers: only a dense hat matrix needs all of them."""
     if result.params.get("kernel") == "precomputed":
         raise ValueError("X is missing: with a precomputed kernel the result has no points")
-    X = getattr(result.model, "X", None)
-    if X is None:
-        raise ValueError("X is missing: this result does not remember its points")
-    return X
+    if not isinstance(result, RLSResult) or result.params["rank"] is not None:
+        raise ValueError(
+            "X is missing: this result does not remember its points; give them as "
+            "from_result(result, X)"
+        )
+    return result.model.X
+
+
+def _steps_of(result):
+    """Return what each entry of the history stands for: how many of what were made so far."""
+    unit = next((unit for unit in UNITS if unit in result.trace), None)
+    if unit is None:
+        return np.arange(1, result.history.size + 1), "rounds"
+    return result.trace[unit], unit
 
 
 def _project(X):
@@ -653,12 +712,16 @@ def _project(X):
     n, d = X.shape
     if d <= 2 or n < 2:
         points = X[:, :2]
+        points = points.toarray() if issparse(points) else points
         return points, [f"feature {i}" for i in range(points.shape[1])]
-    pca = PCA(2, random_state=0)
-    points = pca.fit_transform(X)
-    shares = pca.explained_variance_ratio_
+    way, name = (TruncatedSVD, "singular") if issparse(X) else (PCA, "principal")
+    way = way(2, random_state=0)
+    # Of equal points no component has a share of the variance.
+    with np.errstate(invalid="ignore"):
+        points = way.fit_transform(X)
+    shares = np.nan_to_num(way.explained_variance_ratio_)
     return points, [
-        f"principal component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(shares)
+        f"{name} component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(shares)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +13,10 @@ from sklearn.utils import get_tags
 from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import Clusterer
+from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
-from fastmmc.families import FAMILY_METHODS
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.hat import DenseFactor
 from fastmmc.lowrank import LowRankFactor
@@ -40,8 +42,8 @@ STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 LEAST_TIME = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class TreeModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeModel(OneLine):
     """Routes points down a tree by the model of each split.
 
     Attributes
@@ -225,7 +227,7 @@ class _Grower:
     stopped: Status | None = None
     # The splits that were kept, in their order, by the key of what they split.
     kept: dict = field(default_factory=dict)
-    raised: ValueError | None = None
+    raised: Exception | None = None
 
     def __post_init__(self):
         self.accepted = inspect.signature(self.function).parameters
@@ -273,9 +275,12 @@ class _Grower:
             return
         try:
             result = self.function(points, **self._parameters(leaf))
-        except ValueError as error:
+        except (ValueError, TypeError, MemoryError) as error:
+            if error is self.raised:
+                raise
             # What does not fit all points is the user's mistake; a part may just be too small.
-            if leaf is self.root or error is self.raised:
+            if leaf is self.root or not isinstance(error, ValueError):
+                self._explain(error)
                 raise
             leaf.refusal = str(error)
             return
@@ -294,6 +299,15 @@ class _Grower:
             self.stopped = result.status
         elif self._tell(0.0) or self._task_done():
             self.stopped = Status.CALLBACK
+
+    def _explain(self, error):
+        """Raise an error of the method anew if it advises what only method_params can hold."""
+        advised = dict.fromkeys(re.findall(r"\b(\w+)=", str(error)))
+        inner = [name for name in advised if name in self.accepted and name not in OWN_PARAMETERS]
+        if inner:
+            kind = next(k for k in (ValueError, TypeError, MemoryError) if isinstance(error, k))
+            where = f"{', '.join(inner)}: in method_params, as of {self.function.__name__}"
+            raise kind(f"{error} ({where})") from error
 
     def _make_leaf(self, key, depth, rows):
         weight = float(self.data.part_weights(rows).sum())
@@ -347,7 +361,7 @@ class _Grower:
             return False
         try:
             return bool(self.control.callback(progress))
-        except ValueError as error:
+        except (ValueError, TypeError, MemoryError) as error:
             self.raised = error
             raise
 
@@ -624,8 +638,7 @@ def find_binary(method):
     >>> find_binary("evo_mmc").name
     'evo-mmc'
     """
-    name = method.replace("_", "-") if isinstance(method, str) else None
-    entry = FAMILY_METHODS.get(name)
+    entry = FAMILY_METHODS.get(registry_name(method)) if isinstance(method, str) else None
     if entry is None or not entry.binary:
         names = ", ".join(repr(name) for name, entry in FAMILY_METHODS.items() if entry.binary)
         reason = "" if entry is None else ", which makes any number of clusters by itself"

@@ -349,7 +349,7 @@ class TreeNode:
     columns: np.ndarray | None = field(repr=False, default=None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A tree of clusters; ``print`` shows it.
 
@@ -361,6 +361,10 @@ class Tree:
     """
 
     nodes: tuple[TreeNode, ...]
+
+    def __repr__(self):
+        n_clusters = sum(node.label is not None for node in self.nodes)
+        return f"Tree({len(self.nodes)} nodes, {n_clusters} clusters)"
 
     def __str__(self):
         return self.as_text()

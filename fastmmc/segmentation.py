@@ -12,7 +12,8 @@ from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc import validation
-from fastmmc.families import FAMILY_METHODS
+from fastmmc._display import OneLine
+from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.recursive import recursive_mmc
 from fastmmc.results import ClusteringResult, SegmentationResult
 
@@ -64,9 +65,10 @@ def segment(
     """Cut a picture into k segments by the colours of its pixels.
 
     Every pixel is a point with its channels as features. Equal colours are merged exactly into one
-    point whose weight is their number, and a maximum-margin method clusters these points: directly
-    for k = 2, by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for more. Where a pixel lies
-    in the picture plays no part, except by ``min_region``.
+    point whose weight is their number, and a method clusters these points. One for two clusters
+    does so directly for k = 2, and by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for
+    more; one for any number makes k clusters at once. Where a pixel lies in the picture plays no
+    part, except by ``min_region``.
 
     Parameters
     ----------
@@ -81,14 +83,17 @@ def segment(
         take no ``sample_weight`` are run on the distinct colours, each counted once however many
         pixels have it.
     method_params : dict, optional
-        Further parameters of the method, as ``C`` or ``balance``. Two clusters are bounded by
+        Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters have
         ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
-        are split, as nearly as whole colours allow. ``gamma`` takes the place of sigma. It
-        holds no known labels and no links, as distinct colours are clustered, not pixels.
+        are split, as nearly as whole colours allow (of the distinct colours, where the method takes
+        no weights); those for any number keep their own default. ``gamma`` takes the place of
+        sigma. It holds no known labels and no links, as distinct colours are clustered, not
+        pixels.
     sigma : float, optional
         Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
         0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
-        default, which follows the data. Methods without it or ``rank`` do without.
+        default, which follows the data. Methods that lack it or ``rank``, and those of competitive
+        learning without ``features``, do without.
     rank : None, int, float or "auto", default=200
         Landmarks of the low-rank kernel, at most as many as there are colours to split, or their
         share; None: dense.
@@ -97,7 +102,7 @@ def segment(
         region with which they share the longest border, the smallest region first. A segment all
         of whose regions are small disappears, and there are fewer than k.
     n_init : int, default=1
-        Starts of every clustering; the best one wins.
+        Starts of every clustering; the best one wins. 1 for methods that make one start.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
         Same value, same segments, whatever ``n_jobs`` is.
     n_jobs : int, optional
@@ -212,7 +217,7 @@ def _check_width(sigma, pixels):
 
 
 def _find_method(method):
-    name = method.replace("_", "-") if isinstance(method, str) else method
+    name = registry_name(method)
     return FAMILY_METHODS[validation.check_choice("method", name, FAMILY_METHODS)]
 
 
@@ -248,16 +253,42 @@ def _check_rank(rank, n):
     return rank
 
 
+def settings_of(method, params=None):
+    """Return the parameters of :func:`segment` that a method heeds.
+
+    Parameters
+    ----------
+    method : fastmmc.families.Method
+        Of the table.
+    params : dict, optional
+        What the user gave as ``method_params``.
+
+    Returns
+    -------
+    set of str
+        Those that the method has, and ``k``, ``min_region`` and the run; of a kernel only if the
+        method uses one.
+
+    Examples
+    --------
+    >>> ["rank" in settings_of(FAMILY_METHODS[name]) for name in ("iter-svr", "evo-mmc", "wta")]
+    [True, False, False]
+    """
+    run = {"k", "min_region", *OWN_PARAMETERS} - {"sigma", "rank"}
+    # Where the kernel is that of features, there is none without them.
+    has_kernel = "features" not in _accepted(method) or (params or {}).get("features") is not None
+    return run | (_accepted(method) if has_kernel else _accepted(method) - {"sigma", "rank"})
+
+
 def _complete_params(method, params, *, sigma, rank):
     """Add what `segment` says of the kernel and of sizes, where the method has such parameters."""
-    # Where the kernel is that of features, there is none without them.
-    has_kernel = "features" not in _accepted(method) or params.get("features") is not None
-    defaults = {"rank": rank} if has_kernel else {}
-    if has_kernel and "gamma" not in params:
+    defaults = {"rank": rank}
+    if "gamma" not in params:
         defaults["sigma"] = sigma
     if method.binary:
         defaults["balance"] = BALANCE
-    return {name: defaults[name] for name in defaults.keys() & _accepted(method)} | params
+    heeded = settings_of(method, params)
+    return {name: defaults[name] for name in defaults.keys() & heeded} | params
 
 
 def _merge_colors(pixels):
@@ -285,6 +316,8 @@ def _cluster(method, points, k, counts, params, run):
         name = method.name.replace("-", "_")
         run = {"split": SPLIT, **weights, **run}
         return recursive_mmc(points, k, method=name, method_params=params, **run)
+    if run["n_init"] != 1 and "n_init" not in accepted:
+        raise ValueError(f"n_init must be 1, as {method.name} makes one start; got {run['n_init']}")
     size = {} if method.binary else {"k": k}
     run = {name: value for name, value in run.items() if name in accepted}
     return method.function(points, **size, **weights, **params, **run)
@@ -371,8 +404,8 @@ def _absorb(region, kept, sizes, borders):
     borders[region] = {}
 
 
-@dataclass(frozen=True)
-class _Renumbered:
+@dataclass(frozen=True, repr=False)
+class _Renumbered(OneLine):
     """A model whose clusters have other numbers."""
 
     model: object

@@ -12,8 +12,10 @@ import argparse
 import csv
 import errno
 import inspect
+import io
 import math
 import os
+import re
 import stat
 import sys
 import time
@@ -29,6 +31,7 @@ from fastmmc import validation
 from fastmmc.competitive._solver_saved import read_saved
 from fastmmc.competitive._solver_stream import LARGEST
 from fastmmc.constraints import find_conflicts
+from fastmmc.families import registry_name
 from fastmmc.registry import METHODS
 
 try:
@@ -39,6 +42,8 @@ except ImportError:  # Windows
     fcntl = None
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# Files of labels, a line each.
+TEXTS = (".csv", ".txt", ".tsv")
 NOTHING_BELOW = "there is a header and nothing below it"
 
 STREAMING = {
@@ -98,6 +103,12 @@ OPTIONS = (
 )
 PARAMETERS = {option: parameter for option, parameter, *_ in OPTIONS}
 
+# What pandas writes above the index of a frame, and names such a column when it reads it.
+UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
+
+# A first row 0, 1, 2 ... of so many cells may well be the header of a frame without names.
+LEAST_NUMBERED = 3
+
 KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
 STANDARD_INPUT = "-"
 # A file without line breaks must not be read whole.
@@ -109,7 +120,8 @@ SAVED = {"settings", "source", "n_bytes", "constraints"}
 DESCRIPTION = """\
 Learn the rows of a table as they come, in bounded memory, and write one label a row: the prototype
 that was nearest when the row was presented. The first prototypes are found from the first chunk.
-A last line without a line break is a row as well."""
+A last line without a line break is a row as well. Columns on the left that have no name in the
+header, as the index of a frame that pandas wrote, are left out with a note."""
 
 EPILOG = """\
 With --state a run that ended, failed or was killed goes on when the same command is given again;
@@ -147,6 +159,38 @@ def add_options(parser, options):
         )
 
 
+def tell(kind, text):
+    """Write a line about the run to standard error.
+
+    Parameters
+    ----------
+    kind : str
+        "error", "warning" or "note".
+    text : str
+        What is told.
+    """
+    sys.stderr.write(f"fastmmc: {kind}: {text}\n")
+
+
+def check_ending(path, endings):
+    """Raise an error if labels are not written to files of such a name.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    endings : sequence of str
+        Allowed endings of its name; without any, as of a pipe, text is written.
+
+    Raises
+    ------
+    ValueError
+        If the name ends otherwise.
+    """
+    if path.suffix and path.suffix.lower() not in endings:
+        raise ValueError(f"{path}: the name of --out must end in one of {', '.join(endings)}")
+
+
 def check_writable(path, source):
     """Raise an error now if a file could not be written later.
 
@@ -179,9 +223,9 @@ def open_table(path, delimiter):
     Parameters
     ----------
     path : Path
-        A text file.
-    delimiter : str
-        What stands between cells.
+        A text file; - for standard input.
+    delimiter : str or None
+        What stands between cells; None: what the first line that is not blank shows.
 
     Yields
     ------
@@ -193,14 +237,46 @@ def open_table(path, delimiter):
     ValueError
         If the file is not text, or the reader of the rows raised one.
     """
+    name = source_name(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _open_text(path) as file:
+            if delimiter is None:
+                delimiter = _delimiter_of(path, next(filter(str.strip, file), ""))
+                file.seek(0)
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text file in UTF-8: {error}") from error
+        raise ValueError(f"{name} is not a text file in UTF-8: {error}") from error
     except (ValueError, csv.Error) as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
+
+
+def source_name(path):
+    """Return what a source is called in messages.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the command line.
+
+    Returns
+    -------
+    str
+        Its name; that of standard input for -.
+
+    Examples
+    --------
+    >>> source_name("-"), source_name("rows.csv")
+    ('standard input', 'rows.csv')
+    """
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
+def _open_text(path):
+    """Return an open text file; of standard input, which has no way back, all at once."""
+    if str(path) == STANDARD_INPUT:
+        return io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 @dataclass(frozen=True)
@@ -217,15 +293,19 @@ class Layout:
         Index of the label's cell.
     has_header : bool
         Whether the first row holds names.
+    n_index : int
+        Columns on the left without a name in the header, as pandas writes the index of a frame:
+        they number the rows and are not used.
     """
 
     line: int
     first: list[str]
     label: int | None
     has_header: bool
+    n_index: int = 0
 
     def __post_init__(self):
-        columns = [i for i in range(len(self.first)) if i != self.label]
+        columns = [i for i in range(self.n_index, len(self.first)) if i != self.label]
         names = [
             repr(cell.strip()) if self.has_header else f"{i} (from 0)"
             for i, cell in enumerate(self.first)
@@ -243,7 +323,26 @@ class Layout:
         # Unless the label column was named after it, a first row with some numbers is data with a
         # fault rather than a header.
         named = label_column is not None and not label_column.isdecimal()
-        return cls(line, first, label, named or _is_header([first[i] for i in columns]))
+        has_header = named or _is_header([first[i] for i in columns]) or _numbers_columns(first)
+        n_index = _count_index(first, label) if has_header else 0
+        return cls(line, first, label, has_header, n_index)
+
+    def tell_doubts(self, name):
+        """Say which columns are left out, and whether data may be a header."""
+        if self.n_index:
+            which = "the first column" if self.n_index == 1 else f"the first {self.n_index} columns"
+            tell(
+                "note",
+                f"{name}: {which} without a name in the header, as DataFrame.to_csv() writes the "
+                "index, left out; give a name to use it as a feature",
+            )
+        numbered = [cell.strip() for cell in self.first] == [str(i) for i in range(len(self.first))]
+        if numbered and not self.has_header and len(self.first) >= LEAST_NUMBERED:
+            tell(
+                "note",
+                f"{name}: the first row is 0, 1, 2 ... and was taken for data; if it numbers the "
+                "columns, write names or no header",
+            )
 
     def numbers(self, line, row):
         """Return the numbers of a row."""
@@ -282,6 +381,20 @@ def _label_index(first, label_column):
 def _is_header(cells):
     """Tell whether a first row holds names: no number, and not missing values alone."""
     return all(_number(cell) is None for cell in cells) and any(map(_is_name, cells))
+
+
+def _numbers_columns(first):
+    """Tell whether a first row is the header of a frame whose columns are 0, 1, 2 ..."""
+    names = [cell.strip() for cell in first[_count_index(first, None) :]]
+    return 0 < len(names) < len(first) and names == [str(i) for i in range(len(names))]
+
+
+def _count_index(first, label):
+    """Return how many columns on the left have no name, but leave one column of features."""
+    unnamed = [bool(UNNAMED.fullmatch(cell.strip())) and i != label for i, cell in enumerate(first)]
+    n_index = (unnamed + [False]).index(False)
+    others = len(first) - n_index - (label is not None and label >= n_index)
+    return n_index if others else 0
 
 
 def _is_name(cell):
@@ -329,6 +442,7 @@ def add_command(commands):
     absent = argparse.SUPPRESS
     parser.add_argument(
         "--method",
+        type=registry_name,
         choices=STREAMING,
         default=absent,
         help=f"default: {DEFAULT_METHOD}",
@@ -359,9 +473,9 @@ def add_command(commands):
     parser.add_argument(
         "--out",
         type=Path,
-        metavar="CSV",
+        metavar="FILE",
         default=absent,
-        help="write the labels to this file instead of standard output",
+        help=f"write the labels to this file ({', '.join(TEXTS)}) instead of standard output",
     )
     parser.add_argument(
         "--state",
@@ -627,6 +741,7 @@ def _check_files(args, settings):
     """Refuse files that cannot be written, and one file in two places."""
     if settings["--out"] is not None:
         check_writable(Path(settings["--out"]), args.source)
+        check_ending(Path(settings["--out"]), TEXTS)
     names = ("SOURCE", "--constraints", "--out")
     files = {name: settings[name] for name in names} | {"--state": args.state}
     files = {name: Path(_full(path)) for name, path in files.items() if path is not None}
@@ -718,7 +833,7 @@ class _Source:
     """
 
     def __init__(self, path):
-        self.name = "standard input" if path == STANDARD_INPUT else path
+        self.name = source_name(path)
         self._path = path
         self._layout = self._delimiter = self._waiting = None
         self._classes = {}
@@ -746,6 +861,7 @@ class _Source:
             if first is None:
                 raise ValueError("there are no rows")
             self._layout = Layout.of(self._line, first, label_column)
+            self._layout.tell_doubts(self.name)
             if not self._layout.has_header:
                 self._waiting = first
             else:

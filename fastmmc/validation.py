@@ -128,7 +128,7 @@ def check_positive(name, value):
     return value
 
 
-def check_choice(name, value, allowed):
+def check_choice(name, value, allowed, other=""):
     """Return ``value`` if it is one of the allowed names.
 
     Parameters
@@ -139,6 +139,8 @@ def check_choice(name, value, allowed):
         What the user gave.
     allowed : sequence of str
         The names.
+    other : str
+        What is allowed beside them, for the message.
 
     Returns
     -------
@@ -157,7 +159,8 @@ def check_choice(name, value, allowed):
     """
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(repr(a) for a in allowed)
-        raise ValueError(f"{name} must be one of {names}; got {value!r}")
+        one_of = "one of " if len(allowed) > 1 else ""
+        raise ValueError(f"{name} must be {one_of}{names}{other}; got {value!r}")
     return value
 
 

@@ -1,8 +1,10 @@
+import io
 import json
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -38,6 +40,17 @@ def pairs(tmp_path):
 @pytest.fixture
 def expected(blobs):
     return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0)
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    """Feed text to standard input."""
+
+    def feed(text):
+        data = text if isinstance(text, bytes) else text.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return feed
 
 
 def report_of(capsys, *argv):
@@ -107,6 +120,89 @@ def test_labels_file_holds_the_result(capsys, table, tmp_path, expected):
     assert [int(label) for label in labels] == expected.labels.tolist()
 
 
+def test_labels_are_written_as_the_name_of_the_file_says(capsys, table, tmp_path, expected):
+    given = [table, "--k", 3, "--label-column", "kind", *FEW, "--out"]
+    for name in ("a.csv", "a.txt", "a.TSV", "plain"):
+        report_of(capsys, *given, tmp_path / name)
+        header, *labels = (tmp_path / name).read_text().splitlines()
+        assert header == "label" and [int(i) for i in labels] == expected.labels.tolist()
+    for name in ("a.npy", "b.NPY"):
+        report_of(capsys, *given, tmp_path / name)
+        found = np.load(tmp_path / name, allow_pickle=False)
+        np.testing.assert_array_equal(found, expected.labels)
+        assert found.dtype == np.int64
+    for name in ("a.npz", "a.json", "a.parquet"):
+        wrong = error_of(capsys, "cluster", *given, tmp_path / name)
+        assert "--out must end in one of .npy, .csv, .txt, .tsv" in wrong
+        assert not (tmp_path / name).exists()
+
+
+def test_standard_input_is_read(capsys, table, piped, expected):
+    for text in (table.read_text(), table.read_text().replace(",", "\t")):
+        piped("\n" + text)
+        report = report_of(capsys, "-", "--k", 3, "--label-column", "kind", *FEW)
+        assert report["objective"] == expected.objective and report["ari"] is not None
+    piped(table.read_text())
+    assert cli.main(["cluster", "-", "--k", "3", "--label-column", "kind", *FEW]) == 0
+    assert capsys.readouterr().out.startswith("umc-rls on standard input: 75 points, 4 features")
+    for text, message in [
+        ("", "standard input: the file is empty"),
+        ("a,b\n1,x\n", "standard input: line 2, column 'b': expected a finite number, got 'x'"),
+        (b"1,\xff\n", "standard input is not a text file in UTF-8"),
+    ]:
+        piped(text)
+        assert message in error_of(capsys, "cluster", "-", "--k", 1)
+
+
+NOTE = "left out; give a name to use it as a feature"
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], [0, 1]])
+@pytest.mark.parametrize("index", [None, list("xyzuvw"), [5, 3, 4, 0, 1, 2]])
+def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, columns, index):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, 2))
+    frame = pd.DataFrame(X, columns=columns, index=index)
+    frame.to_csv(tmp_path / "frame.csv")
+    frame.to_csv(tmp_path / "frame.tsv", sep="\t")
+    # What was read with its index as a column, and written with another one.
+    pd.read_csv(tmp_path / "frame.csv").to_csv(tmp_path / "again.csv")
+    for name in ("frame.csv", "frame.tsv", "again.csv"):
+        found, _ = cli._read_source(str(tmp_path / name), None)
+        np.testing.assert_allclose(found, X)
+        err = capsys.readouterr().err
+        assert err.startswith(f"fastmmc: note: {tmp_path / name}: the first ") and NOTE in err
+
+
+def test_columns_that_are_numbered_are_told_of(capsys, piped):
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    piped(pd.DataFrame(X).to_csv(index=False))
+    found, _ = cli._read_source("-", None)
+    assert len(found) == 5
+    told = capsys.readouterr().err
+    assert told.startswith("fastmmc: note: standard input: the first row is 0, 1, 2 ...")
+    piped(pd.DataFrame(X).to_csv(index=False, header=False))
+    np.testing.assert_allclose(cli._read_source("-", None)[0], X)
+    assert capsys.readouterr().err == ""
+
+
+def test_columns_with_names_are_features(capsys, tmp_path, piped):
+    piped(",a,kind\n0,1.5,x\n1,2.5,y\n")
+    X, y = cli._read_source("-", "kind")
+    np.testing.assert_array_equal(X, [[1.5], [2.5]])
+    assert y.tolist() == [0, 1] and NOTE in capsys.readouterr().err
+    for text, label, wanted in [
+        ("a,,b\n0,1,2\n", None, [[0, 1, 2]]),  # not on the left
+        ("id,a\n0,1\n", None, [[0, 1]]),
+        (",kind\n0,x\n", "kind", [[0]]),  # nothing else is left
+        (",a\nx,1\n", "0", [[1]]),  # it is the label
+        ("0,1\n2,3\n", None, [[0, 1], [2, 3]]),
+    ]:
+        piped(text)
+        np.testing.assert_array_equal(cli._read_source("-", label)[0], wanted)
+        assert capsys.readouterr().err == ""
+
+
 def test_every_kind_of_file_gives_the_same_result(capsys, table, tmp_path, blobs):
     X, y = blobs
     np.savetxt(tmp_path / "bare.csv", X, delimiter=",", fmt="%.17g")
@@ -157,6 +253,25 @@ def test_search_of_sammc(capsys):
     )
     unknown = error_of(capsys, "cluster", *given, "memetic", "--lam", 1)
     assert "sammc has no --lam; of these options it has --k, --search, --n-init" in unknown
+
+
+def test_methods_may_be_named_as_functions(capsys, pairs, tmp_path):
+    for name in ("iter-svr", "iter_svr"):
+        assert report_of(capsys, pairs, "--method", name, *FEW)["method"] == "iter-svr"
+    picture = tmp_path / "picture.png"
+    Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save(picture)
+    given = ["segment", str(picture), "--k", "2", "--method", "fast_evo_mmc", "--seed", "0"]
+    assert cli.main(given) == 0
+    assert capsys.readouterr().out.startswith("fast-evo-mmc on ")
+    assert "invalid choice: 'bla'" in error_of(capsys, "cluster", pairs, "--method", "bla")
+
+
+def test_options_that_a_method_lacks_are_refused_for_pictures(capsys, tmp_path):
+    picture = tmp_path / "picture.png"
+    Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save(picture)
+    for method, option in (("wta", "balance"), ("wta", "rank"), ("evo-mmc", "rank")):
+        wrong = [picture, "--k", 2, "--method", method, f"--{option}", 0.5]
+        assert f"{method} has no --{option}; give another" in error_of(capsys, "segment", *wrong)
 
 
 def test_recursive_splitting(capsys, table, blobs):
@@ -252,7 +367,7 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
     path.write_text("kind\nx\n")
     assert "no column beside the label column" in error_of(capsys, *wrong, "kind")
     message = error_of(capsys, "cluster", "iris", "--k", 3, "--label-column", "4")
-    assert "--label-column is for .csv and .tsv files; got SOURCE iris" in message
+    assert "--label-column is for tables; got SOURCE iris" in message
 
 
 def test_faults_of_text_files(capsys, tmp_path):
@@ -301,11 +416,20 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
     message = error_of(capsys, "cluster", tmp_path / "notes.txt", "--k", 2)
     assert "must end in .csv, .tsv, .npy, .npz" in message
 
-    def offline(*args, **kwargs):
+    asked = []
+
+    def offline(name, **kwargs):
+        asked.append(name)
         raise OSError("no network")
 
     monkeypatch.setattr(fastmmc.datasets.bundled, "fetch_openml", offline)
-    assert "no data set 'iriss'" in error_of(capsys, "cluster", "iriss", "--k", 2)
+    message = error_of(capsys, "cluster", "irsi", "--k", 2)
+    assert "no data set 'irsi' (did you mean iris?)" in message and "--online asks" in message
+    assert "did you mean pendigits" in error_of(capsys, "cluster", "pendigts", "--k", 2)
+    assert "--online asks OpenML for it" in error_of(capsys, "cluster", "letter", "--k", 2)
+    assert asked == []
+    assert "no network" in error_of(capsys, "cluster", "letter", "--k", 2, "--online")
+    assert asked == ["letter"]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +450,10 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
             ["cluster", "moons", "--k", "2", "--method", "sammc", "--search", "tabu"],
             "--search must be one of",
         ),
-        (["cluster", "moons", "--k", "2", "--n-jobs", "0"], "--n-jobs must not be 0"),
+        (
+            ["cluster", "moons", "--k", "2", "--n-jobs", "0"],
+            "--n-jobs must not be 0; give a number of threads, or -1 for all\n",
+        ),
         (["cluster", "moons", "--k", "2", "--max-time", "0"], "--max-time must be greater than 0"),
     ],
 )
@@ -386,7 +513,7 @@ def test_missing_matplotlib_is_told_before_the_computation(capsys, monkeypatch, 
     register(monkeypatch, never)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     wrong = ["cluster", "moons", "--k", 2, "--method", "fake", "--plot", tmp_path / "a.png"]
-    assert "pip install 'fastmmc[plot]'" in error_of(capsys, *wrong)
+    assert "plotting needs matplotlib (python -m pip" in error_of(capsys, *wrong)
 
 
 def test_plot_writes_a_picture(capsys, table, tmp_path):
@@ -651,7 +778,7 @@ def test_balance_is_refused_where_a_method_has_none(capsys, monkeypatch, photo):
     method = Method("fake", never, None, "no paper", "for tests")
     monkeypatch.setitem(FAMILY_METHODS, "fake", method)
     wrong = ["segment", photo, "--k", 2, "--method", "fake", "--balance", 0.5]
-    assert "fake has no 'balance'" in error_of(capsys, *wrong)
+    assert "fake has no --balance" in error_of(capsys, *wrong)
 
 
 def test_outputs_of_segment_are_checked_before_the_computation(
@@ -667,5 +794,5 @@ def test_outputs_of_segment_are_checked_before_the_computation(
     assert "is the file to be clustered" in message(photo)
     assert "must end in one of" in message(tmp_path / "a.xyz")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert "pip install 'fastmmc[plot]'" in message(tmp_path / "a.png")
-    assert "pip install 'fastmmc[plot]'" in error_of(capsys, "segment", photo, "--k", 2)
+    assert "pictures need Pillow (python -m pip install pillow)" in message(tmp_path / "a.png")
+    assert "need Pillow (python -m pip" in error_of(capsys, "segment", photo, "--k", 2)

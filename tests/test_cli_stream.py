@@ -711,6 +711,21 @@ def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, cap
     assert "line 2 is longer than 100 bytes" in message
 
 
+def test_the_index_of_a_frame_is_left_out_also_when_resumed(table, tmp_path, capsys, data):
+    X, _ = data
+    indexed, state = tmp_path / "indexed.csv", tmp_path / "state.npz"
+    lines = [f"{i},{a!r},{b!r}\n" for i, (a, b) in enumerate(X.tolist())]
+    indexed.write_text(",a,b\n" + "".join(lines[:200]))
+    given = ["--k", 3, "--seed", 0, "--chunk", 100]
+    assert run(indexed, *given, "--out", tmp_path / "a.csv", "--state", state) == 0
+    assert "note: " in capsys.readouterr().err
+    with indexed.open("a") as file:
+        file.writelines(lines[200:])
+    assert run(indexed, "--out", tmp_path / "a.csv", "--state", state) == 0
+    assert run(table, *given, "--out", tmp_path / "b.csv") == 0
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -735,6 +750,7 @@ def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, cap
         (["--k", 3, "--state", "none/state.npz"], "there is no folder"),
         (["--k", 3, "--out", "rows.csv"], "is the file to be clustered"),
         (["--k", 3, "--out", "x", "--state", "x"], "--out and --state are the same file"),
+        (["--k", 3, "--out", "labels.npy"], "--out must end in one of .csv, .txt, .tsv"),
     ],
 )
 def test_wrong_arguments(table, monkeypatch, capsys, options, message):

@@ -64,27 +64,38 @@ def test_broken_files(tmp_path):
         datasets.load("short", data_home=tmp_path)
 
 
-def test_an_unknown_name(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise OSError("no network")
+def test_an_unknown_name_is_told_with_names_like_it(tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("nobody asked for OpenML")
 
-    monkeypatch.setattr(datasets.bundled, "fetch_openml", refuse)
-    with pytest.raises(ValueError, match="no data set 'nothing'.*digits.*no network"):
-        datasets.load("nothing")
+    monkeypatch.setattr(datasets.bundled, "fetch_openml", never)
+    monkeypatch.delenv("FASTMMC_DATA", raising=False)
+    with pytest.raises(ValueError, match=r"no data set 'irsi' \(did you mean iris\?\).*online="):
+        datasets.load("irsi")
+    with pytest.raises(ValueError, match=r"no data set 'letter': it is not one of.*online=True"):
+        datasets.load("letter")
+    np.savez(tmp_path / "my_rows.npz", X=np.zeros((2, 1)))
+    with pytest.raises(ValueError, match=r"did you mean my_rows\?"):
+        datasets.load("my-rows", data_home=tmp_path)
     with pytest.raises(TypeError, match="name must be a string"):
         datasets.load(3)
 
 
-def test_openml_is_asked_last(monkeypatch):
+def test_openml_is_asked_last_and_only_on_request(monkeypatch):
     asked = []
 
     def fetch(name, version, **kwargs):
         asked.append((name, version))
+        if name == "nothing":
+            raise OSError("no network")
         return np.zeros((2, 1)), np.array(["b", "a"])
 
     monkeypatch.setattr(datasets.bundled, "fetch_openml", fetch)
     monkeypatch.delenv("FASTMMC_DATA", raising=False)
-    _, y = datasets.load("letter")
-    datasets.load("something")
+    _, y = datasets.load("letter", online=True)
+    datasets.load("something", online=True)
+    datasets.load("iris", online=True)
     assert asked == [("letter", 1), ("something", "active")]
     np.testing.assert_array_equal(y, [1, 0])
+    with pytest.raises(ValueError, match="no data set 'nothing'.*digits.*no network"):
+        datasets.load("nothing", online=True)

@@ -1,5 +1,7 @@
 """Sharded competitive learning: one worker is the plain method, more are its average."""
 
+import warnings
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -15,6 +17,8 @@ from tests import naive_competitive as naive
 METHODS = ["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"]
 LINKED = ["c_rpcl", "o_lcvqe"]
 TWINS = {"c_rpcl": naive.c_rpcl, "o_lcvqe": naive.o_lcvqe}
+# What the tests compare is not how many prototypes have a point in the end.
+few_are_fine = pytest.mark.filterwarnings("ignore:found . clusters?, fewer than")
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
 
@@ -49,6 +53,7 @@ def run(X, method="c_rpcl", **kwargs):
     return fit_sharded(X, 3, method=method, **({"random_state": 0, "max_iter": 5} | kwargs))
 
 
+@few_are_fine
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("init", ["gaussian", "k-means++"])
@@ -103,6 +108,7 @@ def average(before, workers, combine):
     return centers, wins
 
 
+@few_are_fine
 @pytest.mark.parametrize(
     ("method", "per_constraint"),
     [
@@ -162,6 +168,32 @@ def test_two_workers_are_as_their_twins(method, per_constraint, combine, online_
     )
     np.testing.assert_allclose(result.all_centers, learner.centers, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(result.weights, learner.wins)
+
+
+def test_names_may_be_those_of_the_registry(blobs):
+    for name in ("c-rpcl", "o-lcvqe"):
+        found = run(blobs[0], name)
+        assert found.params["method"] == name.replace("-", "_")
+        check_same(found, run(blobs[0], name.replace("-", "_")))
+    with pytest.raises(ValueError, match="method must be one of 'wta', .*'c-rpcl'.*'umc-rls'"):
+        run(blobs[0], "umc-rls")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fewer_clusters_than_asked_for_are_said_as_by_the_plain_method(blobs, method):
+    init = np.vstack([blobs[0][:2], np.full((1, 4), 1e4)])
+    given = {"init": init, "alpha": 0.01, "max_iter": 3, "random_state": 0}
+    with warnings.catch_warnings(record=True) as plain:
+        warnings.simplefilter("always")
+        expected = getattr(fastmmc, method)(blobs[0], 3, **given)
+    rate = {"method_params": {"alpha": given.pop("alpha")}}
+    with warnings.catch_warnings(record=True) as sharded:
+        warnings.simplefilter("always")
+        found = fit_sharded(blobs[0], 3, method=method, n_workers=1, **rate, **given)
+    assert found.n_active == expected.n_active == 2
+    assert found.params["min_share"] == expected.params["min_share"]
+    assert [str(w.message) for w in sharded] == [str(w.message) for w in plain]
+    assert len(plain) == (0 if method in ("rpcl", "c_rpcl") else 1)
 
 
 def test_a_worker_that_teaches_more_counts_more():
@@ -341,6 +373,7 @@ def test_prototypes_do_not_get_lost_unnoticed(method, n_workers):
     assert result.objective < 10 * spread
 
 
+@few_are_fine
 def test_far_prototypes_are_not_lost_ones(blobs):
     """A first prototype far out comes near by and by, also where changes are added up."""
     X, _ = blobs

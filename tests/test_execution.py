@@ -160,7 +160,7 @@ def test_the_bar_shows_the_hat_matrix_first(overlapping, monkeypatch):
 
 def test_a_missing_bar_says_how_to_get_it(overlapping, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
-    with pytest.raises(ImportError, match=r"pip install 'fastmmc\[progress\]'"):
+    with pytest.raises(ImportError, match=r"needs rich \(python -m pip install rich\)"):
         run(overlapping, verbose=1)
 
 

@@ -1,9 +1,12 @@
+import dataclasses
 import sys
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from scipy.sparse import csr_array, csr_matrix
 
 import fastmmc
 from fastmmc.plotting import (
@@ -108,6 +111,97 @@ def test_points_of_a_precomputed_kernel_must_be_given(blobs):
 def test_points_must_fit_the_result(result, blobs):
     with pytest.raises(ValueError, match=r"the 75 points of the result; got shape \(74, 4\)"):
         ClusterDisplay.from_result(result, blobs[0][1:])
+
+
+@pytest.fixture(scope="module")
+def every_result():
+    """A small result of every method, with its points: as many as cpm3c has planes."""
+    rng = np.random.default_rng(0)
+    X = 4.0 * np.eye(3)[np.repeat([0, 1, 2], 6)] + rng.standard_normal((18, 3))
+    results = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, method in fastmmc.METHODS.items():
+            size = {} if method.binary else {"k": 3}
+            results[name] = method.function(X, **size)
+        results["sharded"] = fastmmc.distributed.fit_sharded(X, 3, random_state=0)
+        results["annealing"] = fastmmc.sammc(X, 3, search="annealing", max_iter=5)
+        results["low rank"] = fastmmc.umc_rls(X, 3, rank=18, random_state=0)
+        results["linear"] = fastmmc.sdp_mmc(X, kernel="linear")
+        results["planes"] = fastmmc.cpm3c(X[:3], 3, random_state=0)
+    return X, results
+
+
+NAMES = [*fastmmc.METHODS, "sharded", "annealing", "low rank", "linear", "planes"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
+    X, result = every_result[0], every_result[1][name]
+    X = X[: len(result.labels)]
+    display = ObjectiveDisplay.from_result(result)
+    steps, values = display.line_.get_data()
+    assert len(steps) == result.history.size and (np.diff(steps) >= 0).all()
+    np.testing.assert_array_equal(values, result.history)
+    assert result.history.size > 1 or display.line_.get_marker() == "o"
+    for points in (X, csr_matrix(X), csr_array(X)):
+        display = ClusterDisplay.from_result(result, points)
+        np.testing.assert_array_equal(drawn_labels(display.ax_, display.points), result.labels)
+    if isinstance(result, fastmmc.RLSResult) and result.params["rank"] is None:
+        np.testing.assert_array_equal(
+            ClusterDisplay.from_result(result).points, ClusterDisplay.from_result(result, X).points
+        )
+    else:
+        with pytest.raises(ValueError, match=r"X is missing.*from_result\(result, X\)"):
+            ClusterDisplay.from_result(result)
+    if name == "recursive-mmc":
+        assert len(TreeDisplay.from_result(result).ax_.texts) == 5
+    else:
+        with pytest.raises(TypeError, match="must be a TreeResult, as fastmmc.recursive_mmc"):
+            TreeDisplay.from_result(result)
+    with pytest.raises(TypeError, match="must be a SegmentationResult, as fastmmc.segment"):
+        SegmentationDisplay.from_result(result, np.zeros((3, 6)))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        ClusterDisplay.from_result,
+        ObjectiveDisplay.from_result,
+        TreeDisplay.from_result,
+        lambda result: SegmentationDisplay.from_result(result, np.zeros((3, 6))),
+    ],
+)
+def test_what_is_no_result_is_refused_by_its_type(blobs, draw):
+    with pytest.raises(TypeError, match="result must be a .*; got a ndarray"):
+        draw(blobs[1])
+    model = fastmmc.UMCRLS(3, n_init=1).fit(blobs[0])
+    with pytest.raises(TypeError, match="of a fitted UMCRLS give its result_"):
+        draw(model)
+
+
+def test_sparse_points_are_drawn_in_singular_components(blobs):
+    X, y = blobs
+    result = fastmmc.wta(csr_matrix(X), 3, random_state=0)
+    display = ClusterDisplay.from_result(result, csr_matrix(X))
+    u, s, _ = np.linalg.svd(X, full_matrices=False)
+    np.testing.assert_allclose(np.abs(display.points), np.abs(u[:, :2] * s[:2]), rtol=1e-6)
+    assert display.ax_.get_xlabel().startswith("singular component 1 (")
+    few = ClusterDisplay.from_result(result, csr_matrix(X[:, :2]))
+    np.testing.assert_array_equal(few.points, X[:, :2])
+
+
+def test_equal_points_can_be_drawn():
+    result = fastmmc.umc_rls(np.ones((6, 3)), 2, sigma=1.0, random_state=0)
+    for X in (None, csr_matrix(np.ones((6, 3))), csr_matrix((6, 3))):
+        ax = ClusterDisplay.from_result(result, X).ax_
+        assert "nan" not in ax.get_xlabel() + ax.get_ylabel()
+
+
+def test_a_result_without_history_is_refused(result):
+    empty = dataclasses.replace(result, history=np.empty(0))
+    with pytest.raises(ValueError, match=r"the result has no history: its run ended \(CONVERGED\)"):
+        ObjectiveDisplay.from_result(empty)
 
 
 def test_keywords_reach_matplotlib(result):
@@ -284,5 +378,5 @@ def test_segments_go_into_given_axes_and_must_fit_the_picture(picture):
 )
 def test_missing_matplotlib_is_named(monkeypatch, result, draw):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'fastmmc\[plot\]'"):
+    with pytest.raises(ImportError, match=r"needs matplotlib \(python -m pip install mat"):
         draw(result)

@@ -133,6 +133,12 @@ def test_no_print_outside_the_command_line(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_no_message_names_a_distribution_that_is_not_published(file):
+    assert "pip install 'fastmmc" not in file.read_text()
+    assert "pip install fastmmc" not in file.read_text()
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
 def test_no_global_random_state(file):
     assert not re.search(
         r"np\.random\.(seed|rand|randn|randint|random|shuffle|permutation|choice)"
@@ -147,7 +153,9 @@ def test_all_is_sorted_and_true():
 
 
 def test_import_brings_nothing_heavy():
-    heavy = ["matplotlib", "rich", "pandas", "dask", "cvxpy", "IPython"]
+    heavy = ["matplotlib", "PIL", "rich", "pandas", "dask", "distributed", "cvxpy", "IPython"]
+    # Backends that joblib itself has not loaded yet, and what is loaded when it is asked for.
+    heavy += ["joblib._dask", "fastmmc.plotting", "fastmmc.distributed", "fastmmc.cli"]
     code = (
         "import sys, numba, sklearn.cluster\n"
         "try: import sklearn.callback\n"  # scikit-learn itself looks for rich
@@ -158,6 +166,48 @@ def test_import_brings_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_what_the_documents_name_is_there_after_import():
+    """Every ``fastmmc.name`` of the README, the notebooks and the docstrings, in a new process."""
+    texts = [ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb"), *FILES]
+    pattern = re.compile(r"\bfastmmc\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
+    imports = re.compile(r"\s*(>>> )?(from fastmmc|import fastmmc\.)")
+    names = {
+        name
+        for file in texts
+        for line in file.read_text().splitlines()
+        if not imports.match(line)
+        for name in pattern.findall(line)
+    }
+    calls = re.findall(r"^\| (`.*?) \|", texts[0].read_text(), re.M)
+    names |= {name for cell in calls for name in re.findall(r"`([a-z_.]+)\((?:X|image)", cell)}
+    assert {"plotting", "distributed.fit_sharded", "datasets.load", "wta"} <= names
+    code = (
+        "import sys, fastmmc\n"
+        "def find(name):\n"
+        "    value = fastmmc\n"
+        "    for part in name.split('.'):\n"
+        "        value = getattr(value, part, None)\n"
+        "    return value\n"
+        "print([name for name in sys.argv[1:] if find(name) is None])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, *sorted(names)], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"
+
+
+def test_modules_that_load_late_are_listed_and_unknown_ones_are_not_there():
+    code = (
+        "import fastmmc\n"
+        "assert {'plotting', 'distributed'} <= set(dir(fastmmc))\n"
+        "assert fastmmc.plotting.ClusterDisplay and fastmmc.distributed.fit_sharded\n"
+        "try: fastmmc.plottings\n"
+        "except AttributeError as error: assert 'plottings' in str(error)\n"
+        "else: raise SystemExit('no error')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_import_changes_nothing_global():

@@ -654,3 +654,25 @@ def test_scikit_learn_callbacks():
         model.fit(line(*range(12)))
     assert recorder.events == ["split", "split", "fit"]
     assert model.status_ == Status.CALLBACK
+
+
+def test_advice_of_the_method_says_where_to_give_it(blobs):
+    X = csr_matrix(blobs[0])
+    with pytest.raises(TypeError, match=r"give a rank.*\(rank: in method_params, as of iter_svr\)"):
+        fastmmc.recursive_mmc(X, 3)
+    fastmmc.recursive_mmc(X, 3, method_params={"rank": 20}, random_state=0)
+    with pytest.raises(TypeError, match="evo_mmc has none, but fast_evo_mmc has") as error:
+        fastmmc.recursive_mmc(X, 3, method="evo_mmc")
+    assert "method_params" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError, MemoryError])
+def test_an_error_of_the_callback_is_its_own(blobs, kind):
+    fault = kind("rank=1")
+
+    def fail(progress):
+        raise fault
+
+    with pytest.raises(kind) as error:
+        fastmmc.recursive_mmc(blobs[0], 3, callback=fail, random_state=0)
+    assert error.value is fault

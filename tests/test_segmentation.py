@@ -396,3 +396,10 @@ def test_a_segment_of_small_regions_disappears():
     assert res.sizes.tolist() == [45, 36] and res.colors.shape == (2, 1)
     assert res.predict([[0], [100]]).tolist() == [0, 1]
     assert res.decision_function([[250]]).shape == (1, 2)
+
+
+def test_starts_are_refused_by_methods_that_make_one():
+    image = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    for k in (2, 3):
+        with pytest.raises(ValueError, match="n_init must be 1, as gmmc makes one start; got 3"):
+            fastmmc.segment(image, k, method="gmmc", n_init=3)

@@ -1,7 +1,13 @@
 """Bad input: a clear error that names the parameter, and the input untouched."""
 
+import dataclasses
+import inspect
+import sys
+import warnings
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import fastmmc
 
@@ -225,3 +231,79 @@ def test_input_is_never_modified(method):
     for a, b in zip((points, y, init, targets), kept, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(K, GRAM)
+
+
+BINARY = [method for method in fastmmc.METHODS.values() if method.binary]
+
+
+@pytest.mark.parametrize("method", BINARY, ids=lambda method: method.name)
+def test_methods_for_two_clusters_explain_that_they_take_no_number(method, overlapping):
+    name = method.function.__name__
+    for call in (lambda f: f(overlapping, 3), lambda f: f(overlapping, k=3)):
+        with pytest.raises(TypeError, match=f"{name} makes two clusters.*got 3.*method='{name}'"):
+            call(method.function)
+    for make in (lambda kind: kind(3), lambda kind: kind(n_clusters=3)):
+        with pytest.raises(TypeError, match=f"{method.estimator.__name__} makes two.*Recursive"):
+            make(method.estimator)
+    assert list(inspect.signature(method.function).parameters)[0] == "X"
+
+
+def test_docs_of_checked_functions_are_still_run():
+    """Doctest passes over functions that are wrapped, unless their module lists them."""
+    for method in BINARY:
+        function = inspect.unwrap(method.function)
+        assert sys.modules[function.__module__].__test__[function.__name__] is function
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_init": "many"}, "n_init must be 'auto' or an integer; got 'many'"),
+        ({"rank": "all"}, "rank must be 'auto', an integer, a share of the points or None"),
+        ({"batches": "few"}, "batches must be 'exact', an integer or None; got 'few'"),
+        ({"landmarks": "some"}, "'pivoted' or an array; got 'some'"),
+        ({"init": "zeros"}, "'kmeans' or an array of labels; got 'zeros'"),
+    ],
+)
+def test_messages_name_all_that_is_allowed(params, message, overlapping):
+    with pytest.raises(ValueError, match=message):
+        fastmmc.umc_rls(overlapping, 3, **params)
+
+
+def reachable(value, seen):
+    """Yield the dataclasses in an object, and in their fields."""
+    if dataclasses.is_dataclass(value) and id(value) not in seen:
+        seen.add(id(value))
+        yield value
+        for field in dataclasses.fields(value):
+            yield from reachable(getattr(value, field.name), seen)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from reachable(part, seen)
+
+
+def test_objects_that_hold_arrays_print_one_short_line(overlapping):
+    X = overlapping[:24]
+    made = [
+        fastmmc.factor(X),
+        fastmmc.factor(X, rank=20, random_state=0),
+        fastmmc.factor(csr_matrix(X), rank=20, random_state=0),
+        fastmmc.segment(np.arange(24, dtype=np.uint8).reshape(4, 6), 3, random_state=0),
+        fastmmc.wta(X, 3, features="nystroem", random_state=0),
+        fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", random_state=0),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for method in fastmmc.METHODS.values():
+            made.append(method.function(X, **({} if method.binary else {"k": 3})))
+    seen = set()
+    found = [value for one in made for value in reachable(one, seen)]
+    names = {type(value).__name__ for value in found}
+    assert {"RLSModel", "TreeModel", "CentroidModel", "PlaneModel", "LowRankFactor"} <= names
+    for value in found:
+        text = repr(value)
+        assert text.startswith(type(value).__name__ + "(")
+        assert len(text) < 400 and "\n" not in text and "array(" not in text, text
+    F = made[0]
+    assert repr(F).startswith("DenseFactor(R=float64[24, 24], lam=0.25, kernel=Kernel(name='rbf'")
+    assert "X=sparse float64[24, 3]" in repr(made[2])

@@ -27,7 +27,7 @@ class Source:
 
 def load_source(source):
     """Return the points and labels of a source before drawing."""
-    X, y = datasets.load(source.name)
+    X, y = datasets.load(source.name, online=True)
     if source.classes is not None:
         keep = np.isin(y, source.classes)
         X, y = X[keep], y[keep]

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.alternating._solver_bias import WeightBounds
 from fastmmc.alternating._solver_rounds import (
@@ -248,6 +249,7 @@ def solve_alternation(
         return _make_result(plan, data, best, best_init, objectives, status, n_init, control)
 
 
+@two_clusters
 def iter_svr(
     X,
     *,
@@ -439,6 +441,7 @@ def iter_svr(
     )
 
 
+@two_clusters
 def iter_svm(
     X,
     *,
@@ -546,6 +549,7 @@ def iter_svm(
     )
 
 
+@two_clusters
 def iter_ls_svm(
     X,
     *,

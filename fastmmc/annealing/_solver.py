@@ -144,7 +144,7 @@ def _check_spread(rows):
 def _check_init(init, k, n_features):
     """Check how centers begin: a name, or the centers."""
     if isinstance(init, str):
-        return validation.check_choice("init", init, STARTS)
+        return validation.check_choice("init", init, STARTS, " or an array of centers")
     if init is None or np.isscalar(init):
         raise TypeError(
             f"init must be one of {', '.join(map(repr, STARTS))} or ({k}, {n_features}) centers; "

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 
@@ -76,8 +77,8 @@ class Pass:
     is_empty: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class CenterModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterModel(OneLine):
     """Centers that new points are given to by distance.
 
     Attributes

@@ -12,7 +12,7 @@ from fastmmc import validation
 from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc.competitive._solver import WEIGHTED, solve_competitive
-from fastmmc.competitive._solver_online import check_rule
+from fastmmc.competitive._solver_online import check_rule, check_share
 from fastmmc.competitive._solver_saved import (
     make_header,
     read_saved,
@@ -292,7 +292,8 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.cluster_centers_ = stream.centers.copy()
         self.weights_ = stream.wins.copy()
         n_learned = stream.wins - 1.0
-        enough = n_learned >= max(self.min_share * n_learned.sum(), 1.0)
+        min_share = check_share(self.min_share, self._method, n_learned.size)
+        enough = n_learned >= max(min_share * n_learned.sum(), 1.0)
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
 
@@ -545,9 +546,9 @@ class WTA(_StreamingClusterer):
         alpha=0.05,
         schedule="constant",
         shuffle=True,
-        init="gaussian",
+        init="k-means++",
         max_iter=100,
-        min_share=0.01,
+        min_share=None,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -649,7 +650,7 @@ class FSCL(_StreamingClusterer):
         shuffle=True,
         init="gaussian",
         max_iter=100,
-        min_share=0.01,
+        min_share=None,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -752,7 +753,7 @@ class RPCL(_StreamingClusterer):
         shuffle=True,
         init="gaussian",
         max_iter=100,
-        min_share=0.01,
+        min_share=None,
         features=None,
         kernel="rbf",
         sigma=None,
@@ -868,7 +869,7 @@ class CRPCL(_ConstrainedStream):
         shuffle=True,
         init="gaussian",
         max_iter=100,
-        min_share=0.01,
+        min_share=None,
         online_first_epoch=False,
         labels_as="cannot_link",
         on_conflict="raise",
@@ -992,9 +993,9 @@ class OLCVQE(_ConstrainedStream):
         beta=0.002,
         schedule="constant",
         shuffle=True,
-        init="gaussian",
+        init="k-means++",
         max_iter=100,
-        min_share=0.01,
+        min_share=None,
         online_first_epoch=False,
         per_constraint="once",
         labels_as="cannot_link",
@@ -1107,7 +1108,7 @@ class LCVQE(_ConstrainedClusterer):
         self,
         n_clusters=8,
         *,
-        init="gaussian",
+        init="k-means++",
         max_iter=500,
         labels_as="cannot_link",
         on_conflict="raise",
@@ -1210,7 +1211,7 @@ class CVQE(_ConstrainedClusterer):
         self,
         n_clusters=8,
         *,
-        init="gaussian",
+        init="k-means++",
         max_iter=500,
         labels_as="cannot_link",
         on_conflict="raise",

@@ -10,7 +10,13 @@ import numpy as np
 from fastmmc import validation
 from fastmmc._names import remember_names
 from fastmmc.competitive._solver_batch import BatchSearch
-from fastmmc.competitive._solver_online import OnlineSearch, Rule, check_rule, check_share
+from fastmmc.competitive._solver_online import (
+    OnlineSearch,
+    Rule,
+    check_rule,
+    check_share,
+    warn_if_fewer,
+)
 from fastmmc.competitive._solver_space import (
     CentroidModel,
     check_space,
@@ -51,10 +57,13 @@ class Plan:
 
 def _make_plan(points, k, method, init, max_iter, constraints, given):
     """Check the parameters of the search."""
+    k = validation.check_integer(
+        "k", k, least=1, most=points.shape[0], why=", the number of points"
+    )
+    if method not in BATCH:
+        given["min_share"] = check_share(given["min_share"], method, k)
     common = {
-        "k": validation.check_integer(
-            "k", k, least=1, most=points.shape[0], why=", the number of points"
-        ),
+        "k": k,
         "init": check_start(init),
         "max_iter": validation.check_integer("max_iter", max_iter, least=1),
         "constraints": constraints,
@@ -71,7 +80,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
             given.get("per_constraint", "once"),
         ),
         shuffle=validation.check_flag("shuffle", given["shuffle"]),
-        min_share=check_share(given["min_share"]),
+        min_share=given["min_share"],
         online_first_epoch=validation.check_flag(
             "online_first_epoch", given.get("online_first_epoch", False)
         ),
@@ -166,6 +175,8 @@ def solve_competitive(
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
+    if np.isfinite(best.objective):
+        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
     history, trace = best.history()
     return CentroidResult(
         objective=best.objective,
@@ -200,14 +211,14 @@ def _gather_online(best):
 
 def _gather_batch(best):
     """Return what a batch search has found; empty clusters are dropped."""
-    used, labels = np.unique(best.labels, return_inverse=True)
+    _, labels = np.unique(best.labels, return_inverse=True)
     return {
         "labels": labels.astype(np.int64),
         "sizes": np.bincount(labels),
-        "centers": best.centers[used],
+        "centers": best.centers[best.kept],
         "all_centers": best.centers,
-        "weights": best.weights,
-        "n_active": int(used.size),
+        "weights": best.nearest_to.astype(np.float64),
+        "n_active": int(best.kept.size),
     }
 
 
@@ -218,9 +229,9 @@ def wta(
     alpha=0.05,
     schedule="constant",
     shuffle=True,
-    init="gaussian",
+    init="k-means++",
     max_iter=100,
-    min_share=0.01,
+    min_share=None,
     features=None,
     kernel="rbf",
     sigma=None,
@@ -318,7 +329,7 @@ def fscl(
     shuffle=True,
     init="gaussian",
     max_iter=100,
-    min_share=0.01,
+    min_share=None,
     features=None,
     kernel="rbf",
     sigma=None,
@@ -417,7 +428,7 @@ def rpcl(
     shuffle=True,
     init="gaussian",
     max_iter=100,
-    min_share=0.01,
+    min_share=None,
     features=None,
     kernel="rbf",
     sigma=None,
@@ -520,7 +531,7 @@ def c_rpcl(
     shuffle=True,
     init="gaussian",
     max_iter=100,
-    min_share=0.01,
+    min_share=None,
     online_first_epoch=False,
     known_labels=None,
     must_link=None,
@@ -572,14 +583,18 @@ def c_rpcl(
         with alpha = 1 of what it learned alone.
     shuffle : bool, default=True
         Present the objects in a new random order every epoch; else in that of X.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
-        First prototypes: drawn from the normal distribution of a random fifth of the points,
-        points far apart, or given (with ``features`` among these).
+    init : {"gaussian", "k-means++"} or (k, d) array_like
+        First prototypes: drawn from the normal distribution of a random fifth of the points, as in
+        the paper; points far apart; or given (with ``features`` among these). Default: "gaussian"
+        where wins weight the distances (:func:`fscl`, :func:`rpcl`, :func:`c_rpcl`), "k-means++"
+        for the others, which never use a prototype that begins far from all points.
     max_iter : int, default=100
         Epochs.
-    min_share : float, default=0.01
+    min_share : float, optional
         Prototypes nearest to a smaller share of the points are dropped in the end, and their points
         given to the others; ``n_active`` counts those that stay. 0 keeps all that have a point.
+        None: 0.01, or a quarter of the mean share 1 / k where that is less, for :func:`rpcl` and
+        :func:`c_rpcl`, whose ``n_active`` estimates the number of clusters; 0 for the others.
     online_first_epoch : bool, default=False
         In the first epoch only objects that were already presented count as partners, as in a
         stream.
@@ -650,8 +665,9 @@ def c_rpcl(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, squared distances overflow (status NUMERICAL), or
-        constraints contradict each other.
+        If the run was stopped before its end, squared distances overflow (status NUMERICAL),
+        constraints contradict each other, or a method other than :func:`rpcl` and :func:`c_rpcl`,
+        which estimate the number of clusters, found fewer than k.
 
     Notes
     -----
@@ -715,9 +731,9 @@ def o_lcvqe(
     beta=0.002,
     schedule="constant",
     shuffle=True,
-    init="gaussian",
+    init="k-means++",
     max_iter=100,
-    min_share=0.01,
+    min_share=None,
     online_first_epoch=False,
     per_constraint="once",
     known_labels=None,
@@ -836,7 +852,7 @@ def lcvqe(
     X,
     k,
     *,
-    init="gaussian",
+    init="k-means++",
     max_iter=500,
     known_labels=None,
     must_link=None,
@@ -878,7 +894,7 @@ def lcvqe(
         Points.
     k : int
         Clusters, 1 <= k <= n.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
+    init : {"gaussian", "k-means++"} or (k, d) array_like, default="k-means++"
         First prototypes, see :func:`c_rpcl`.
     max_iter : int, default=500
         Rounds of a start.
@@ -949,7 +965,7 @@ def cvqe(
     X,
     k,
     *,
-    init="gaussian",
+    init="k-means++",
     max_iter=500,
     known_labels=None,
     must_link=None,
@@ -987,7 +1003,7 @@ def cvqe(
         Points.
     k : int
         Clusters, 1 <= k <= n.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="gaussian"
+    init : {"gaussian", "k-means++"} or (k, d) array_like, default="k-means++"
         First prototypes, see :func:`c_rpcl`.
     max_iter : int, default=500
         Rounds of a start.

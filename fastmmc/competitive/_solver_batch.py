@@ -182,19 +182,16 @@ class BatchSearch:
             self._assigned = self.labels
         self.objective, self.labels, self.centers = objective, labels, centers
 
-    @property
-    def weights(self):
-        """Points of each prototype."""
-        return np.bincount(self.labels, minlength=len(self.centers)).astype(np.float64)
-
     def fraction(self):
         """Return the share of the rounds that may be made."""
         return self.n_iter / self._plan.max_iter
 
     def finish(self):
-        """Take the first round's labels where the run was stopped before its end."""
+        """Count the points of the prototypes; a run that was stopped first ends its first round."""
         while self.labels is None:
             self.step(2**62)
+        self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
+        self.kept = np.flatnonzero(self.nearest_to)
 
     def history(self):
         """Return the objective of each round, and their numbers."""

@@ -10,11 +10,21 @@ from fastmmc import validation
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.competitive._solver_space import assign_rows, first_prototypes
 from fastmmc.constraints import partner_lists
+from fastmmc.execution import warn_user
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.results import History, Status
 
 SCHEDULES = ("constant", "robbins-monro")
 PER_CONSTRAINT = ("once", "paper")
+
+# Methods that drive spare prototypes away, so that those which are left estimate the number of
+# clusters. The others are asked for k clusters.
+ESTIMATING = ("rpcl", "c_rpcl")
+
+# Share of the points below which an estimating method's prototype is a spare one; of many
+# prototypes so large a part of their mean share.
+SPARE_SHARE = 0.01
+SPARE_PART = 0.25
 
 
 @dataclass(frozen=True)
@@ -111,28 +121,87 @@ def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
     return Rule(weighted, alpha, beta, schedule, once)
 
 
-def check_share(min_share):
+def check_share(min_share, method, k):
     """Check the least share of the points that a prototype is kept for.
 
     Parameters
     ----------
-    min_share : float
+    min_share : float or None
         As the user gave it.
+    method : str
+        Name of the method's function.
+    k : int
+        Prototypes.
 
     Returns
     -------
     float
-        The share.
+        The share; what None becomes depends on whether the method estimates the number of clusters.
 
     Raises
     ------
     ValueError, TypeError
         Unless 0 <= min_share < 1.
+
+    Examples
+    --------
+    >>> check_share(None, "wta", 3), check_share(None, "rpcl", 3), check_share(None, "rpcl", 100)
+    (0.0, 0.01, 0.0025)
     """
+    if min_share is None:
+        return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
     min_share = validation.check_number("min_share", min_share)
     if not 0 <= min_share < 1:
-        raise ValueError(f"min_share must be at least 0 and below 1; got {min_share}")
+        raise ValueError(f"min_share must be at least 0 and below 1, or None; got {min_share}")
     return min_share
+
+
+def warn_if_fewer(method, init, sizes, kept, min_share):
+    """Say aloud that a method which was asked for k clusters found fewer.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method's function.
+    init : str or array
+        How the prototypes began.
+    sizes : (k,) int array
+        Points that each prototype is nearest to.
+    kept : (m,) int array
+        Prototypes that were not dropped.
+    min_share : float
+        Least share of the points that a prototype is kept for.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> from sklearn.exceptions import ConvergenceWarning
+    >>> with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 asked for"):
+    ...     warn_if_fewer("wta", "gaussian", np.array([5, 0]), np.array([0]), 0.0)
+    """
+    k = len(sizes)
+    if len(kept) == k or method in ESTIMATING:
+        return
+    reasons, cures = [], []
+    n_empty = int(np.count_nonzero(sizes == 0))
+    n_small = k - len(kept) - n_empty
+    if n_empty:
+        reasons.append(
+            f"{n_empty} of the prototypes {'is' if n_empty == 1 else 'are'} nearest to no point, "
+            "as happens where they begin far from all points or points coincide"
+        )
+        cures.append("try other starts (n_init, random_state)")
+        if not isinstance(init, str) or init != "k-means++":
+            cures[0] += ", init='k-means++'"
+        if method == "wta":
+            cures[0] += " or fscl, in which every prototype learns"
+    if n_small:
+        reasons.append(f"{n_small} had fewer points than min_share={min_share:g} of them")
+        cures.append("min_share=0 keeps all that have a point")
+    warn_user(
+        f"found {len(kept)} cluster{'s' * (len(kept) > 1)}, fewer than the {k} asked for: "
+        f"{' and '.join(reasons)}; {'; '.join(cures)}"
+    )
 
 
 def make_prototypes(centers, wins=None):
@@ -265,9 +334,8 @@ class OnlineSearch:
         """
         centers = self.prototypes.centers
         labels, total = assign_rows(self._rows, centers)
-        self.kept = used_prototypes(
-            np.bincount(labels, minlength=len(centers)), self._plan.min_share
-        )
+        self.nearest_to = np.bincount(labels, minlength=len(centers))
+        self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
         if self.kept.size < len(centers):
             labels, total = assign_rows(self._rows, centers[self.kept])
         self.labels, self.objective = labels, total

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.execution import restart_stream
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_rows, resolve_kernel
@@ -26,8 +27,8 @@ AUTO_RANK_FACTOR = 10
 LEAST_AUTO_RANK = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Space:
+@dataclass(frozen=True, eq=False, repr=False)
+class Space(OneLine):
     """The space that prototypes move in, and the way there.
 
     Attributes
@@ -57,8 +58,8 @@ class Space:
         return Z
 
 
-@dataclass(frozen=True, eq=False)
-class CentroidModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class CentroidModel(OneLine):
     """Prototypes that new points are given to by distance.
 
     Attributes
@@ -114,7 +115,7 @@ def check_space(points, features, kernel, rank, landmarks, rank_tol):
     """Check the parameters of the space; returns what :func:`make_space` takes, or None."""
     if features is None:
         return None
-    validation.check_choice("features", features, ("nystroem",))
+    validation.check_choice("features", features, ("nystroem",), " or None")
     if rank is None:
         raise ValueError("rank=None asks for a dense kernel; features='nystroem' needs a number")
     form = check_form(
@@ -171,7 +172,7 @@ def make_space(points, plan, seed):
 def check_start(init):
     """Check how prototypes begin: a name, or the prototypes."""
     if isinstance(init, str):
-        return validation.check_choice("init", init, STARTS)
+        return validation.check_choice("init", init, STARTS, " or a (k, d) array")
     if np.ndim(init) != 2:
         names = ", ".join(repr(name) for name in STARTS)
         raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
@@ -211,7 +212,9 @@ def first_prototypes(init, rows, k, rng):
         return init.copy()
     if init == "k-means++":
         seed = int(rng.integers(2**31))
-        centers, _ = kmeans_plusplus(rows, k, random_state=seed)
+        # Where squares overflow, any points will do: the objective tells.
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers, _ = kmeans_plusplus(rows, k, random_state=seed)
         return np.ascontiguousarray(dense_rows(centers, slice(None)), dtype=np.float64)
     return _from_gaussian(rows, k, rng)
 

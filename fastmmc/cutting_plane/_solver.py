@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc import validation
+from fastmmc._binary import two_clusters
+from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
 from fastmmc.cutting_plane._solver_search import STARTS, Plan, PlaneSearch
@@ -22,7 +24,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
 from fastmmc.hat import LANDMARK_STREAM, check_form
-from fastmmc.lowrank import make_features
+from fastmmc.lowrank import RANKS, make_features
 from fastmmc.results import MarginResult, Status
 
 SOLVERS = ("active-set",)
@@ -39,8 +41,8 @@ DEFINITE_TOLERANCE = 1e-3
 DENSE_ARRAYS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlaneModel(OneLine):
     """Scores that are linear in the points or in kernel values.
 
     Attributes
@@ -89,7 +91,7 @@ class PlaneModel:
         return f
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SignModel(PlaneModel):
     """The model of two clusters, which one score tells apart."""
 
@@ -120,7 +122,7 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
     # A rank leaves nothing to refuse in sparse points, which need no features.
     check_form(points, kernel, 1, landmarks, rank_tol, None)
     if rank is not None:
-        validation.check_choice("rank", rank, ("auto",))
+        validation.check_choice("rank", rank, ("auto",), RANKS)
     return None
 
 
@@ -377,6 +379,7 @@ def _mean(rows):
     return rows.mean(axis=0, dtype=np.float64)
 
 
+@two_clusters
 def cpmmc(
     X,
     *,

@@ -67,7 +67,7 @@ def resolve_starts(n_init, method, n):
         If n_init is neither.
     """
     if isinstance(n_init, str):
-        validation.check_choice("n_init", n_init, ("auto",))
+        validation.check_choice("n_init", n_init, ("auto",), " or an integer")
         if method == "memetic":
             return 1
         return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
@@ -104,7 +104,7 @@ def _make_plan(
         "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
     )
     if isinstance(batches, str):
-        validation.check_choice("batches", batches, ("exact",))
+        validation.check_choice("batches", batches, ("exact",), ", an integer or None")
     elif batches is not None:
         validation.check_integer("batches", batches, least=1)
     population = validation.check_integer("population", population, least=2)

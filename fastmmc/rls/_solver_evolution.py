@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from fastmmc import validation
+from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
 from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
@@ -90,6 +91,7 @@ def _check_start(init, n, lower, upper, kernel):
     return labels
 
 
+@two_clusters
 def evo_mmc(
     X,
     *,
@@ -266,6 +268,7 @@ def evo_mmc(
     )
 
 
+@two_clusters
 def fast_evo_mmc(
     X,
     *,

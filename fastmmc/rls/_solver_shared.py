@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._display import OneLine
 from fastmmc.execution import OutOfTime, best_of_restarts
 from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
 from fastmmc.hat import (
@@ -27,8 +28,8 @@ QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
 
 
-@dataclass(frozen=True, eq=False)
-class RLSModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class RLSModel(OneLine):
     """Regularised least squares fitted to the final labels.
 
     Attributes

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, show_progress, warn_if_stopped
 from fastmmc.gram import Kernel, resolve_kernel
@@ -243,6 +244,7 @@ def _or_kernel(relaxation, K):
     return centre(K) if relaxation.matrix is None else relaxation.matrix
 
 
+@two_clusters
 @remember_names
 def sdp_mmc(
     X,
@@ -328,7 +330,7 @@ def sdp_mmc(
     Raises
     ------
     ImportError
-        If cvxpy is not installed: ``pip install 'fastmmc[sdp]'``.
+        If cvxpy is not installed: ``python -m pip install cvxpy scs``.
     ValueError, TypeError
         If a parameter is out of range, X is not a finite matrix, there are more than 150 points
         without ``force``, the kernel is not positive semidefinite, or C times the mean squared
@@ -406,6 +408,7 @@ def _with_first_in_0(y, machine):
     return -y, replace(machine, u=-machine.u)
 
 
+@two_clusters
 @remember_names
 def gmmc(
     X,
@@ -495,7 +498,7 @@ def gmmc(
     Raises
     ------
     ImportError
-        If cvxpy is not installed: ``pip install 'fastmmc[sdp]'``.
+        If cvxpy is not installed: ``python -m pip install cvxpy scs``.
     ValueError, TypeError
         If a parameter is out of range, X is not a finite matrix, there are more than 150 points
         without ``force``, the kernel is not positive semidefinite, or C_e n^2 times the mean

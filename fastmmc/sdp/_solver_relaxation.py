@@ -69,7 +69,9 @@ def import_cvxpy():
     try:
         import cvxpy
     except ImportError as error:
-        raise ImportError("semidefinite programs need cvxpy: pip install 'fastmmc[sdp]'") from error
+        raise ImportError(
+            "semidefinite programs need cvxpy (python -m pip install cvxpy scs)"
+        ) from error
     return cvxpy
 
 

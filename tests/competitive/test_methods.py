@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import normalize
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
@@ -122,26 +123,77 @@ def test_spare_prototypes_are_driven_away():
 
 def test_little_used_prototypes_are_dropped(overlapping):
     centers = np.vstack([overlapping[:3], [[100.0, 0.0, 0.0]]])
-    result = fastmmc.wta(overlapping, 4, init=centers, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="found 3 clusters, fewer than the 4 asked for"):
+        result = fastmmc.wta(overlapping, 4, init=centers, max_iter=1, random_state=0)
     assert result.n_active == 3 == len(result.centers)
     assert result.all_centers.shape == (4, 3)
     assert set(result.labels) == {0, 1, 2}
-    most = fastmmc.wta(overlapping, 8, min_share=0.1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="had fewer points than min_share=0.1 of them"):
+        most = fastmmc.wta(overlapping, 8, min_share=0.1, random_state=0)
     assert most.sizes.min() >= 6
-    assert fastmmc.wta(overlapping, 8, min_share=0.99, random_state=0).n_active == 1
+    with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 8 asked for"):
+        assert fastmmc.wta(overlapping, 8, min_share=0.99, random_state=0).n_active == 1
+
+
+@every
+def test_a_prototype_far_from_all_points_is_said_to_be_lost(function, blobs):
+    """Of methods that estimate the number of clusters it is the answer, of the others a loss."""
+    init = np.vstack([blobs[0][:2], np.full((1, 4), 1e4)])
+    rates = {"alpha": 0.01} if function in ONLINE else {}
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        result = function(blobs[0], 3, init=init, max_iter=3, random_state=0, **rates)
+    assert result.n_active == 2
+    texts = [str(w.message) for w in given if "fewer" in str(w.message)]
+    if function in (fastmmc.rpcl, fastmmc.c_rpcl):
+        assert texts == []
+    else:
+        (text,) = texts
+        assert text.startswith("found 2 clusters, fewer than the 3 asked for: 1 of the prototypes")
+        assert given[0].filename == __file__
+
+
+@pytest.mark.jit
+@online
+def test_many_clusters_are_not_spare_ones(function):
+    """At most 100 clusters can have one point in a hundred each."""
+    X = np.random.default_rng(0).standard_normal((1500, 2))
+    assert function(X, 150, max_iter=20, random_state=0, init="k-means++").n_active > 100
+
+
+@pytest.mark.jit
+@every
+def test_sparse_texts_keep_their_clusters_or_say_so(function):
+    """Rows like those of TF-IDF, nearly all as far from each other as from the mean."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 60)
+    shares = rng.dirichlet(np.full(400, 0.05), size=5)
+    X = np.array([rng.multinomial(40, 0.5 * shares[c] + 0.5 * shares[4]) for c in y])
+    X = csr_array(normalize(np.log1p(X)))
+    for init in ("gaussian", "k-means++"):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            result = function(X, 4, init=init, random_state=0)
+        fewer = result.n_active < 4 and function not in (fastmmc.rpcl, fastmmc.c_rpcl)
+        assert len(given) == fewer
 
 
 @every
 @pytest.mark.parametrize("k", [1, 2, 60])
 def test_extreme_numbers_of_prototypes(function, k, overlapping):
     links = {"cannot_link": [(0, 1), (1, 2), (0, 2)]} if function in LINKED else {}
-    result = function(overlapping, k, random_state=0, **links)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        result = function(overlapping, k, random_state=0, **links)
     assert 1 <= result.n_active <= k
+    estimates = function in (fastmmc.rpcl, fastmmc.c_rpcl)
+    assert any("fewer" in str(w.message) for w in given) == (result.n_active < k and not estimates)
     assert np.isfinite(result.all_centers).all()
 
 
 @every
 @pytest.mark.parametrize("X", [np.ones((9, 2)), np.zeros((2, 1)), 1e150 * np.eye(6)])
+@pytest.mark.filterwarnings("ignore:found 1 cluster, fewer than the 2 asked for")
 def test_degenerate_points(function, X):
     result = function(X, 2, random_state=0)
     assert result.labels.shape == (len(X),)
@@ -259,7 +311,7 @@ BAD = [
     ({"init": np.full((2, 3), np.nan)}, ValueError, "NaN"),
     ({"max_iter": 0}, ValueError, "max_iter must be at least 1"),
     ({"n_init": 0}, ValueError, "n_init must be at least 1"),
-    ({"features": "rff"}, ValueError, "features must be one of 'nystroem'"),
+    ({"features": "rff"}, ValueError, "features must be 'nystroem' or None"),
     ({"features": "nystroem", "rank": None}, ValueError, "rank=None.*needs a number"),
     ({"features": "nystroem", "rank": 13}, ValueError, "rank must be at most 12"),
     ({"sigma": 1.0}, ValueError, "only features='nystroem' has.*sigma=1.0"),

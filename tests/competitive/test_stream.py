@@ -446,7 +446,7 @@ def damaged(path, tmp_path, change):
         (lambda a, h: a.update(feature_names_in=np.array(["a"])), "feature_names_in has shape"),
         (lambda a, h: h["params"].update(new=1), "unexpected keyword argument 'new'"),
         (lambda a, h: h.update(params=3), "damaged"),
-        (lambda a, h: h["params"].update(min_share=None), "min_share must be a real number"),
+        (lambda a, h: h["params"].update(min_share="a"), "min_share must be a real number"),
         (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
         (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
         (lambda a, h: h.update(format=99), r"format 99.*expected CRPCL \(format 3\)"),
