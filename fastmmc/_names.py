@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache, wraps
+from functools import cache
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
+
+from fastmmc._wraps import wraps
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -576,7 +576,8 @@ def _inverse_root(K):
         return np.zeros((n, 1))
     root = np.zeros((n, rank))
     corner = np.tril(corner[:rank, :rank])
-    root[order[:rank] - 1] = solve_triangular(corner, np.eye(rank), lower=True).T
+    inverse = solve_triangular(corner, np.eye(rank), lower=True, check_finite=False)
+    root[order[:rank] - 1] = inverse.T
     return root
 
 

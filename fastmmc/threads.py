@@ -69,13 +69,13 @@ class _BlasLimit:
                     _set_threads(pool, n_threads)
 
     def configured(self):
-        """Return how many threads BLAS has where no call is under way, at least 1."""
+        """Return the most threads that a BLAS has where no call is under way."""
         with self._lock:
             if self._calls:
                 threads = [n_threads for _, n_threads in self._before]
             else:
                 threads = [pool.num_threads for pool in _blas_pools()]
-        return max(1, min(threads, default=1))
+        return max([1, *threads])
 
 
 _LIMIT = _BlasLimit()

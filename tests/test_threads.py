@@ -18,7 +18,8 @@ def blas_threads():
 
 def test_calls_that_overlap_in_time_leave_the_limit_as_it_was():
     with threadpool_limits(2, user_api="blas"):
-        if blas_threads() != {2}:
+        before = blas_threads()
+        if max(before) == 1:
             pytest.skip("this BLAS takes one thread whatever one asks for")
         began, may_end = threading.Event(), threading.Event()
 
@@ -34,7 +35,7 @@ def test_calls_that_overlap_in_time_leave_the_limit_as_it_was():
         assert blas_threads() == {1}, "one call is still under way"
         may_end.set()
         thread.join()
-        assert blas_threads() == {2}
+        assert blas_threads() == before
 
 
 @pytest.mark.jit

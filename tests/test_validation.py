@@ -101,7 +101,7 @@ BAD_PARAMETERS = [
     ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),
     ({"balance": -0.1}, ValueError, "balance must be at least 0"),
     ({"balance": np.nan}, ValueError, "balance must be finite"),
-    ({"balance": 0.0, "k": 5}, ValueError, "no sizes of 5 clusters"),
+    ({"balance": 0.1, "k": 5, "min_size": 3}, ValueError, "min_size must be at most 2"),
     ({"min_size": 7}, ValueError, "min_size must be at most 6"),
     ({"min_size": -1}, ValueError, "min_size must be at least 0"),
     ({"target_sizes": [6, 7]}, ValueError, "target_sizes.*sum to 13"),
