@@ -14,7 +14,7 @@ from fastmmc.threads import Pieces
 
 # Columns of a block, and rows of a piece; a multiple of it.
 BLOCK = 256
-ROWS = 1024
+ROWS = 512
 
 
 def invert_lower(A, on_progress=None):
