@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport
 
 # Result fields that become attributes with a trailing underscore.
@@ -27,19 +30,19 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     _fields = COMMON_FIELDS
 
     def _check_training_points(self, X):
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
-        )
+        return self._check_matrix(X, reset=True)
 
     def _check_new_points(self, X):
         check_is_fitted(self)
-        return validate_data(
-            self,
+        return self._check_matrix(X, reset=False)
+
+    def _check_matrix(self, X, reset):
+        return validation.check_matrix(
             X,
+            check=partial(validate_data, self),
             dtype=[np.float64, np.float32],
-            order="C",
             accept_sparse="csr",
-            reset=False,
+            reset=reset,
         )
 
     def _keep(self, result):

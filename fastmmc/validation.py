@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import re
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
 from fastmmc.gram import KERNELS, Kernel
@@ -285,6 +289,134 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
     return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
 
 
+@contextmanager
+def naming(name):
+    """Let the errors of a kept library's check say which parameter was wrong.
+
+    Parameters
+    ----------
+    name : str
+        Put before a message in which it does not stand.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the block, with the parameter's name.
+
+    Examples
+    --------
+    >>> with naming("X"):
+    ...     raise ValueError("Complex data not supported")
+    Traceback (most recent call last):
+    ValueError: X: Complex data not supported
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if re.search(rf"\b{name}\b", str(error)):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name}: {error}") from error
+
+
+def check_matrix(X, *, name="X", check=None, **options):
+    """Return X as scikit-learn checks it, in C order; a sparse one is safe for compiled code.
+
+    Parameters
+    ----------
+    X : (n, d) array_like or sparse matrix
+        What the user gave; never modified.
+    name : str, default="X"
+        For messages.
+    check : callable, optional
+        Called with X and the options; None: ``sklearn.utils.check_array``.
+    **options
+        Of the check.
+
+    Returns
+    -------
+    (n, d) array or CSR matrix
+        The matrix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the check refuses it, or a sparse one has indices beyond its shape.
+
+    Examples
+    --------
+    >>> check_matrix([[1, 2]])
+    array([[1, 2]])
+    """
+    check = check or partial(check_array, input_name=name)
+    with naming(name):
+        return check(check_structure(X) if issparse(X) else X, order="C", **options)
+
+
+def check_structure(X):
+    """Return a sparse matrix in CSR with sorted indices and no duplicates.
+
+    Neither SciPy's products nor compiled loops look whether an index is within the matrix: one
+    that is not ends the process. Looking costs a fraction of a product with a vector.
+
+    Parameters
+    ----------
+    X : sparse matrix or sparse array
+        Any format; never modified, shared where nothing must change.
+
+    Returns
+    -------
+    CSR matrix or array
+        The same entries; duplicates are added up.
+
+    Raises
+    ------
+    ValueError
+        If its indices are not within its shape, or it is not two-dimensional.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> check_structure(csr_array(([1.0], [3], [0, 1]), shape=(1, 4))).toarray()
+    array([[0., 0., 0., 1.]])
+    """
+    if X.ndim != 2:
+        raise ValueError(f"a sparse matrix must have two dimensions; got shape {X.shape}")
+    try:
+        if X.format == "coo":
+            coo_array((X.data, X.coords), shape=X.shape)  # looks at the indices
+        elif X.format in ("csc", "bsr"):
+            _view_compressed(X)
+        X = _view_compressed(X.tocsr())
+    except ValueError as error:
+        raise ValueError(f"the sparse matrix of shape {X.shape} is broken: {error}") from error
+    X = _narrow(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _narrow(X):
+    """Return a CSR matrix whose indices are of 32 bits if they fit, as scikit-learn needs them."""
+    fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
+    if X.indices.dtype == X.indptr.dtype == np.int32 or not fits:
+        return X
+    indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return type(X)((X.data, indices, indptr), shape=X.shape)
+
+
+def _view_compressed(X):
+    """Return a compressed matrix that shares its arrays with X and was looked through."""
+    # A new object, as the check may replace the arrays, and X may carry outdated flags.
+    view = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    # SciPy takes differences, which wrap round, and looks at no row pointers if the last is 0.
+    if (view.indptr[1:] < view.indptr[:-1]).any():
+        raise ValueError("the row pointers (indptr) of a sparse matrix must not fall")
+    view.check_format(full_check=True)
+    return view
+
+
 def check_points(X, kernel, estimator=None, sparse=False):
     """Return X as a C-order float matrix without NaN or infinity; never modified.
 
@@ -315,13 +447,11 @@ def check_points(X, kernel, estimator=None, sparse=False):
     >>> check_points([[1, 2]], Kernel("rbf"))
     array([[1., 2.]])
     """
-    X = check_array(
+    X = check_matrix(
         X,
         dtype=[np.float64, np.float32],
-        order="C",
         accept_sparse="csr" if sparse and kernel.name != "precomputed" else False,
         estimator=estimator,
-        input_name="X",
     )
     if kernel.name == "precomputed":
         check_gram(X)
@@ -400,7 +530,7 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     array([[1., 2.]])
     """
     sparse = "csr" if kernel.name != "precomputed" else False
-    X = check_array(X, dtype=dtype, order="C", accept_sparse=sparse, input_name=name)
+    X = check_matrix(X, name=name, dtype=dtype, accept_sparse=sparse)
     if X.shape[1] != n_features:
         what = (
             "kernel values to the training points" if kernel.name == "precomputed" else "features"

@@ -22,11 +22,12 @@ BAD_POINTS = [
     (np.empty((3, 0)), ValueError, "0 feature"),
     (X[:, 0], ValueError, "2D array"),
     (X[None], ValueError, "dim 3|3D|dimension"),
-    (X + 1j, ValueError, "[Cc]omplex"),
-    (np.full((12, 3), "a"), ValueError, "could not convert|numeric"),
-    ([["a", "b"]] * 12, ValueError, "could not convert|numeric"),
-    ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous|sequence"),
-    (None, ValueError, "2D array|None"),
+    (X + 1j, ValueError, r"\bX\b.*[Cc]omplex"),
+    (np.full((12, 3), "a"), ValueError, r"\bX\b.*(could not convert|numeric)"),
+    ([["a", "b"]] * 12, ValueError, r"\bX\b.*(could not convert|numeric)"),
+    ([[1.0, 2.0], [3.0]], ValueError, r"\bX\b.*(inhomogeneous|sequence)"),
+    ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
+    (None, ValueError, r"\bX\b.*(2D array|None)"),
 ]
 
 

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc.annealing._solver_annealing import AnnealingSearch
@@ -149,7 +148,7 @@ def _check_init(init, k, n_features):
             f"init must be one of {', '.join(map(repr, STARTS))} or ({k}, {n_features}) centers; "
             f"got {init!r}"
         )
-    init = check_array(init, dtype=np.float64, order="C", copy=True, input_name="init")
+    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
     if init.shape != (k, n_features):
         raise ValueError(
             f"init must have shape ({k}, {n_features}), a row for each of the {k} centers; "

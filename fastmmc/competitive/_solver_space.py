@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
@@ -175,7 +174,7 @@ def check_start(init):
     if np.ndim(init) != 2:
         names = ", ".join(repr(name) for name in STARTS)
         raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
-    return check_array(init, dtype=np.float64, order="C", copy=True, input_name="init")
+    return validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
 
 
 def first_prototypes(init, rows, k, rng):
