@@ -17,6 +17,11 @@ KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 # Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
 BLOCK = 512
 
+# A kernel given as a function is tried on so many points; values of k(x, z) and k(z, x) may differ
+# by the rounding of single precision, as a share of the largest.
+TRIED = 64
+SYMMETRY = 1e-4
+
 # Width heuristics look at all pairs up to this many points and at a sample above it.
 WIDTH_SAMPLE = 2000
 
@@ -82,6 +87,8 @@ class Kernel:
         ------
         ValueError
             If a kernel given as a function returns a wrong shape, NaN or infinity.
+        TypeError
+            If it does not return real numbers.
 
         Examples
         --------
@@ -121,9 +128,47 @@ class Kernel:
                 f"{X.shape[0]} and {Z.shape[0]} points; it must return "
                 f"({X.shape[0]}, {Z.shape[0]})"
             )
+        if values.dtype.kind not in "biuf":
+            raise TypeError(
+                f"kernel: the function given must return real numbers; got dtype {values.dtype}"
+            )
+        with np.errstate(over="ignore"):
+            values = values.astype(X.dtype, copy=True)
         if not np.isfinite(values).all():
-            raise ValueError("kernel: the function given returned NaN or infinity")
-        return values.astype(X.dtype, copy=True)
+            raise ValueError(
+                f"kernel: the function given returned NaN or infinity, or values beyond {X.dtype}"
+            )
+        return values
+
+    def check_symmetric(self, X):
+        """Try a kernel given as a function on some of the points.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Points; up to 64 of them are taken.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If its values are no finite real matrix, or not symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
+        """
+        n = X.shape[0]
+        chosen = np.linspace(0, n - 1, min(n, TRIED)).astype(np.intp)
+        points = dense_rows(X, chosen)
+        # Halves, whose difference cannot overflow.
+        values = self._call(points, points) / 2
+        worst = np.abs(values - values.T).max()
+        if worst > SYMMETRY * np.abs(values).max():
+            raise ValueError(
+                "kernel: the function given must be symmetric; k(x, z) and k(z, x) differ by "
+                f"{2 * worst:.3g} where values reach {2 * np.abs(values).max():.3g}"
+            )
 
 
 def dense_rows(X, rows):
@@ -350,7 +395,10 @@ def resolve_kernel(kernel, X, width=None):
     Raises
     ------
     ValueError
-        If sigma, or its square for "rbf", is too small or too large for a double.
+        If sigma, or its square for "rbf", is too small or too large for a double, or a kernel given
+        as a function is not symmetric.
+    TypeError
+        If such a function does not return real numbers.
 
     Examples
     --------
@@ -360,6 +408,8 @@ def resolve_kernel(kernel, X, width=None):
     """
     if kernel.name == "poly":
         return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
+    if kernel.name == "callable":
+        kernel.check_symmetric(X)
     if kernel.name not in ("rbf", "laplacian"):
         return kernel
     sigma = kernel.sigma

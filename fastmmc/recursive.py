@@ -565,7 +565,7 @@ def solve_recursive(
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_split_done)
     validation.check_choice("split", split, RULES)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     entry = find_binary(method)
     params = _check_params(entry, method_params)
     data, k = _check_data(X, k, params.get("kernel"), sample_weight)

@@ -19,11 +19,20 @@ from fastmmc.gram import KERNELS, Kernel
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
+# No count is larger: compiled loops count in 64 bits, and this many are exact as a float too.
+MOST_COUNT = 2**53
+
+# Starts of one call, each of which has a place in the result.
+MOST_STARTS = 1_000_000
+
+# Labellings, or children, that a search holds at a time.
+MOST_INDIVIDUALS = 10_000
+
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
 GRAM_BLOCK = 128
 
 
-def check_integer(name, value, *, least, most=None, why=""):
+def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
     """Return ``value`` as an int within bounds.
 
     Parameters
@@ -32,8 +41,10 @@ def check_integer(name, value, *, least, most=None, why=""):
         The parameter's name.
     value : object
         What the user gave.
-    least, most : int, optional
-        Allowed range, both ends included.
+    least : int
+        Least value allowed.
+    most : int, default=MOST_COUNT
+        Largest value allowed.
     why : str
         What the upper bound is, for the message.
 
@@ -58,10 +69,41 @@ def check_integer(name, value, *, least, most=None, why=""):
         raise TypeError(f"{name} must be an integer; got {value!r} ({type(value).__name__})")
     value = int(value)
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
-    if most is not None and value > most:
-        raise ValueError(f"{name} must be at most {most}{why}; got {value}")
+        raise ValueError(f"{name} must be at least {least}; got {_brief(value)}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}{why}; got {_brief(value)}")
     return value
+
+
+def _brief(value):
+    """Return a number for a message: Python refuses to write thousands of digits."""
+    return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
+
+
+def check_starts(n_init):
+    """Return the number of starts of a call.
+
+    Parameters
+    ----------
+    n_init : object
+        What the user gave.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an integer from 1 to a million.
+
+    Examples
+    --------
+    >>> check_starts(10)
+    10
+    """
+    return check_integer("n_init", n_init, least=1, most=MOST_STARTS)
 
 
 def check_number(name, value):
@@ -93,10 +135,13 @@ def check_number(name, value):
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number; got {value!r} ({type(value).__name__})")
-    value = float(value)
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite; got {value}")
-    return value
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite; got a number beyond double precision") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite; got {number}")
+    return number
 
 
 def check_positive(name, value):

@@ -100,7 +100,9 @@ def _make_plan(points, k, given):
         T_min=validation.check_positive("T_min", given["T_min"]),
         patience=validation.check_integer("patience", patience, least=1),
         max_iter=validation.check_integer("max_iter", given["max_iter"], least=1),
-        population=validation.check_integer("population", given["population"], least=2),
+        population=validation.check_integer(
+            "population", given["population"], least=2, most=validation.MOST_INDIVIDUALS
+        ),
         params=given | {"patience": patience},
     )
 
@@ -384,7 +386,7 @@ def solve_sammc(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     rows = validation.check_points(X, Kernel("linear"), sparse=True)
     plan = _make_plan(rows, k, given)
     _check_scale(rows)

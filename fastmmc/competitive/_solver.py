@@ -134,7 +134,7 @@ def solve_competitive(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     if features is None and (sigma, gamma, rank) != (None, None, "auto"):
         raise ValueError(
             "sigma, gamma and rank are of a kernel, which only features='nystroem' has; "

@@ -336,7 +336,7 @@ def solve_planes(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, k, binary, **search)

@@ -28,6 +28,9 @@ DEFAULTS = {"lam": 0.25, "rank": "auto"}
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
 
+# Rounds of shaking: the quota is that of the last one long before.
+MOST_ROUNDS = 10_000
+
 # By how much sizes may differ in the memetic search unless the user says otherwise, as a share.
 MEMETIC_BALANCE = 0.4
 
@@ -59,7 +62,7 @@ def resolve_starts(n_init, method, n):
         if method == "memetic":
             return 1
         return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
-    return validation.check_integer("n_init", n_init, least=1)
+    return validation.check_starts(n_init)
 
 
 def _make_plan(
@@ -87,7 +90,7 @@ def _make_plan(
     n = points.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
     validation.check_choice("method", method, METHODS)
-    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1)
+    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1, most=MOST_ROUNDS)
     start_round = validation.check_integer(
         "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
     )
@@ -95,7 +98,9 @@ def _make_plan(
         validation.check_choice("batches", batches, ("exact",))
     elif batches is not None:
         validation.check_integer("batches", batches, least=1)
-    population = validation.check_integer("population", population, least=2)
+    population = validation.check_integer(
+        "population", population, least=2, most=validation.MOST_INDIVIDUALS
+    )
     patience = validation.check_integer("patience", patience, least=1)
     if max_iter is not None:
         max_iter = validation.check_integer("max_iter", max_iter, least=0)

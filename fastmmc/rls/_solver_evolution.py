@@ -36,8 +36,8 @@ def _make_plan(
     n = source.points.shape[0]
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
-    mu = validation.check_integer("mu", mu, least=1)
-    nu = validation.check_integer("nu", nu, least=1)
+    mu = validation.check_integer("mu", mu, least=1, most=validation.MOST_INDIVIDUALS)
+    nu = validation.check_integer("nu", nu, least=1, most=validation.MOST_INDIVIDUALS)
     if flips is not None:
         flips = validation.check_integer("flips", flips, least=1, most=n, why=", all points")
     if patience is not None:
@@ -448,7 +448,7 @@ def solve_evolution(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     source = check_source(
         X,
         lam=lam,

@@ -538,6 +538,7 @@ def gmmc(
     constant = 1.0 / (C_e * data.n**2)
     _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
     K = penalised_kernel(data.K, ridge, constant)
+    _check_condition(K, ridge, C_e)
     params = {
         "C_delta": C_delta,
         "C_e": C_e,
@@ -553,6 +554,17 @@ def gmmc(
         labellings = [split_by_rank(v, 1, data.n - 1) for v in scores]
         y, machine = _with_first_in_0(*_by_value(labellings, lambda y: train_hard(K, y)))
         return _make_result(data, y, machine, constant, relaxation, 0, params, control)
+
+
+def _check_condition(K, ridge, C_e):
+    """Refuse penalties so far apart that the kernel matrix is singular in double precision."""
+    w = np.linalg.eigvalsh(K)
+    if not w[0] > len(K) * np.finfo(np.float64).eps * w[-1]:
+        raise ValueError(
+            f"ridge={ridge:g} and C_e={C_e:g} make a kernel matrix that is singular in double "
+            f"precision (eigenvalues from {w[0]:.3g} to {w[-1]:.3g}); bring ridge nearer to 1e-3 "
+            "and C_e to 10"
+        )
 
 
 def penalised_kernel(K, ridge, constant):
