@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from fastmmc import validation
+from fastmmc.gram import count_distinct
 from fastmmc.results import STATUS_TEXT, Status
 
 logger = logging.getLogger("fastmmc")
@@ -371,7 +372,7 @@ def best_of_restarts(make_search, n_init, control):
     Parameters
     ----------
     make_search, n_init, control
-        As for :func:`run_restarts`; a finished search also has ``status``.
+        As for :func:`run_restarts`; a finished search also has ``status`` and ``history``.
 
     Returns
     -------
@@ -387,12 +388,44 @@ def best_of_restarts(make_search, n_init, control):
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
+    # What is not a number is no better than infinity.
+    best_init = min((value if np.isfinite(value) else np.inf, i) for value, i in ended)[1]
     best = searches[best_init]
     if status == Status.CONVERGED:
         status = best.status
     warn_if_stopped(status, n_done, n_init)
+    status = rate_figures(status, objective=best.objective, history=best.history)
     return best, best_init, np.array([objective for objective, _ in ended]), status
+
+
+def rate_figures(status, **figures):
+    """Return the status of a result, which is NUMERICAL if a figure of it is not finite.
+
+    Parameters
+    ----------
+    status : Status
+        Why the run ended.
+    **figures : float or array
+        What the result says of the labels, by the names of its fields.
+
+    Returns
+    -------
+    Status
+        The status; a ConvergenceWarning has been given where it is another.
+
+    Examples
+    --------
+    >>> rate_figures(Status.CONVERGED, objective=1.0).name
+    'CONVERGED'
+    """
+    wrong = [name for name, value in figures.items() if not np.isfinite(value).all()]
+    if not wrong or status == Status.NUMERICAL:
+        return status
+    warn_user(
+        f"{' and '.join(wrong)} of the result: not finite, as numbers overflowed; the labels mean "
+        "little: scale the points"
+    )
+    return Status.NUMERICAL
 
 
 def _look(control, board, done):
@@ -428,6 +461,31 @@ def warn_if_stopped(status, n_done, n_init):
         warn_user(
             f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
             "returned"
+        )
+
+
+def warn_of_equal_points(points, k):
+    """Say aloud that there are fewer distinct points than clusters are asked for.
+
+    Parameters
+    ----------
+    points : (n, d) array or CSR matrix
+        Points, or a Gram matrix.
+    k : int
+        Clusters.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> with pytest.warns(ConvergenceWarning, match="X has only 1 distinct point"):
+    ...     warn_of_equal_points(np.zeros((5, 2)), 2)
+    """
+    distinct = count_distinct(points, k)
+    if distinct < k:
+        plural = "s" if distinct > 1 else ""
+        warn_user(
+            f"X has only {distinct} distinct point{plural}, fewer than the {k} clusters: equal "
+            "points are told apart by chance; give a smaller k, or clean X"
         )
 
 

@@ -22,6 +22,10 @@ BLOCK = 512
 TRIED = 64
 SYMMETRY = 1e-4
 
+# Squared distances taken through products have errors of about the rounding of the squared norms;
+# where sigma^2 is below so many of these, they are taken from the differences.
+NARROW = 1e6 * np.finfo(np.float64).eps
+
 # Width heuristics look at all pairs up to this many points and at a sample above it.
 WIDTH_SAMPLE = 2000
 
@@ -86,7 +90,7 @@ class Kernel:
         Raises
         ------
         ValueError
-            If a kernel given as a function returns a wrong shape, NaN or infinity.
+            If values overflow, or a kernel given as a function returns a wrong shape or NaN.
         TypeError
             If it does not return real numbers.
 
@@ -101,12 +105,17 @@ class Kernel:
             return X
         if self.name == "callable":
             return self._call(X, Z)
+        # What overflows is found afterwards.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.check_values(self._values(X, Z)).astype(X.dtype, copy=False)
+
+    def _values(self, X, Z):
         if self.name == "laplacian":
             values = cdist(X, Z, "cityblock")
             values *= -1.0 / self.sigma
-            return np.exp(values, out=values).astype(X.dtype, copy=False)
+            return np.exp(values, out=values)
         if self.name == "rbf":
-            return self._gaussian(squared_distances(X, Z)).astype(X.dtype, copy=False)
+            return self.gaussian(*_centred(X, Z))
         values = X @ Z.T
         if self.name == "poly":
             values *= self.gamma
@@ -115,10 +124,68 @@ class Kernel:
             np.power(values, self.degree, out=values)
         return values
 
-    def _gaussian(self, distances):
-        """Turn squared distances into Gaussian kernel values, in place."""
-        distances *= -1.0 / self.sigma**2
-        return np.exp(distances, out=distances)
+    def check_values(self, values):
+        """Return kernel values if they are finite.
+
+        Parameters
+        ----------
+        values : (m, n) array
+            Computed from finite points.
+
+        Returns
+        -------
+        (m, n) array
+            The same.
+
+        Raises
+        ------
+        ValueError
+            If they, or the squared distances behind them, overflow.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1)))
+        array([[1.]])
+        """
+        if np.isfinite(values).all():
+            return values
+        names = {"poly": ("gamma", "degree", "coef0"), "linear": ("coef0",)}
+        given = ", ".join(f"{name}={getattr(self, name):g}" for name in names.get(self.name, ()))
+        given = f" ({given})" if given else ""
+        raise ValueError(
+            f"kernel={self.name!r} gives values that are too large for these points"
+            f"{given}; scale them"
+        )
+
+    def gaussian(self, X, Z, X_norms, Z_norms):
+        """Return Gaussian kernel values of points that need no centring.
+
+        Parameters
+        ----------
+        X, Z : (m, d) and (n, d) float64 arrays
+            Points.
+        X_norms, Z_norms : (m,) and (n,) float64 arrays
+            Their squared norms.
+
+        Returns
+        -------
+        (m, n) float64 array
+            exp(-||x - z||^2 / sigma^2).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> point, norm = np.zeros((1, 2)), np.zeros(1)
+        >>> Kernel("rbf", sigma=1.0).gaussian(point, point, norm, norm)
+        array([[1.]])
+        """
+        if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
+            values = cdist(X, Z, "sqeuclidean")
+        else:
+            values = _centred_distances(X, Z, X_norms, Z_norms)
+        values *= -1.0 / self.sigma**2
+        return np.exp(values, out=values)
 
     def _call(self, X, Z):
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
@@ -193,6 +260,37 @@ def dense_rows(X, rows):
     array([[1., 0.]])
     """
     return X[rows].toarray() if issparse(X) else X[rows]
+
+
+def count_distinct(X, most):
+    """Count the distinct rows of X, up to ``most`` of them.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+        Points, or a Gram matrix.
+    most : int
+        Where to stop counting.
+
+    Returns
+    -------
+    int
+        The number, no more than ``most``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> count_distinct(np.array([[0.0], [1.0], [-0.0]]), 3)
+    2
+    """
+    seen = set()
+    for start in range(0, X.shape[0], BLOCK):
+        # Adding 0 makes 0 of -0, which has other bytes.
+        for row in dense_rows(X, slice(start, start + BLOCK)) + 0.0:
+            seen.add(row.tobytes())
+            if len(seen) >= most:
+                return most
+    return len(seen)
 
 
 def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
@@ -292,10 +390,15 @@ def squared_distances(X, Z):
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[25.]])
     """
+    return _centred_distances(*_centred(X, Z))
+
+
+def _centred(X, Z):
+    """Return both sides moved by the mean of Z, in float64, and their squared norms."""
     centre = Z.mean(axis=0, dtype=np.float64)
     X = X - centre
     Z = Z - centre
-    return _centred_distances(X, Z, row_norms(X, squared=True), row_norms(Z, squared=True))
+    return X, Z, row_norms(X, squared=True), row_norms(Z, squared=True)
 
 
 def _centred_distances(X, Z, X_norms, Z_norms):
@@ -479,9 +582,9 @@ def fill_lower_gram(kernel, X, out):
         if kernel.name == "precomputed":
             values = rows[:, :stop]
         elif kernel.name == "rbf":
-            values = kernel._gaussian(
-                _centred_distances(rows, X[:stop], norms[start:stop], norms[:stop])
-            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = kernel.gaussian(rows, X[:stop], norms[start:stop], norms[:stop])
+            kernel.check_values(values)
         else:
             values = kernel.block(rows, X[:stop])
         out[start:stop, :stop] = values

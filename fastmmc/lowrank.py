@@ -24,6 +24,10 @@ LEAST_AUTO_RANK = 100
 # Eigenvalues of the landmarks' Gram matrix below this share of the largest one are noise.
 EIGENVALUE_TOLERANCE = 1e-10
 
+# Eigenvalues below so many rounding errors of the largest one, for each landmark, are no more than
+# these.
+NOISE = 10.0
+
 # Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
 # error that a later one must still have to be taken.
 PIVOT_BLOCK = 64
@@ -391,11 +395,14 @@ def make_low_rank_factor(
     ------
     MemoryError
         If Z does not fit into free memory.
+    ValueError
+        If lam is below eigenvalues that the landmarks' Gram matrix has but rounding leaves out.
     """
     # Every row is visited three times.
     advance = _counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
+    _check_left_out(features, lam)
     half, spectrum = _shrink(Z, lam, advance)
     Z.flags.writeable = False
     return LowRankFactor(
@@ -417,12 +424,25 @@ class Features:
         The landmarks.
     indices : (b,) int64 array or None
         Which points they are, if they are points.
+    left_out : float
+        About the largest eigenvalue of K that had to be left out, though it is above rounding.
     """
 
     Z: np.ndarray
     to_Z: np.ndarray
     basis: np.ndarray
     indices: np.ndarray | None
+    left_out: float = 0.0
+
+
+def _check_left_out(features, lam):
+    """Refuse a lam for which eigenvalues that were left out would count."""
+    if lam < features.left_out:
+        raise ValueError(
+            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
+            f"up to {features.left_out:.3g}: give a larger lam, or rank=None, or centre the points "
+            "(and lower coef0) if the kernel is linear"
+        )
 
 
 def make_features(
@@ -449,14 +469,15 @@ def make_features(
     """
     dtype = dtype or X.dtype
     validation.check_memory(X.shape[0], dtype, columns=rank)
+    left_out = 0.0
     if isinstance(landmarks, str) and landmarks == "pivoted":
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
         Z = np.ascontiguousarray(Z, dtype=dtype)
         advance(Z.shape[0])
     else:
         indices, basis = _choose(X, rank, landmarks, rng)
-        Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
-    return Features(Z, to_Z, basis, indices)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+    return Features(Z, to_Z, basis, indices, left_out)
 
 
 def _counter(total, on_progress):
@@ -487,7 +508,7 @@ def _choose(X, rank, landmarks, rng):
 
 
 def _nystroem(X, kernel, basis, indices, dtype, advance):
-    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
+    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
 
     The truncated eigendecomposition of K_BB stands where the 2009 paper takes a Cholesky factor,
     which duplicated landmarks and wide kernels break.
@@ -495,12 +516,14 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
     w, U = eigh((among + among.T) / 2, check_finite=False)
     keep = w > EIGENVALUE_TOLERANCE * w[-1]
+    noise = NOISE * w.size * np.finfo(np.float64).eps * w[-1]
+    left_out = np.max(w, where=~keep & (w > noise), initial=0.0) * X.shape[0] / w.size
     to_Z = U[:, keep] / np.sqrt(w[keep]) if w[-1] > 0 else np.zeros((basis.shape[0], 1))
     Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
     for rows, values in kernel_rows(kernel, X, basis, indices):
         Z[rows] = values @ to_Z
         advance(values.shape[0])
-    return Z, to_Z
+    return Z, to_Z, float(left_out)
 
 
 def _shrink(Z, lam, advance=lambda n_rows: None):

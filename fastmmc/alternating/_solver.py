@@ -23,6 +23,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
 )
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
@@ -233,6 +234,7 @@ def solve_alternation(
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, **alternation)
+    warn_of_equal_points(points, 2)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)

@@ -193,9 +193,15 @@ class _Settled:
     def finish(self):
         """Do nothing."""
 
+    @property
     def history(self):
-        """Return that the sum of distances is 0."""
-        return np.zeros(1), {}
+        """The sum of distances, which is 0, (1,)."""
+        return np.zeros(1)
+
+    @property
+    def trace(self):
+        """Nothing."""
+        return {}
 
 
 def sammc(
@@ -416,7 +422,6 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         )
     sizes = np.bincount(labels)
     weights = np.bincount(best.labels, minlength=len(best.centers)).astype(np.float64)
-    history, trace = best.history()
     return CentroidResult(
         labels=labels.astype(np.int64),
         objective=best.objective,
@@ -424,8 +429,8 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         n_iter=best.n_iter,
         n_moves=best.n_moves,
         sizes=sizes,
-        history=history,
-        trace=trace,
+        history=best.history,
+        trace=best.trace,
         objectives=objectives,
         best_init=best_init,
         params=plan.params | {"n_init": n_init},

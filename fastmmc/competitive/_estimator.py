@@ -22,18 +22,15 @@ from fastmmc.competitive._solver_saved import (
     write_saved,
 )
 from fastmmc.competitive._solver_space import (
+    LARGEST,
     CentroidModel,
+    check_magnitude,
     check_space,
     check_start,
     first_prototypes,
     make_space,
 )
-from fastmmc.competitive._solver_stream import (
-    LARGEST,
-    Stream,
-    check_chunk_constraints,
-    check_magnitude,
-)
+from fastmmc.competitive._solver_stream import Stream, check_chunk_constraints
 from fastmmc.constraints import as_labels, meant_labels
 from fastmmc.execution import callers_level, fixed_seed, restart_stream
 

@@ -196,9 +196,15 @@ class BatchSearch:
         while self.labels is None:
             self.step(2**62)
 
+    @property
     def history(self):
-        """Return the objective of each round, and their numbers."""
-        return self._history.values(), {"rounds": self._history.counts()}
+        """Objective of each round, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """Numbers of the rounds."""
+        return {"rounds": self._history.counts()}
 
 
 def _blocks(rows):

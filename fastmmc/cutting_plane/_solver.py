@@ -17,6 +17,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
     warn_user,
 )
 from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
@@ -341,6 +342,8 @@ def solve_planes(
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, k, binary, **search)
     form = _check_form(points, kernel, rank, landmarks, rank_tol)
+    if binary:  # of more clusters the result says which are empty
+        warn_of_equal_points(points, 2)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)

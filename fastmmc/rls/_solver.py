@@ -9,7 +9,13 @@ from joblib import effective_n_jobs
 
 from fastmmc import validation
 from fastmmc.constraints import check_init, partial_labels
-from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
+from fastmmc.execution import (
+    check_control,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_of_equal_points,
+)
 from fastmmc.gram import resolve_kernel
 from fastmmc.hat import DenseFactor, factor_path
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
@@ -331,14 +337,16 @@ def umc_rls(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the n x n hat matrix, or its n x r factor, does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
@@ -460,6 +468,7 @@ def solve_umc_rls(
     )
     plan = _make_plan(source.points, k, source.kernel, **search)
     n_init = resolve_starts(n_init, plan.method, plan.n)
+    warn_of_equal_points(source.points, plan.k)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
         factor = source.make_factor(seed, on_progress=control.bar.prepare)
@@ -596,6 +605,7 @@ def umc_rls_path(
         bound=bound,
     )
     n_init = resolve_starts(n_init, plan.method, plan.n)
+    warn_of_equal_points(source.points, plan.k)
     seed = fixed_seed(random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points)

@@ -6,7 +6,13 @@ import time
 
 from fastmmc import validation
 from fastmmc.constraints import check_init
-from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
+from fastmmc.execution import (
+    check_control,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_of_equal_points,
+)
 from fastmmc.gram import box_diagonal
 from fastmmc.rls._solver_evolution_search import EvolutionSearch, Plan
 from fastmmc.rls._solver_shared import best_result, check_source
@@ -203,14 +209,16 @@ def evo_mmc(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the hat matrix does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
@@ -343,14 +351,16 @@ def fast_evo_mmc(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the hat matrix, or its factor, does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
@@ -465,6 +475,7 @@ def solve_evolution(
         defaults=defaults,
     )
     plan = _make_plan(source, **search)
+    warn_of_equal_points(source.points, 2)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
         factor = source.make_factor(seed, box_diagonal, control.bar.prepare)

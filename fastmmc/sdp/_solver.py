@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.execution import Progress, check_control, show_progress, warn_if_stopped
+from fastmmc.execution import (
+    Progress,
+    check_control,
+    show_progress,
+    warn_if_stopped,
+    warn_of_equal_points,
+)
 from fastmmc.gram import Kernel, resolve_kernel
 from fastmmc.results import SDPResult
 from fastmmc.sdp._solver_machine import (
@@ -143,6 +149,7 @@ def _check_data(method, X, kernel, solver, force, is_centred):
     points = validation.check_points(X, kernel)
     check_cost(method, points.shape[0], solver, force)
     import_cvxpy()
+    warn_of_equal_points(points, 2)
     kernel = resolve_kernel(kernel, points)
     mean = None
     if is_centred and kernel.name == "linear":
@@ -166,12 +173,7 @@ def _check_scale(level, unit, names):
 
 def _gram_matrix(kernel, points):
     """Return the Gram matrix without its negative eigenvalues, if these are only rounding."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = kernel.block(points, points).astype(np.float64)
-    if not np.isfinite(K).all():
-        raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
-        )
+    K = kernel.block(points, points).astype(np.float64)
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
     if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
         raise ValueError(
