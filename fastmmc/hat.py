@@ -319,7 +319,6 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
             )
         return
     points = X.astype(form.dtype or X.dtype, copy=False)
-    validation.check_memory(X.shape[0], points.dtype, arrays=min(2, len(lams)))
     for lam, R in zip(lams, hat_path(kernel, points, lams), strict=True):
         R.flags.writeable = False
         yield DenseFactor(R, lam, kernel, X)
@@ -414,6 +413,11 @@ def hat_path(kernel, X, lams):
     (n, n) array
         R, exactly symmetric, C-order, of X's dtype.
 
+    Raises
+    ------
+    MemoryError
+        If the arrays do not fit into free memory.
+
     Examples
     --------
     >>> import numpy as np
@@ -423,6 +427,9 @@ def hat_path(kernel, X, lams):
     dtype = X.dtype
     if dtype == np.float32 and not _cholesky_is_safe(kernel, X, min(lams)):
         X = X.astype(np.float64)
+    # Where the type is another, R is copied at the end.
+    held = min(2, len(lams)) + (X.dtype != dtype)
+    validation.check_memory(X.shape[0], X.dtype, arrays=held)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     fill_lower_gram(kernel, X, gram)
     eigen = None
@@ -434,6 +441,8 @@ def hat_path(kernel, X, lams):
             R = _hat_in_place(A, lam)
         if R is None:
             if eigen is None:
+                # Beside the Gram matrix the eigenvectors, these scaled, and R.
+                validation.check_memory(X.shape[0], X.dtype, arrays=3)
                 fill_lower_gram(kernel, X, gram)
                 eigen = eigh_lower(gram)
             R = hat_from_eigh(*eigen, lam)

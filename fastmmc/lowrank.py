@@ -468,13 +468,14 @@ def make_features(
         If Z does not fit into free memory.
     """
     dtype = dtype or X.dtype
-    validation.check_memory(X.shape[0], dtype, columns=rank)
     left_out = 0.0
     if isinstance(landmarks, str) and landmarks == "pivoted":
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
+        validation.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)
         advance(Z.shape[0])
     else:
+        validation.check_memory(X.shape[0], dtype, columns=rank)
         indices, basis = _choose(X, rank, landmarks, rng)
         Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
@@ -547,6 +548,20 @@ def _shrink(Z, lam, advance=lambda n_rows: None):
     return half, s
 
 
+def _append(L, new, most):
+    """Return L with new columns, in room that is doubled when it is full: how many is not known."""
+    n, r = L.shape
+    store = L if L.base is None else L.base
+    width = r + new.shape[1]
+    if width > store.shape[1]:
+        capacity = min(most, max(2 * r, width))
+        validation.check_memory(n, L.dtype, columns=capacity)
+        store = np.empty((n, capacity))
+        store[:, :r] = L
+    store[:, r:width] = new
+    return store[:, :width]
+
+
 def _pivoted_cholesky(X, kernel, rank, tol):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
@@ -576,7 +591,7 @@ def _pivoted_cholesky(X, kernel, rank, tol):
         order = order[:n_taken] - 1
         corner = np.tril(corner[:n_taken, :n_taken])
         new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
-        L = np.hstack((L, new))
+        L = _append(L, new, rank)
         pivots = np.concatenate((pivots, tried[order]))
         missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
         missing[pivots] = 0.0

@@ -16,6 +16,10 @@ from sklearn.utils import check_array
 
 from fastmmc.gram import KERNELS, Kernel
 
+# Where the kernel and the control groups of a container tell how much memory there is.
+PROC = Path("/proc")
+GROUPS = Path("/sys/fs/cgroup")
+
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
@@ -695,23 +699,66 @@ def available_memory():
     Returns
     -------
     int or None
-        The least of what the kernel and the control group of a container allow.
+        The least of what the kernel and the control groups of a container allow, also those that
+        contain these. Files that were read stay in memory as long as nothing else needs it, so
+        they count as free.
 
     Examples
     --------
     >>> free = available_memory()
     """
-    limits = []
+    limits = [_system_memory(), *_group_memory()]
+    known = [limit for limit in limits if limit is not None]
+    if not known and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(known, default=None)
+
+
+def _system_memory():
+    """Return what the kernel takes for available, or None on another operating system."""
+    available = _read_fields(PROC / "meminfo").get("MemAvailable:")
+    return None if available is None else available * 1024
+
+
+def _group_memory():
+    """Yield what each control group that this process is in, and each around it, has left."""
+    for line in _read_text(PROC / "self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, names = GROUPS, ("memory.max", "memory.current", "")
+        elif "memory" in controllers.split(","):
+            usage = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
+            root, names = GROUPS / "memory", usage
+        else:
+            continue
+        # Within a container the path may be that of the host, which is not there.
+        group = root / path.lstrip("/")
+        yield _left_in_group(group, *names)
+        while group != root:
+            group = group.parent
+            yield _left_in_group(group, *names)
+
+
+def _left_in_group(group, limit, usage, prefix):
+    """Return the bytes a control group has left, or None if it has no limit."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                limits.append(int(line.split()[1]) * 1024)
-        group = Path("/sys/fs/cgroup")
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            limits.append(int(most) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass  # another operating system, or no control group
-    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits, default=None)
+        most, used = int(_read_text(group / limit)), int(_read_text(group / usage))
+    except ValueError:
+        return None  # "max", or no such file
+    stat = _read_fields(group / "memory.stat")
+    files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
+    return max(0, most - max(0, used - files))
+
+
+def _read_fields(path):
+    """Return the numbers of a file with a name and a number in each line."""
+    pairs = (line.split()[:2] for line in _read_text(path).splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _read_text(path):
+    """Return what is in a small file; nothing if it cannot be read."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
