@@ -518,10 +518,11 @@ def resolve_kernel(kernel, X, width=None):
     sigma = kernel.sigma
     if kernel.gamma is not None:
         sigma = 1.0 / (math.sqrt(kernel.gamma) if kernel.name == "rbf" else kernel.gamma)
-    elif sigma is None and width is not None:
-        sigma = width(X)
     elif sigma is None:
-        sigma = median_width(X, "sqeuclidean" if kernel.name == "rbf" else "cityblock")
+        metric = "sqeuclidean" if kernel.name == "rbf" else "cityblock"
+        # A width that overflows is refused below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sigma = median_width(X, metric) if width is None else width(X)
     kernel_with_width = replace(kernel, sigma=float(sigma), gamma=None)
     _check_width(kernel, kernel_with_width.sigma)
     return kernel_with_width
