@@ -15,7 +15,7 @@ from fastmmc.margin import MarginModel
 TOLERANCE = 1e-8
 
 # Steps of LIBSVM, which cannot be interrupted and on equal points comes to no end; it gives a
-# ConvergenceWarning then. Ordinary points take some thousands.
+# ConvergenceWarning then. Ordinary points take some hundreds.
 MOST_LIBSVM = 1_000_000
 
 # Steps of the active set method, as a multiple of n; it takes about n.
