@@ -28,7 +28,7 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.gram import count_distinct
-from fastmmc.results import CentroidResult
+from fastmmc.results import CentroidResult, Status
 
 # Which methods weight the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
@@ -168,7 +168,8 @@ def solve_competitive(
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
-    _warn_if_one_is_left(found["n_active"], plan.k, points)
+    if status != Status.NUMERICAL:
+        _warn_if_one_is_left(found["n_active"], plan.k, points)
     return CentroidResult(
         objective=best.objective,
         status=status,
