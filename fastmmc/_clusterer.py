@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -42,19 +43,19 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         return super().__new__(cls)
 
     def _check_training_points(self, X):
-        return validate_data(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
-        )
+        return self._check_matrix(X, reset=True)
 
     def _check_new_points(self, X):
         check_is_fitted(self)
-        return validate_data(
-            self,
+        return self._check_matrix(X, reset=False)
+
+    def _check_matrix(self, X, reset):
+        return validation.check_matrix(
             X,
+            check=partial(validate_data, self),
             dtype=[np.float64, np.float32],
-            order="C",
             accept_sparse="csr",
-            reset=False,
+            reset=reset,
         )
 
     def _told_labels(self, y, n, k=None):

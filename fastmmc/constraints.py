@@ -319,7 +319,8 @@ def _pair_array(name, pairs, n):
     if issparse(pairs):
         if n is not None and pairs.shape != (n, n):
             raise ValueError(f"{name}: a sparse matrix must be {n} x {n}; got {pairs.shape}")
-        entries = coo_array(pairs)
+        with validation.naming(name):
+            entries = coo_array(validation.check_structure(pairs))
         kept = entries.data != 0
         return np.column_stack([c[kept] for c in entries.coords])
     try:

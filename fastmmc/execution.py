@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import validation
+from fastmmc.gram import count_distinct
 from fastmmc.results import STATUS_TEXT, Status
 from fastmmc.threads import limit_openmp, one_blas_thread
 
@@ -397,7 +398,7 @@ def best_of_restarts(make_search, n_init, control):
     Parameters
     ----------
     make_search, n_init, control
-        As for :func:`run_restarts`; a finished search also has ``status``.
+        As for :func:`run_restarts`; a finished search also has ``status`` and ``history``.
 
     Returns
     -------
@@ -413,12 +414,44 @@ def best_of_restarts(make_search, n_init, control):
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
+    # What is not a number is no better than infinity.
+    best_init = min((value if np.isfinite(value) else np.inf, i) for value, i in ended)[1]
     best = searches[best_init]
     if status == Status.CONVERGED:
         status = Status.TIME_LIMIT if control.shortage else best.status
     warn_if_stopped(status, n_done, n_init, control.shortage)
+    status = rate_figures(status, objective=best.objective, history=best.history)
     return best, best_init, np.array([objective for objective, _ in ended]), status
+
+
+def rate_figures(status, **figures):
+    """Return the status of a result, which is NUMERICAL if a figure of it is not finite.
+
+    Parameters
+    ----------
+    status : Status
+        Why the run ended.
+    **figures : float or array
+        What the result says of the labels, by the names of its fields.
+
+    Returns
+    -------
+    Status
+        The status; a ConvergenceWarning has been given where it is another.
+
+    Examples
+    --------
+    >>> rate_figures(Status.CONVERGED, objective=1.0).name
+    'CONVERGED'
+    """
+    wrong = [name for name, value in figures.items() if not np.isfinite(value).all()]
+    if not wrong or status == Status.NUMERICAL:
+        return status
+    warn_user(
+        f"{' and '.join(wrong)} of the result: not finite, as numbers overflowed; the labels mean "
+        "little: scale the points"
+    )
+    return Status.NUMERICAL
 
 
 def _look(control, board, done):
@@ -456,6 +489,31 @@ def warn_if_stopped(status, n_done, n_init, shortage=""):
         warn_user(
             f"stopped before the end: {STATUS_TEXT[status]}{ended}; the best labels found are "
             f"returned{shortage}"
+        )
+
+
+def warn_of_equal_points(points, k):
+    """Say aloud that there are fewer distinct points than clusters are asked for.
+
+    Parameters
+    ----------
+    points : (n, d) array or CSR matrix
+        Points, or a Gram matrix.
+    k : int
+        Clusters.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> with pytest.warns(ConvergenceWarning, match="X has only 1 distinct point"):
+    ...     warn_of_equal_points(np.zeros((5, 2)), 2)
+    """
+    distinct = count_distinct(points, k)
+    if distinct < k:
+        plural = "s" if distinct > 1 else ""
+        warn_user(
+            f"X has only {distinct} distinct point{plural}, fewer than the {k} clusters: equal "
+            "points are told apart by chance; give a smaller k, or clean X"
         )
 
 

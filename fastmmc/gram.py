@@ -22,6 +22,14 @@ BLOCK = 512
 
 # What the exponential of a number takes, in multiplications of BLAS.
 EXP_PRODUCTS = 100
+# A kernel given as a function is tried on so many points; values of k(x, z) and k(z, x) may differ
+# by the rounding of single precision, as a share of the largest.
+TRIED = 64
+SYMMETRY = 1e-4
+
+# Squared distances taken through products have errors of about the rounding of the squared norms;
+# where sigma^2 is below so many of these, they are taken from the differences.
+NARROW = 1e6 * np.finfo(np.float64).eps
 
 # Width heuristics look at all pairs up to this many points and at a sample above it.
 WIDTH_SAMPLE = 2000
@@ -87,7 +95,9 @@ class Kernel(OneLine):
         Raises
         ------
         ValueError
-            If a kernel given as a function returns a wrong shape, NaN or infinity.
+            If values overflow, or a kernel given as a function returns a wrong shape or NaN.
+        TypeError
+            If it does not return real numbers.
 
         Examples
         --------
@@ -100,12 +110,17 @@ class Kernel(OneLine):
             return X
         if self.name == "callable":
             return self._call(X, Z)
+        # What overflows is found afterwards.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.check_values(self._values(X, Z)).astype(X.dtype, copy=False)
+
+    def _values(self, X, Z):
         if self.name == "laplacian":
             values = cdist(X, Z, "cityblock")
             values *= -1.0 / self.sigma
-            return np.exp(values, out=values).astype(X.dtype, copy=False)
+            return np.exp(values, out=values)
         if self.name == "rbf":
-            return self._gaussian(squared_distances(X, Z)).astype(X.dtype, copy=False)
+            return self.gaussian(*_centred(X, Z))
         values = X @ Z.T
         if self.name == "poly":
             values *= self.gamma
@@ -114,10 +129,68 @@ class Kernel(OneLine):
             np.power(values, self.degree, out=values)
         return values
 
-    def _gaussian(self, distances):
-        """Turn squared distances into Gaussian kernel values, in place."""
-        distances *= -1.0 / self.sigma**2
-        return np.exp(distances, out=distances)
+    def check_values(self, values):
+        """Return kernel values if they are finite.
+
+        Parameters
+        ----------
+        values : (m, n) array
+            Computed from finite points.
+
+        Returns
+        -------
+        (m, n) array
+            The same.
+
+        Raises
+        ------
+        ValueError
+            If they, or the squared distances behind them, overflow.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1)))
+        array([[1.]])
+        """
+        if np.isfinite(values).all():
+            return values
+        names = {"poly": ("gamma", "degree", "coef0"), "linear": ("coef0",)}
+        given = ", ".join(f"{name}={getattr(self, name):g}" for name in names.get(self.name, ()))
+        given = f" ({given})" if given else ""
+        raise ValueError(
+            f"kernel={self.name!r} gives values that are too large for these points"
+            f"{given}; scale them"
+        )
+
+    def gaussian(self, X, Z, X_norms, Z_norms):
+        """Return Gaussian kernel values of points that need no centring.
+
+        Parameters
+        ----------
+        X, Z : (m, d) and (n, d) float64 arrays
+            Points.
+        X_norms, Z_norms : (m,) and (n,) float64 arrays
+            Their squared norms.
+
+        Returns
+        -------
+        (m, n) float64 array
+            exp(-||x - z||^2 / sigma^2).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> point, norm = np.zeros((1, 2)), np.zeros(1)
+        >>> Kernel("rbf", sigma=1.0).gaussian(point, point, norm, norm)
+        array([[1.]])
+        """
+        if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
+            values = cdist(X, Z, "sqeuclidean")
+        else:
+            values = _centred_distances(X, Z, X_norms, Z_norms)
+        values *= -1.0 / self.sigma**2
+        return np.exp(values, out=values)
 
     def _call(self, X, Z):
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
@@ -127,9 +200,47 @@ class Kernel(OneLine):
                 f"{X.shape[0]} and {Z.shape[0]} points; it must return "
                 f"({X.shape[0]}, {Z.shape[0]})"
             )
+        if values.dtype.kind not in "biuf":
+            raise TypeError(
+                f"kernel: the function given must return real numbers; got dtype {values.dtype}"
+            )
+        with np.errstate(over="ignore"):
+            values = values.astype(X.dtype, copy=True)
         if not np.isfinite(values).all():
-            raise ValueError("kernel: the function given returned NaN or infinity")
-        return values.astype(X.dtype, copy=True)
+            raise ValueError(
+                f"kernel: the function given returned NaN or infinity, or values beyond {X.dtype}"
+            )
+        return values
+
+    def check_symmetric(self, X):
+        """Try a kernel given as a function on some of the points.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Points; up to 64 of them are taken.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If its values are no finite real matrix, or not symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
+        """
+        n = X.shape[0]
+        chosen = np.linspace(0, n - 1, min(n, TRIED)).astype(np.intp)
+        points = dense_rows(X, chosen)
+        # Halves, whose difference cannot overflow.
+        values = self._call(points, points) / 2
+        worst = np.abs(values - values.T).max()
+        if worst > SYMMETRY * np.abs(values).max():
+            raise ValueError(
+                "kernel: the function given must be symmetric; k(x, z) and k(z, x) differ by "
+                f"{2 * worst:.3g} where values reach {2 * np.abs(values).max():.3g}"
+            )
 
 
 def dense_rows(X, rows):
@@ -154,6 +265,39 @@ def dense_rows(X, rows):
     array([[1., 0.]])
     """
     return X[rows].toarray() if issparse(X) else X[rows]
+
+
+def count_distinct(X, most):
+    """Count the distinct rows of X, up to ``most`` of them.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+        Points, or a Gram matrix.
+    most : int
+        Where to stop counting.
+
+    Returns
+    -------
+    int
+        The number, no more than ``most``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> count_distinct(np.array([[0.0], [1.0], [-0.0]]), 3)
+    2
+    """
+    seen = set()
+    # Rows of text have very many columns.
+    step = BLOCK // 8 if issparse(X) else BLOCK
+    for start in range(0, X.shape[0], step):
+        # Adding 0 makes 0 of -0, which has other bytes.
+        for row in dense_rows(X, slice(start, start + step)) + 0.0:
+            seen.add(row.tobytes())
+            if len(seen) >= most:
+                return most
+    return len(seen)
 
 
 def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
@@ -253,10 +397,15 @@ def squared_distances(X, Z):
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[25.]])
     """
+    return _centred_distances(*_centred(X, Z))
+
+
+def _centred(X, Z):
+    """Return both sides moved by the mean of Z, in float64, and their squared norms."""
     centre = Z.mean(axis=0, dtype=np.float64)
     X = X - centre
     Z = Z - centre
-    return _centred_distances(X, Z, row_norms(X, squared=True), row_norms(Z, squared=True))
+    return X, Z, row_norms(X, squared=True), row_norms(Z, squared=True)
 
 
 def _centred_distances(X, Z, X_norms, Z_norms):
@@ -356,7 +505,10 @@ def resolve_kernel(kernel, X, width=None):
     Raises
     ------
     ValueError
-        If sigma, or its square for "rbf", is too small or too large for a double.
+        If sigma, or its square for "rbf", is too small or too large for a double, or a kernel given
+        as a function is not symmetric.
+    TypeError
+        If such a function does not return real numbers.
 
     Examples
     --------
@@ -366,15 +518,18 @@ def resolve_kernel(kernel, X, width=None):
     """
     if kernel.name == "poly":
         return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
+    if kernel.name == "callable":
+        kernel.check_symmetric(X)
     if kernel.name not in ("rbf", "laplacian"):
         return kernel
     sigma = kernel.sigma
     if kernel.gamma is not None:
         sigma = 1.0 / (math.sqrt(kernel.gamma) if kernel.name == "rbf" else kernel.gamma)
-    elif sigma is None and width is not None:
-        sigma = width(X)
     elif sigma is None:
-        sigma = median_width(X, "sqeuclidean" if kernel.name == "rbf" else "cityblock")
+        metric = "sqeuclidean" if kernel.name == "rbf" else "cityblock"
+        # A width that overflows is refused below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sigma = median_width(X, metric) if width is None else width(X)
     kernel_with_width = replace(kernel, sigma=float(sigma), gamma=None)
     _check_width(kernel, kernel_with_width.sigma)
     return kernel_with_width
@@ -438,9 +593,9 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
         if kernel.name == "precomputed":
             values = rows[:, :stop]
         elif kernel.name == "rbf":
-            values = kernel._gaussian(
-                _centred_distances(rows, X[:stop], norms[start:stop], norms[:stop])
-            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = kernel.gaussian(rows, X[:stop], norms[start:stop], norms[:stop])
+            kernel.check_values(values)
         else:
             values = kernel.block(rows, X[:stop])
         out[start:stop, :stop] = values

@@ -23,9 +23,15 @@ LANDMARK_STREAM = 2**32 - 1
 
 # What filling the Gram matrix takes of the time for the hat matrix, for the progress bar.
 GRAM_SHARE = 0.2
+# A lam below so many rounding errors of K, or of R, is lost in them: at this one Q and the
+# leave-one-out error are still known to three digits.
+LEAST_LAM = 100.0
 
 # R = I - lam G loses its digits where lam is below this share of K's largest eigenvalue.
-CHOLESKY_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
+CHOLESKY_LIMIT = {
+    np.dtype(np.float64): LEAST_LAM * np.finfo(np.float64).eps,
+    np.dtype(np.float32): 1e-5,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +122,8 @@ def factor(
     X : (n, d) array_like or sparse matrix
         Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a rank.
     lam : float, default=0.25
-        Regularisation, > 0. The 2009 paper's lambda is lam / n.
+        Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
+        K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
@@ -305,6 +312,7 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
     MemoryError
         If the arrays do not fit into free memory.
     """
+    check_lam(min(lams), kernel, X, form.dtype or X.dtype)
     if form.rank is not None:
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
@@ -321,10 +329,49 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
             )
         return
     points = X.astype(form.dtype or X.dtype, copy=False)
-    validation.check_memory(X.shape[0], points.dtype, arrays=min(2, len(lams)))
     for lam, R in zip(lams, hat_path(kernel, points, lams, on_progress), strict=True):
         R.flags.writeable = False
         yield DenseFactor(R, lam, kernel, X)
+
+
+def check_lam(lam, kernel, X, dtype):
+    """Refuse a regularisation that rounding errors hide.
+
+    K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least
+    lam / (K_jj + lam), to the rounding of R's own type.
+
+    Parameters
+    ----------
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or CSR matrix
+        Points or Gram matrix.
+    dtype : numpy.dtype
+        Of R or Z.
+
+    Raises
+    ------
+    ValueError
+        With the least lam allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_lam(1e-6, Kernel("rbf", sigma=1.0), np.zeros((10, 1)), np.dtype(np.float64))
+    """
+    diagonal = kernel_diagonal(kernel, X)
+    of_gram = np.finfo(np.float64).eps * diagonal.sum()
+    of_hat = float(np.finfo(dtype).eps) * diagonal.max()
+    least = LEAST_LAM * max(of_gram, of_hat)
+    if lam < least:
+        kinds = "float32" if of_hat > of_gram else "float64"
+        wider = "; or give dtype='float64'" if kinds == "float32" else ""
+        raise ValueError(
+            f"lam={lam:g} is lost in the rounding of {kinds} for this kernel, whose values reach "
+            f"{diagonal.max():.3g}: lam must be at least {least:.3g}{wider}"
+        )
 
 
 def hat_matrix(kernel, X, lam):
@@ -378,6 +425,11 @@ def hat_path(kernel, X, lams, on_progress=None):
     (n, n) array
         R, exactly symmetric, C-order, of X's dtype.
 
+    Raises
+    ------
+    MemoryError
+        If the arrays do not fit into free memory.
+
     Examples
     --------
     >>> import numpy as np
@@ -387,6 +439,9 @@ def hat_path(kernel, X, lams, on_progress=None):
     dtype = X.dtype
     if dtype == np.float32 and not _cholesky_is_safe(kernel, X, min(lams)):
         X = X.astype(np.float64)
+    # Where the type is another, R is copied at the end.
+    held = min(2, len(lams)) + (X.dtype != dtype)
+    validation.check_memory(X.shape[0], X.dtype, arrays=held)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     tell = on_progress or (lambda fraction, ahead=0.0: None)
     fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
@@ -399,6 +454,8 @@ def hat_path(kernel, X, lams, on_progress=None):
             R = _hat_in_place(A, lam, lambda share: tell(GRAM_SHARE + (1 - GRAM_SHARE) * share))
         if R is None:
             if eigen is None:
+                # Beside the Gram matrix the eigenvectors, these scaled, and R.
+                validation.check_memory(X.shape[0], X.dtype, arrays=3)
                 fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
                 tell(GRAM_SHARE, eigh_seconds(len(gram)))
                 eigen = eigh_lower(gram)
@@ -511,7 +568,9 @@ def hat_from_eigh(w, V, lam):
 def leave_one_out_residuals(targets, predictions, diagonal):
     """Return target minus leave-one-out prediction, in closed form.
 
-    y_j - f_{-j}(x_j) = (y_j - t_j) / (1 - R_jj) with t = R y.
+    y_j - f_{-j}(x_j) = (y_j - t_j) / (1 - R_jj) with t = R y. A model of no points predicts 0, so
+    the residual of a single point is its target. 1 - R_jj is at least lam / (K_jj + lam), which
+    :func:`check_lam` keeps well above rounding.
 
     Parameters
     ----------

@@ -27,8 +27,12 @@ AUTO_RANK = 1_000
 AUTO_ENTRIES = 300_000_000
 LEAST_AUTO_RANK = 100
 
-# A landmark that the others explain up to this share of the trace of their Gram matrix is noise.
+# A landmark that others explain up to this share of the largest diagonal entry is not needed.
 LANDMARK_TOLERANCE = 1e-10
+
+# What is left of a trace below so many rounding errors of it, for each landmark, is no more than
+# these.
+NOISE = 10.0
 
 # Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
 # error that a later one must still have to be taken.
@@ -450,12 +454,15 @@ def make_low_rank_factor(
     ------
     MemoryError
         If Z does not fit into free memory.
+    ValueError
+        If lam is below eigenvalues that the landmarks' Gram matrix has but rounding leaves out.
     """
     # Every row is visited three times.
     advance = _counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
     half, scale = exhaust(_shrink(Z, lam), advance)
+    _check_left_out(features, lam)
     Z.flags.writeable = False
     return LowRankFactor(
         Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, scale
@@ -476,12 +483,25 @@ class Features(OneLine):
         The landmarks.
     indices : (b,) int64 array or None
         Which points they are, if they are points.
+    left_out : float
+        About the largest eigenvalue of K that had to be left out, though it is above rounding.
     """
 
     Z: np.ndarray
     to_Z: np.ndarray
     basis: np.ndarray
     indices: np.ndarray | None
+    left_out: float = 0.0
+
+
+def _check_left_out(features, lam):
+    """Refuse a lam for which eigenvalues that were left out would count."""
+    if lam < features.left_out:
+        raise ValueError(
+            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
+            f"up to {features.left_out:.3g}: give a larger lam, or rank=None, or centre the points "
+            "(and lower coef0) if the kernel is linear"
+        )
 
 
 def make_features(
@@ -507,14 +527,16 @@ def make_features(
         If Z does not fit into free memory.
     """
     dtype = dtype or X.dtype
-    validation.check_memory(X.shape[0], dtype, columns=rank)
+    left_out = 0.0
     if isinstance(landmarks, str) and landmarks == "pivoted":
         Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
+        validation.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)
     else:
+        validation.check_memory(X.shape[0], dtype, columns=rank)
         indices, basis = _choose(X, rank, landmarks, rng)
-        Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
-    return Features(Z, to_Z, basis, indices)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+    return Features(Z, to_Z, basis, indices, left_out)
 
 
 def _counter(total, on_progress):
@@ -545,13 +567,13 @@ def _choose(X, rank, landmarks, rng):
 
 
 def _nystroem(X, kernel, basis, indices, dtype, advance):
-    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
+    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
 
     The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
     duplicated landmarks and wide kernels break.
     """
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
-    to_Z = _inverse_root((among + among.T) / 2)
+    to_Z, left_out = _inverse_root((among + among.T) / 2)
     Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
 
     def fill(rows):
@@ -565,20 +587,26 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     with Pieces(n_products) as pieces:
         for n_rows in pieces.map(fill, _row_blocks(Z)):
             advance(n_rows)
-    return Z, to_Z
+    return Z, to_Z, left_out * X.shape[0] / len(basis)
 
 
 def _inverse_root(K):
-    """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere."""
+    """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere.
+
+    Also returns what these rows leave of the trace of K, 0 if it is rounding noise.
+    """
     n = K.shape[0]
-    corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * np.trace(K), lower=1)
+    diag = np.diagonal(K)
+    corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * diag.max(), lower=1)
     if rank == 0:
-        return np.zeros((n, 1))
+        return np.zeros((n, 1)), 0.0
+    corner = np.tril(corner[:, :rank])
+    left_out = diag.sum() - np.sum(corner**2)
+    noise = NOISE * n * np.finfo(np.float64).eps * diag.sum()
     root = np.zeros((n, rank))
-    corner = np.tril(corner[:rank, :rank])
-    inverse = solve_triangular(corner, np.eye(rank), lower=True, check_finite=False)
+    inverse = solve_triangular(corner[:rank], np.eye(rank), lower=True, check_finite=False)
     root[order[:rank] - 1] = inverse.T
-    return root
+    return root, float(left_out) if left_out > noise else 0.0
 
 
 def _shrink(Z, lam):
@@ -615,6 +643,20 @@ def _row_blocks(Z):
     return [slice(start, min(start + BLOCK, len(Z))) for start in range(0, len(Z), BLOCK)]
 
 
+def _append(L, new, most):
+    """Return L with new columns, in room that is doubled when it is full: how many is not known."""
+    n, r = L.shape
+    store = L if L.base is None else L.base
+    width = r + new.shape[1]
+    if width > store.shape[1]:
+        capacity = min(most, max(2 * r, width))
+        validation.check_memory(n, L.dtype, columns=capacity)
+        store = np.empty((n, capacity))
+        store[:, :r] = L
+    store[:, r:width] = new
+    return store[:, :width]
+
+
 def _pivoted_cholesky(X, kernel, rank, tol, advance):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
@@ -645,7 +687,7 @@ def _pivoted_cholesky(X, kernel, rank, tol, advance):
         order = order[:n_taken] - 1
         corner = np.tril(corner[:n_taken, :n_taken])
         new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
-        L = np.hstack((L, new))
+        L = _append(L, new, rank)
         pivots = np.concatenate((pivots, tried[order]))
         before = missing.sum()
         missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)

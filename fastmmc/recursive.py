@@ -17,7 +17,7 @@ from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
 from fastmmc.families import FAMILY_METHODS, registry_name
-from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.hat import DenseFactor
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode, TreeResult
@@ -180,18 +180,6 @@ class _Data:
         return self.kernel.name == "precomputed"
 
 
-def _count_distinct(X, most):
-    """Count the distinct rows of X, up to ``most`` of them."""
-    seen = set()
-    for start in range(0, X.shape[0], BLOCK):
-        # Adding 0 makes 0 of -0, which has other bytes.
-        for row in dense_rows(X, slice(start, start + BLOCK)) + 0.0:
-            seen.add(row.tobytes())
-            if len(seen) >= most:
-                return most
-    return len(seen)
-
-
 @dataclass(eq=False)
 class _Leaf:
     """A set of points that may be split, and the split of it that was tried.
@@ -270,7 +258,7 @@ class _Grower:
 
     def _split(self, leaf):
         points = self.data.part(leaf.rows)
-        if _count_distinct(points, 2) < 2:
+        if count_distinct(points, 2) < 2:
             leaf.refusal = "its points are equal"
             return
         try:
@@ -581,7 +569,7 @@ def solve_recursive(
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_split_done)
     validation.check_choice("split", split, RULES)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     entry = find_binary(method)
     params = _check_params(entry, method_params)
     data, k = _check_data(X, k, params.get("kernel"), sample_weight)
@@ -690,7 +678,7 @@ def _check_data(X, k, kernel, sample_weight):
     X = validation.check_points(X, kernel, sparse=True)
     n = X.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    n_distinct = _count_distinct(X, k)
+    n_distinct = count_distinct(X, k)
     if n_distinct < k:
         raise ValueError(f"k must be at most {n_distinct}, the number of distinct points; got {k}")
     return _Data(X, kernel, validation.check_sample_weight(sample_weight, n)), k

@@ -189,8 +189,13 @@ class RLSResult(ClusteringResult):
     Attributes
     ----------
     loo_mse : float or None
-        Mean squared leave-one-out error of the final labels; lower is better and, unlike the
-        objective, comparable between values of lam and sigma.
+        Mean squared leave-one-out error of the final labels: the mean over all points and clusters
+        of (p - f)^2, where p is 1 for the own cluster, -1 for the others, and f the prediction of
+        the model that is fitted to the other n - 1 points and their labels. Lower is better and,
+        unlike the objective, comparable between values of lam and sigma. A model predicts 0 where
+        it knows nothing of a point, so the error is 1 for a single point (n = 1), and near 1 where
+        points tell nothing of each other; the only point of a cluster is predicted from the others,
+        which are none of it. With k = 1 all p are 1.
     bound : float or None
         If it was asked for: a number that the objective of no labelling is below whose sizes the
         size rule allows (where the sizes are not bounded: of none with the sizes of this one).

@@ -5,21 +5,38 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import re
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
 from fastmmc.gram import KERNELS, Kernel
 
+# Where the kernel and the control groups of a container tell how much memory there is.
+PROC = Path("/proc")
+GROUPS = Path("/sys/fs/cgroup")
+
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+
+# No count is larger: compiled loops count in 64 bits, and this many are exact as a float too.
+MOST_COUNT = 2**53
+
+# Starts of one call, each of which has a place in the result.
+MOST_STARTS = 1_000_000
+
+# Labellings, or children, that a search holds at a time.
+MOST_INDIVIDUALS = 10_000
 
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
 GRAM_BLOCK = 128
 
 
-def check_integer(name, value, *, least, most=None, why=""):
+def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
     """Return ``value`` as an int within bounds.
 
     Parameters
@@ -28,8 +45,10 @@ def check_integer(name, value, *, least, most=None, why=""):
         The parameter's name.
     value : object
         What the user gave.
-    least, most : int, optional
-        Allowed range, both ends included.
+    least : int
+        Least value allowed.
+    most : int, default=MOST_COUNT
+        Largest value allowed.
     why : str
         What the upper bound is, for the message.
 
@@ -54,10 +73,41 @@ def check_integer(name, value, *, least, most=None, why=""):
         raise TypeError(f"{name} must be an integer; got {value!r} ({type(value).__name__})")
     value = int(value)
     if value < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
-    if most is not None and value > most:
-        raise ValueError(f"{name} must be at most {most}{why}; got {value}")
+        raise ValueError(f"{name} must be at least {least}; got {_brief(value)}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}{why}; got {_brief(value)}")
     return value
+
+
+def _brief(value):
+    """Return a number for a message: Python refuses to write thousands of digits."""
+    return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
+
+
+def check_starts(n_init):
+    """Return the number of starts of a call.
+
+    Parameters
+    ----------
+    n_init : object
+        What the user gave.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an integer from 1 to a million.
+
+    Examples
+    --------
+    >>> check_starts(10)
+    10
+    """
+    return check_integer("n_init", n_init, least=1, most=MOST_STARTS)
 
 
 def check_number(name, value):
@@ -89,10 +139,13 @@ def check_number(name, value):
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number; got {value!r} ({type(value).__name__})")
-    value = float(value)
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite; got {value}")
-    return value
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite; got a number beyond double precision") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite; got {number}")
+    return number
 
 
 def check_positive(name, value):
@@ -288,6 +341,134 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
     return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
 
 
+@contextmanager
+def naming(name):
+    """Let the errors of a kept library's check say which parameter was wrong.
+
+    Parameters
+    ----------
+    name : str
+        Put before a message in which it does not stand.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the block, with the parameter's name.
+
+    Examples
+    --------
+    >>> with naming("X"):
+    ...     raise ValueError("Complex data not supported")
+    Traceback (most recent call last):
+    ValueError: X: Complex data not supported
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if re.search(rf"\b{name}\b", str(error)):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name}: {error}") from error
+
+
+def check_matrix(X, *, name="X", check=None, **options):
+    """Return X as scikit-learn checks it, in C order; a sparse one is safe for compiled code.
+
+    Parameters
+    ----------
+    X : (n, d) array_like or sparse matrix
+        What the user gave; never modified.
+    name : str, default="X"
+        For messages.
+    check : callable, optional
+        Called with X and the options; None: ``sklearn.utils.check_array``.
+    **options
+        Of the check.
+
+    Returns
+    -------
+    (n, d) array or CSR matrix
+        The matrix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the check refuses it, or a sparse one has indices beyond its shape.
+
+    Examples
+    --------
+    >>> check_matrix([[1, 2]])
+    array([[1, 2]])
+    """
+    check = check or partial(check_array, input_name=name)
+    with naming(name):
+        return check(check_structure(X) if issparse(X) else X, order="C", **options)
+
+
+def check_structure(X):
+    """Return a sparse matrix in CSR with sorted indices and no duplicates.
+
+    Neither SciPy's products nor compiled loops look whether an index is within the matrix: one
+    that is not ends the process. Looking costs a fraction of a product with a vector.
+
+    Parameters
+    ----------
+    X : sparse matrix or sparse array
+        Any format; never modified, shared where nothing must change.
+
+    Returns
+    -------
+    CSR matrix or array
+        The same entries; duplicates are added up.
+
+    Raises
+    ------
+    ValueError
+        If its indices are not within its shape, or it is not two-dimensional.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> check_structure(csr_array(([1.0], [3], [0, 1]), shape=(1, 4))).toarray()
+    array([[0., 0., 0., 1.]])
+    """
+    if X.ndim != 2:
+        raise ValueError(f"a sparse matrix must have two dimensions; got shape {X.shape}")
+    try:
+        if X.format == "coo":
+            coo_array((X.data, X.coords), shape=X.shape)  # looks at the indices
+        elif X.format in ("csc", "bsr"):
+            _view_compressed(X)
+        X = _view_compressed(X.tocsr())
+    except ValueError as error:
+        raise ValueError(f"the sparse matrix of shape {X.shape} is broken: {error}") from error
+    X = _narrow(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _narrow(X):
+    """Return a CSR matrix whose indices are of 32 bits if they fit, as scikit-learn needs them."""
+    fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
+    if X.indices.dtype == X.indptr.dtype == np.int32 or not fits:
+        return X
+    indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return type(X)((X.data, indices, indptr), shape=X.shape)
+
+
+def _view_compressed(X):
+    """Return a compressed matrix that shares its arrays with X and was looked through."""
+    # A new object, as the check may replace the arrays, and X may carry outdated flags.
+    view = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    # SciPy takes differences, which wrap round, and looks at no row pointers if the last is 0.
+    if (view.indptr[1:] < view.indptr[:-1]).any():
+        raise ValueError("the row pointers (indptr) of a sparse matrix must not fall")
+    view.check_format(full_check=True)
+    return view
+
+
 def check_points(X, kernel, estimator=None, sparse=False):
     """Return X as a C-order float matrix without NaN or infinity; never modified.
 
@@ -318,13 +499,11 @@ def check_points(X, kernel, estimator=None, sparse=False):
     >>> check_points([[1, 2]], Kernel("rbf"))
     array([[1., 2.]])
     """
-    X = check_array(
+    X = check_matrix(
         X,
         dtype=[np.float64, np.float32],
-        order="C",
         accept_sparse="csr" if sparse and kernel.name != "precomputed" else False,
         estimator=estimator,
-        input_name="X",
     )
     if kernel.name == "precomputed":
         check_gram(X)
@@ -403,7 +582,7 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     array([[1., 2.]])
     """
     sparse = "csr" if kernel.name != "precomputed" else False
-    X = check_array(X, dtype=dtype, order="C", accept_sparse=sparse, input_name=name)
+    X = check_matrix(X, name=name, dtype=dtype, accept_sparse=sparse)
     if X.shape[1] != n_features:
         what = (
             "kernel values to the training points" if kernel.name == "precomputed" else "features"
@@ -523,23 +702,66 @@ def available_memory():
     Returns
     -------
     int or None
-        The least of what the kernel and the control group of a container allow.
+        The least of what the kernel and the control groups of a container allow, also those that
+        contain these. Files that were read stay in memory as long as nothing else needs it, so
+        they count as free.
 
     Examples
     --------
     >>> free = available_memory()
     """
-    limits = []
+    limits = [_system_memory(), *_group_memory()]
+    known = [limit for limit in limits if limit is not None]
+    if not known and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(known, default=None)
+
+
+def _system_memory():
+    """Return what the kernel takes for available, or None on another operating system."""
+    available = _read_fields(PROC / "meminfo").get("MemAvailable:")
+    return None if available is None else available * 1024
+
+
+def _group_memory():
+    """Yield what each control group that this process is in, and each around it, has left."""
+    for line in _read_text(PROC / "self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, names = GROUPS, ("memory.max", "memory.current", "")
+        elif "memory" in controllers.split(","):
+            usage = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
+            root, names = GROUPS / "memory", usage
+        else:
+            continue
+        # Within a container the path may be that of the host, which is not there.
+        group = root / path.lstrip("/")
+        yield _left_in_group(group, *names)
+        while group != root:
+            group = group.parent
+            yield _left_in_group(group, *names)
+
+
+def _left_in_group(group, limit, usage, prefix):
+    """Return the bytes a control group has left, or None if it has no limit."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                limits.append(int(line.split()[1]) * 1024)
-        group = Path("/sys/fs/cgroup")
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            limits.append(int(most) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass  # another operating system, or no control group
-    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits, default=None)
+        most, used = int(_read_text(group / limit)), int(_read_text(group / usage))
+    except ValueError:
+        return None  # "max", or no such file
+    stat = _read_fields(group / "memory.stat")
+    files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
+    return max(0, most - max(0, used - files))
+
+
+def _read_fields(path):
+    """Return the numbers of a file with a name and a number in each line."""
+    pairs = (line.split()[:2] for line in _read_text(path).splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _read_text(path):
+    """Return what is in a small file; nothing if it cannot be read."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import pairwise
 
+import fastmmc
 from fastmmc import gram
 from fastmmc.gram import Kernel
 
@@ -114,3 +115,42 @@ def test_distances_whose_squares_are_out_of_range(scale, size, points):
 def test_a_broken_callable_kernel_is_named(points, function, message):
     with pytest.raises(ValueError, match=message):
         Kernel("callable", function=function).block(*points)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (lambda X, Z: X @ Z.T + 1j, TypeError, "kernel: .* real numbers; got dtype complex128"),
+        (lambda X, Z: (X @ Z.T).astype(str), TypeError, "kernel: .* real numbers; got dtype <U"),
+        (lambda X, Z: X[:, :1] + 0 * Z[:, 0], ValueError, "kernel: .* must be symmetric"),
+        (lambda X, Z: np.full((len(X), len(Z)), np.inf), ValueError, "kernel: .* infinity"),
+    ],
+    ids=["complex", "text", "asymmetric", "infinite"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel),
+        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel, rank=5),
+        lambda X, kernel: fastmmc.evo_mmc(X, kernel=kernel),
+        lambda X, kernel: fastmmc.iter_svr(X, kernel=kernel),
+        lambda X, kernel: fastmmc.cpm3c(X, 2, kernel=kernel),
+        lambda X, kernel: fastmmc.wta(X, 2, features="nystroem", kernel=kernel),
+        lambda X, kernel: fastmmc.sdp_mmc(X, kernel=kernel),
+    ],
+    ids=["umc_rls", "low_rank", "evo_mmc", "iter_svr", "cpm3c", "wta", "sdp_mmc"],
+)
+def test_every_method_tries_a_callable_kernel(points, call, function, error, message):
+    with pytest.raises(error, match=message):
+        call(points[0], function)
+
+
+def test_a_callable_kernel_may_be_rounded(points):
+    rounded = Kernel("callable", function=lambda X, Z: (X @ Z.T).astype(np.float32))
+    rounded.check_symmetric(points[0])
+
+
+def test_values_beyond_single_precision_are_named(points):
+    huge = Kernel("callable", function=lambda X, Z: 1e60 * (X @ Z.T).astype(np.float64))
+    with pytest.raises(ValueError, match="kernel: .* beyond float32"):
+        huge.block(*(p.astype(np.float32) for p in points))

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import fastmmc
+from fastmmc.registry import METHODS
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 GRAM = X @ X.T
@@ -28,11 +29,12 @@ BAD_POINTS = [
     (np.empty((3, 0)), ValueError, "0 feature"),
     (X[:, 0], ValueError, "2D array"),
     (X[None], ValueError, "dim 3|3D|dimension"),
-    (X + 1j, ValueError, "[Cc]omplex"),
-    (np.full((12, 3), "a"), ValueError, "could not convert|numeric"),
-    ([["a", "b"]] * 12, ValueError, "could not convert|numeric"),
-    ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous|sequence"),
-    (None, ValueError, "2D array|None"),
+    (X + 1j, ValueError, r"\bX\b.*[Cc]omplex"),
+    (np.full((12, 3), "a"), ValueError, r"\bX\b.*(could not convert|numeric)"),
+    ([["a", "b"]] * 12, ValueError, r"\bX\b.*(could not convert|numeric)"),
+    ([[1.0, 2.0], [3.0]], ValueError, r"\bX\b.*(inhomogeneous|sequence)"),
+    ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
+    (None, ValueError, r"\bX\b.*(2D array|None)"),
 ]
 
 
@@ -117,6 +119,49 @@ BAD_PARAMETERS = [
     ({"dtype": "float16"}, ValueError, "dtype must be 'float32', 'float64' or None"),
     ({"dtype": "double precision"}, ValueError, "dtype must be"),
 ]
+
+
+# Numbers beyond double precision, or beyond what compiled loops count to.
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_huge_integers_are_refused_by_name(name):
+    method = METHODS[name]
+    defaults = {n: p.default for n, p in inspect.signature(method.function).parameters.items()}
+    counts = {
+        "n_init",
+        "patience",
+        "max_iter",
+        "degree",
+        "n_rounds",
+        "batches",
+        "flips",
+        "min_size",
+    }
+    numeric = counts | {n for n, v in defaults.items() if type(v) in (int, float)} - {"verbose"}
+    numeric |= {"max_time", "sigma", "gamma"}
+    k = () if method.binary else (2,)
+    space = {"features": "nystroem"} if "features" in defaults else {}
+    for parameter in sorted(numeric & set(defaults)):
+        with pytest.raises(ValueError, match=rf"\b{parameter}\b"):
+            method.function(X, *k, **space, **{parameter: HUGE})
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_huge_time_limit_is_none(name):
+    method = METHODS[name]
+    k = () if method.binary else (2,)
+    assert method.function(X, *k, max_time=10**39).labels.size == 12
+
+
+@pytest.mark.parametrize(
+    "params", [{"n_init": 10**7}, {"n_rounds": 10**6}, {"population": 10**6}, {"max_iter": 2**60}]
+)
+def test_counts_are_bounded(params):
+    with pytest.raises(ValueError, match=f"{next(iter(params))} must be at most"):
+        fastmmc.umc_rls(X, 2, **params)
 
 
 @pytest.mark.parametrize(("params", "error", "message"), BAD_PARAMETERS)

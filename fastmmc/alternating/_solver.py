@@ -25,6 +25,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
 )
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
@@ -232,10 +233,11 @@ def solve_alternation(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, **alternation)
+    warn_of_equal_points(points, 2)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc._names import remember_names
@@ -102,7 +101,9 @@ def _make_plan(points, k, given):
         T_min=validation.check_positive("T_min", given["T_min"]),
         patience=validation.check_integer("patience", patience, least=1),
         max_iter=validation.check_integer("max_iter", given["max_iter"], least=1),
-        population=validation.check_integer("population", given["population"], least=2),
+        population=validation.check_integer(
+            "population", given["population"], least=2, most=validation.MOST_INDIVIDUALS
+        ),
         params=given | {"patience": patience},
     )
 
@@ -150,7 +151,7 @@ def _check_init(init, k, n_features):
             f"init must be one of {', '.join(map(repr, STARTS))} or ({k}, {n_features}) centers; "
             f"got {init!r}"
         )
-    init = check_array(init, dtype=np.float64, order="C", copy=True, input_name="init")
+    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
     if init.shape != (k, n_features):
         raise ValueError(
             f"init must have shape ({k}, {n_features}), a row for each of the {k} centers; "
@@ -193,9 +194,15 @@ class _Settled:
     def finish(self):
         """Do nothing."""
 
+    @property
     def history(self):
-        """Return that the sum of distances is 0."""
-        return np.zeros(1), {}
+        """The sum of distances, which is 0, (1,)."""
+        return np.zeros(1)
+
+    @property
+    def trace(self):
+        """Nothing."""
+        return {}
 
 
 def sammc(
@@ -387,7 +394,7 @@ def solve_sammc(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     rows = validation.check_points(X, Kernel("linear"), sparse=True)
     plan = _make_plan(rows, k, given)
     _check_scale(rows)
@@ -417,7 +424,6 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         )
     sizes = np.bincount(labels)
     weights = np.bincount(best.labels, minlength=len(best.centers)).astype(np.float64)
-    history, trace = best.history()
     return CentroidResult(
         labels=labels.astype(np.int64),
         objective=best.objective,
@@ -425,8 +431,8 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         n_iter=best.n_iter,
         n_moves=best.n_moves,
         sizes=sizes,
-        history=history,
-        trace=trace,
+        history=best.history,
+        trace=best.trace,
         objectives=objectives,
         best_init=best_init,
         params=plan.params | {"n_init": n_init},

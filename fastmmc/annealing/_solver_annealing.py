@@ -105,13 +105,18 @@ class AnnealingSearch(Search):
         super()._record(objective)
         self._temperatures.append(self._temperature)
 
+    @property
     def history(self):
-        """Return the objective after every iteration, its number and the temperature."""
-        trace = {
+        """Objective after every iteration, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """Number of every iteration, and the temperature."""
+        return {
             "iterations": self._history.counts(),
             "temperature": np.array(self._temperatures, dtype=np.float64),
         }
-        return self._history.values(), trace
 
     def _run(self):
         """Anneal; a generator of the costs of its steps."""

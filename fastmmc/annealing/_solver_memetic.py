@@ -44,9 +44,15 @@ class MemeticSearch(Search):
     # Least objective over the representatives.
     _least_coarse = np.inf
 
+    @property
     def history(self):
-        """Return the least sum of distances so far, and in which generations it fell."""
-        return self._history.values(), {"generations": self._history.counts()}
+        """Least sum of distances so far, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """In which generations it fell."""
+        return {"generations": self._history.counts()}
 
     def _run(self):
         """Search; a generator of the costs of its passes."""

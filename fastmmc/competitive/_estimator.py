@@ -21,18 +21,15 @@ from fastmmc.competitive._solver_saved import (
     write_saved,
 )
 from fastmmc.competitive._solver_space import (
+    LARGEST,
     CentroidModel,
+    check_magnitude,
     check_space,
     check_start,
     first_prototypes,
     make_space,
 )
-from fastmmc.competitive._solver_stream import (
-    LARGEST,
-    Stream,
-    check_chunk_constraints,
-    check_magnitude,
-)
+from fastmmc.competitive._solver_stream import Stream, check_chunk_constraints
 from fastmmc.execution import fixed_seed, restart_stream
 
 # Result fields that become attributes with a trailing underscore.

@@ -31,8 +31,11 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
+    warn_user,
 )
-from fastmmc.results import CentroidResult
+from fastmmc.gram import count_distinct
+from fastmmc.results import CentroidResult, Status
 
 # Which methods weight the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
@@ -145,7 +148,7 @@ def solve_competitive(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     if features is None and (sigma, gamma, rank) != (None, None, "auto"):
         raise ValueError(
             "sigma, gamma and rank are of a kernel, which only features='nystroem' has; "
@@ -165,6 +168,7 @@ def solve_competitive(
         on_conflict=on_conflict,
     )
     plan = _make_plan(points, k, method, init, max_iter, constraints, given)
+    warn_of_equal_points(points, plan.k)
     seed = fixed_seed(random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
     with show_progress(control) as control:
@@ -175,16 +179,15 @@ def solve_competitive(
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
-    if np.isfinite(best.objective):
+    if status != Status.NUMERICAL:
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
-    history, trace = best.history()
     return CentroidResult(
         objective=best.objective,
         status=status,
         n_iter=best.n_iter,
         n_moves=best.n_moves,
-        history=history,
-        trace=trace,
+        history=best.history,
+        trace=best.trace,
         objectives=objectives,
         best_init=best_init,
         params=plan.params | space_params(space) | {"n_init": n_init},
@@ -194,6 +197,15 @@ def solve_competitive(
         n_conflicts=constraints.n_conflicts,
         **found,
     )
+
+
+def _warn_if_one_is_left(n_active, k, points):
+    """Say aloud that no other prototype has points, unless all points are equal."""
+    if n_active == 1 < k and count_distinct(points, 2) > 1:
+        warn_user(
+            f"one cluster is left of the {k} asked for, as one prototype is nearest to all points; "
+            "try init='k-means++', more starts (n_init), or min_share=0 if small clusters count"
+        )
 
 
 def _gather_online(best):

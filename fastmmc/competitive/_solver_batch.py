@@ -193,9 +193,15 @@ class BatchSearch:
         self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
         self.kept = np.flatnonzero(self.nearest_to)
 
+    @property
     def history(self):
-        """Return the objective of each round, and their numbers."""
-        return self._history.values(), {"rounds": self._history.counts()}
+        """Objective of each round, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """Numbers of the rounds."""
+        return {"rounds": self._history.counts()}
 
 
 def _blocks(rows):

@@ -342,9 +342,15 @@ class OnlineSearch:
         if not np.isfinite(total):
             self.objective, self.status = np.inf, Status.NUMERICAL
 
+    @property
     def history(self):
-        """Return the sum of each epoch, and how many objects had been presented."""
-        return self._history.values(), {"objects": self._history.counts()}
+        """Sum of squared distances of each epoch, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """How many objects had been presented."""
+        return {"objects": self._history.counts()}
 
 
 def used_prototypes(sizes, min_share):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
@@ -18,6 +18,10 @@ from fastmmc.hat import LANDMARK_STREAM, check_form
 from fastmmc.lowrank import Features, make_features
 
 STARTS = ("gaussian", "k-means++")
+
+# Points, features and first prototypes beyond this are refused: the squares of some of them soon
+# overflow, and prototypes that learned them never come back.
+LARGEST = 1e150
 
 # The Gaussian that first prototypes are drawn from is that of so large a share of the points.
 START_SHARE = 0.2
@@ -176,7 +180,9 @@ def check_start(init):
     if np.ndim(init) != 2:
         names = ", ".join(repr(name) for name in STARTS)
         raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
-    return check_array(init, dtype=np.float64, order="C", copy=True, input_name="init")
+    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
+    check_magnitude(init, "init")
+    return init
 
 
 def first_prototypes(init, rows, k, rng):
@@ -274,3 +280,27 @@ def space_params(space):
         "coef0": kernel.coef0,
         "kernel_params": kernel.kernel_params,
     }
+
+
+def check_magnitude(rows, what="X"):
+    """Refuse rows that are too large to be learned.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Finite points, or features of a kernel.
+    what : str
+        What they are, for messages.
+
+    Raises
+    ------
+    ValueError
+        If squared distances to them may overflow.
+    """
+    values = rows.data if issparse(rows) else rows
+    most = float(np.abs(values).max(initial=0.0))
+    if not most <= LARGEST:
+        raise ValueError(
+            f"{what} must have no values beyond {LARGEST:g}, or squared distances overflow and the "
+            f"prototypes are lost; got {most:.3g}: scale the columns first"
+        )

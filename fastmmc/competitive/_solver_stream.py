@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc.competitive import _kernels as kernels
@@ -32,10 +31,6 @@ NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
 # Labelled objects are presented so many at a time that their lists of partners are no longer.
 MOST_PARTNERS = 2**22
-
-# Points and features beyond this are refused: the squares of some of them soon overflow, and
-# prototypes that learned them never come back.
-LARGEST = 1e150
 
 
 @dataclass(eq=False)
@@ -329,27 +324,3 @@ def _compress(pairs, n):
     start = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs[:, 0], minlength=n), out=start[1:])
     return start, pairs[np.lexsort((pairs[:, 1], pairs[:, 0])), 1]
-
-
-def check_magnitude(rows, what="X"):
-    """Refuse rows that are too large to be learned.
-
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Finite points, or features of a kernel.
-    what : str
-        What they are, for messages.
-
-    Raises
-    ------
-    ValueError
-        If squared distances to them may overflow.
-    """
-    values = rows.data if issparse(rows) else rows
-    most = float(np.abs(values).max(initial=0.0))
-    if not most <= LARGEST:
-        raise ValueError(
-            f"{what} must have no values beyond {LARGEST:g}, or squared distances overflow and the "
-            f"prototypes are lost; got {most:.3g}: scale the columns first"
-        )

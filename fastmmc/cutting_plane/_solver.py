@@ -20,6 +20,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
     warn_user,
 )
 from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
@@ -340,11 +341,13 @@ def solve_planes(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
     plan = _make_plan(points, kernel, k, binary, **search)
     form = _check_form(points, kernel, rank, landmarks, rank_tol)
+    if binary:  # of more clusters the result says which are empty
+        warn_of_equal_points(points, 2)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)

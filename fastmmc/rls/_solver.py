@@ -17,6 +17,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_of_equal_points,
     warn_user,
 )
 from fastmmc.gram import resolve_kernel
@@ -38,6 +39,9 @@ DEFAULTS = {"lam": 0.25, "rank": "auto"}
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
+
+# Rounds of shaking: the quota is that of the last one long before.
+MOST_ROUNDS = 10_000
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -71,7 +75,7 @@ def resolve_starts(n_init, method, n):
         if method == "memetic":
             return 1
         return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
-    return validation.check_integer("n_init", n_init, least=1)
+    return validation.check_starts(n_init)
 
 
 def _make_plan(
@@ -99,7 +103,7 @@ def _make_plan(
     n = points.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
     validation.check_choice("method", method, METHODS)
-    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1)
+    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1, most=MOST_ROUNDS)
     start_round = validation.check_integer(
         "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
     )
@@ -107,7 +111,9 @@ def _make_plan(
         validation.check_choice("batches", batches, ("exact",), ", an integer or None")
     elif batches is not None:
         validation.check_integer("batches", batches, least=1)
-    population = validation.check_integer("population", population, least=2)
+    population = validation.check_integer(
+        "population", population, least=2, most=validation.MOST_INDIVIDUALS
+    )
     patience = validation.check_integer("patience", patience, least=1)
     if max_iter is not None:
         max_iter = validation.check_integer("max_iter", max_iter, least=0)
@@ -366,16 +372,18 @@ def umc_rls(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the n x n hat matrix, or its n x r factor, does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end; or if no sizes were asked for, and clusters of other
-        sizes (Ward's, of a sample of 500 points in the metric of R) fit at least twice as well, by
-        what R leaves unexplained of their indicators and by leave-one-out error.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another; or if no sizes were asked for, and clusters of
+        other sizes (Ward's, of a sample of 500 points in the metric of R) fit far better, by what R
+        leaves unexplained of their indicators and by leave-one-out error.
 
     Notes
     -----
@@ -498,6 +506,7 @@ def solve_umc_rls(
     )
     plan = _make_plan(source.points, k, source.kernel, **search)
     n_init = resolve_starts(n_init, plan.method, plan.n)
+    warn_of_equal_points(source.points, plan.k)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
         factor, control = source.make_factor(seed, control)
@@ -635,6 +644,7 @@ def umc_rls_path(
         bound=bound,
     )
     n_init = resolve_starts(n_init, plan.method, plan.n)
+    warn_of_equal_points(source.points, plan.k)
     seed = fixed_seed(random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points)

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from fastmmc import validation
 from fastmmc.hat import DenseFactor
+from fastmmc.lowrank import DENSE_LIMIT
 from fastmmc.results import History, Status
 from fastmmc.rls import _kernels_batches as batches
 from fastmmc.rls._solver_claims import ClaimSearch, donor_floors
@@ -64,7 +66,8 @@ def choose_form(factor, plan):
     """Make the matrix that claims are made on, and the plan with the batches filled in.
 
     On the factor Z a claim costs O(nr), so one by one is for small n, where the product Z Z^T is
-    made, and for those who ask for it. Yields the rows of that product that were made.
+    made, and for those who ask for it. That product is made of no more points than the hat matrix
+    is dense of by default, however many clusters there are. Yields its rows that were made.
     """
     batches = plan.params["batches"]
     if plan.k == 1:
@@ -74,12 +77,14 @@ def choose_form(factor, plan):
     if batches == "exact":
         return factor.in_double_precision(), plan
     sample = sample_size(plan.n, plan.k)
-    if batches is None and sample == 0:
+    if batches is None and sample == 0 and plan.n <= DENSE_LIMIT:
+        validation.check_memory(plan.n, factor.Z.dtype, what="product Z Z^T")
         R = yield from factor.hat_matrix()
         return DenseFactor(R, factor.lam, factor.kernel, factor.X), plan
     if plan.method not in ("shaking", "memetic"):
         return factor.in_double_precision(), plan
-    if batches is not None or not isinstance(plan.init, str) or plan.init != "random":
+    from_random = isinstance(plan.init, str) and plan.init == "random"
+    if batches is not None or sample == 0 or not from_random:
         return factor, replace(plan, batches=batches or BATCHES_FROM_RANDOM)
     return factor, replace(plan, batches=BATCHES_FROM_SAMPLE, sample=sample)
 

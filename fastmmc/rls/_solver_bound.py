@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import eigvalsh, solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from fastmmc import validation
 from fastmmc.hat import eigh_seconds
 from fastmmc.lowrank import LowRankFactor
 
@@ -73,6 +74,7 @@ def _spectrum(factor, k, check_time):
     means = R.mean(axis=1, dtype=np.float64)
     total = n * means.sum()
     if n <= DIRECT or 10 * k > n:
+        validation.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
         check_time(eigh_seconds(n))
         centred = R - means - means[:, None] + total / n**2
         return _largest(_top(R, k), k), _largest(_top(centred, k - 1), k - 1), float(total)

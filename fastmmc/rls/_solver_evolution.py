@@ -8,7 +8,13 @@ from fastmmc import validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
-from fastmmc.execution import check_control, fixed_seed, restart_stream, show_progress
+from fastmmc.execution import (
+    check_control,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_of_equal_points,
+)
 from fastmmc.gram import box_diagonal
 from fastmmc.rls._solver_evolution_search import EvolutionSearch, Plan
 from fastmmc.rls._solver_shared import best_result, check_source
@@ -38,8 +44,8 @@ def _make_plan(
     n = source.points.shape[0]
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
-    mu = validation.check_integer("mu", mu, least=1)
-    nu = validation.check_integer("nu", nu, least=1)
+    mu = validation.check_integer("mu", mu, least=1, most=validation.MOST_INDIVIDUALS)
+    nu = validation.check_integer("nu", nu, least=1, most=validation.MOST_INDIVIDUALS)
     if flips is not None:
         flips = validation.check_integer("flips", flips, least=1, most=n, why=", all points")
     if patience is not None:
@@ -206,14 +212,16 @@ def evo_mmc(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the hat matrix does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
@@ -347,14 +355,16 @@ def fast_evo_mmc(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or X is not a finite matrix.
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
     MemoryError
         If the hat matrix, or its factor, does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end.
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
@@ -453,7 +463,7 @@ def solve_evolution(
         The best of the starts.
     """
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_integer("n_init", n_init, least=1)
+    n_init = validation.check_starts(n_init)
     source = check_source(
         X,
         lam=lam,
@@ -470,6 +480,7 @@ def solve_evolution(
         defaults=defaults,
     )
     plan = _make_plan(source, **search)
+    warn_of_equal_points(source.points, 2)
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
         factor, control = source.make_factor(seed, control, box_diagonal)

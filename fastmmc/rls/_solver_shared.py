@@ -9,8 +9,8 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.execution import OutOfTime, best_of_restarts
-from fastmmc.gram import Kernel, kernel_rows, resolve_kernel
+from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
+from fastmmc.gram import Kernel, count_distinct, kernel_rows, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
     Form,
@@ -26,6 +26,11 @@ from fastmmc.sizes import fit_sizes
 # Greatest rank, and multiplications for it, of the hat matrix where there is no time for another.
 QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
+
+# A model that knows nothing predicts 0, so its leave-one-out error is 1. An error that is so near
+# is taken for that; a larger one too, of so many points that it is no accident.
+NOTHING = 0.01
+LEAST_JUDGED = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,6 +231,8 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
     """
     best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     model, loo_mse = fit_labels(factor, best.labels, k)
+    status = rate_figures(status, loo_mse=loo_mse)
+    _warn_if_unpredictable(factor, k, loo_mse)
     sizes = np.bincount(best.labels, minlength=k)
     return RLSResult(
         labels=best.labels,
@@ -242,6 +249,24 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
         model=model,
         loo_mse=loo_mse,
         bound=None if bound is None else bound(sizes),
+    )
+
+
+def _warn_if_unpredictable(factor, k, loo_mse):
+    """Say aloud that the labels say nothing of the points: the kernel tells all points apart."""
+    is_nothing = abs(loo_mse - 1.0) <= NOTHING
+    is_worse = loo_mse >= 1.0 and factor.n >= LEAST_JUDGED
+    if k == 1 or factor.n == 1 or not (is_nothing or is_worse):
+        return
+    if count_distinct(factor.X, k) < k:
+        return  # which was told already
+    kernel, width = factor.kernel, ""
+    if kernel.name in ("rbf", "laplacian"):
+        width = f"sigma={kernel.sigma:.3g} may be too small (try sigma=None and gamma=None), or "
+    warn_user(
+        f"no point tells the cluster of another: the leave-one-out error is {loo_mse:.3g}, and a "
+        f"model without any points has 1; {width}lam={factor.lam:g} too "
+        f"{'large' if is_nothing else 'small'}"
     )
 
 

@@ -10,7 +10,13 @@ import numpy as np
 from fastmmc import validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
-from fastmmc.execution import Progress, check_control, show_progress, warn_if_stopped
+from fastmmc.execution import (
+    Progress,
+    check_control,
+    show_progress,
+    warn_if_stopped,
+    warn_of_equal_points,
+)
 from fastmmc.gram import Kernel, resolve_kernel
 from fastmmc.results import SDPResult
 from fastmmc.sdp._solver_machine import (
@@ -145,6 +151,7 @@ def _check_data(method, X, kernel, solver, force, is_centred):
     points = validation.check_points(X, kernel)
     check_cost(method, points.shape[0], solver, force)
     import_cvxpy()
+    warn_of_equal_points(points, 2)
     kernel = resolve_kernel(kernel, points)
     mean = None
     if is_centred and kernel.name == "linear":
@@ -168,12 +175,7 @@ def _check_scale(level, unit, names):
 
 def _gram_matrix(kernel, points):
     """Return the Gram matrix without its negative eigenvalues, if these are only rounding."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = kernel.block(points, points).astype(np.float64)
-    if not np.isfinite(K).all():
-        raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
-        )
+    K = kernel.block(points, points).astype(np.float64)
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
     if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
         raise ValueError(
@@ -544,6 +546,7 @@ def gmmc(
     constant = 1.0 / (C_e * data.n**2)
     _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
     K = penalised_kernel(data.K, ridge, constant)
+    _check_condition(K, ridge, C_e)
     params = {
         "C_delta": C_delta,
         "C_e": C_e,
@@ -559,6 +562,17 @@ def gmmc(
         labellings = [split_by_rank(v, 1, data.n - 1) for v in scores]
         y, machine = _with_first_in_0(*_by_value(labellings, lambda y: train_hard(K, y)))
         return _make_result(data, y, machine, constant, relaxation, 0, params, control)
+
+
+def _check_condition(K, ridge, C_e):
+    """Refuse penalties so far apart that the kernel matrix is singular in double precision."""
+    w = np.linalg.eigvalsh(K)
+    if not w[0] > len(K) * np.finfo(np.float64).eps * w[-1]:
+        raise ValueError(
+            f"ridge={ridge:g} and C_e={C_e:g} make a kernel matrix that is singular in double "
+            f"precision (eigenvalues from {w[0]:.3g} to {w[-1]:.3g}); bring ridge nearer to 1e-3 "
+            "and C_e to 10"
+        )
 
 
 def penalised_kernel(K, ridge, constant):

@@ -14,6 +14,10 @@ from fastmmc.margin import MarginModel
 # LIBSVM's tolerance: of the margins, which are 1.
 TOLERANCE = 1e-8
 
+# Steps of LIBSVM, which cannot be interrupted and on equal points comes to no end; it gives a
+# ConvergenceWarning then. Ordinary points take some hundreds.
+MOST_LIBSVM = 1_000_000
+
 # Steps of the active set method, as a multiple of n; it takes about n.
 MOST_STEPS = 30
 
@@ -58,7 +62,7 @@ def train_soft(K, y, C):
     # LIBSVM has absolute tolerances, which are meant for values of about 1.
     scale = mean_diagonal(K) or 1.0
     Q = K / scale
-    machine = SVC(kernel="precomputed", C=0.5 * C * scale, tol=TOLERANCE)
+    machine = SVC(kernel="precomputed", C=0.5 * C * scale, tol=TOLERANCE, max_iter=MOST_LIBSVM)
     machine.fit(np.block([[Q, -Q], [-Q, Q]]), np.concatenate((y, -y)))
     both = np.zeros(2 * n)
     both[machine.support_] = machine.dual_coef_[0]

@@ -240,6 +240,7 @@ def test_threads_change_nothing(function, overlapping):
     assert np.array_equal(results[0].labels, results[1].labels)
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 @every
 @pytest.mark.parametrize("given", [{}, {"rank": 5}], ids=["dense", "low rank"])
 def test_points_that_are_all_equal(function, given):

@@ -192,6 +192,7 @@ def test_extreme_numbers_of_prototypes(function, k, overlapping):
 
 
 @every
+@pytest.mark.filterwarnings("ignore:X has only")
 @pytest.mark.parametrize("X", [np.ones((9, 2)), np.zeros((2, 1)), 1e150 * np.eye(6)])
 @pytest.mark.filterwarnings("ignore:found 1 cluster, fewer than the 2 asked for")
 def test_degenerate_points(function, X):

@@ -308,6 +308,7 @@ def test_empty_clusters_leave_no_gaps(overlapping):
         assert result.dual_coef.shape == (len(result.support), len(result.sizes))
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 def test_points_that_are_all_equal():
     X = np.ones((8, 2))
     result = fastmmc.cpmmc(X, random_state=0)

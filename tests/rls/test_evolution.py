@@ -394,6 +394,7 @@ def test_tiny_and_odd_numbers_of_points(n):
         assert abs(res.sizes[0] - res.sizes[1]) <= 1
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 def test_float32_and_equal_points():
     res = fastmmc.evo_mmc(points(30).astype(np.float32), random_state=0)
     assert res.objective == pytest.approx(

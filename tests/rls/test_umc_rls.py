@@ -43,6 +43,7 @@ def test_a_single_point():
     assert quick([[1.0]], 1).labels.tolist() == [0]
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 def test_equal_points_are_shared_out():
     assert quick(np.ones((10, 2)), 2).sizes.tolist() == [5, 5]
 

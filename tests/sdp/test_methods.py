@@ -93,6 +93,7 @@ class TestRuns:
         assert a.bound == pytest.approx(b.bound, rel=1e-4)
         np.testing.assert_array_equal(a.labels, b.labels)
 
+    @pytest.mark.filterwarnings("ignore:X has only")
     @pytest.mark.parametrize("X", [[[0.0], [1.0]], np.arange(5.0)[:, None], np.ones((7, 2))])
     def test_few_and_equal_points(self, function, X):
         res = function(X)
