@@ -502,11 +502,17 @@ def warn_of_equal_points(points, k):
     k : int
         Clusters.
 
+    Returns
+    -------
+    bool
+        Whether there was something to say.
+
     Examples
     --------
     >>> import pytest
     >>> with pytest.warns(ConvergenceWarning, match="X has only 1 distinct point"):
     ...     warn_of_equal_points(np.zeros((5, 2)), 2)
+    True
     """
     distinct = count_distinct(points, k)
     if distinct < k:
@@ -515,6 +521,7 @@ def warn_of_equal_points(points, k):
             f"X has only {distinct} distinct point{plural}, fewer than the {k} clusters: equal "
             "points are told apart by chance; give a smaller k, or clean X"
         )
+    return distinct < k
 
 
 def warn_user(text):

@@ -84,7 +84,7 @@ def test_the_least_lam_follows_the_scale_of_the_kernel():
     with pytest.raises(ValueError, match=r"lam=0.25 is lost .* must be at least 13\d"):
         fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e14)
     with pytest.raises(ValueError, match="lam=0.25 is too small .* lower coef0"):
-        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e10, rank=10)
+        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e10, rank=10, random_state=0)
 
 
 @pytest.mark.parametrize(("coef0", "rank"), [(1e10, None), (1e8, None), (1e8, 10)])
@@ -250,6 +250,8 @@ def test_ordinary_data_does_not_warn(digits, k, rank):
     sets += [digits[0][:300], rng.standard_normal((200, 2)), rng.standard_normal((200, 50))]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # One start may fit far worse than other sizes do, and these sets have other classes.
+        warnings.filterwarnings("ignore", "clusters of other sizes")
         for X in sets:
             for lam in (0.01, 0.25, 4.0):
                 fastmmc.umc_rls(X, k, lam=lam, rank=rank, n_init=1, random_state=0)
@@ -259,6 +261,6 @@ def test_ordinary_data_does_not_warn(digits, k, rank):
 def test_one_cluster_left_is_told_of():
     X = points() / 100
     init = np.array([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]])
-    with pytest.warns(ConvergenceWarning, match="one cluster is left of the 2 asked for"):
+    with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2"):
         res = fastmmc.wta(X, 2, init=init, random_state=0)
     assert res.n_active == 1

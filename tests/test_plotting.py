@@ -191,6 +191,7 @@ def test_sparse_points_are_drawn_in_singular_components(blobs):
     np.testing.assert_array_equal(few.points, X[:, :2])
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 def test_equal_points_can_be_drawn():
     result = fastmmc.umc_rls(np.ones((6, 3)), 2, sigma=1.0, random_state=0)
     for X in (None, csr_matrix(np.ones((6, 3))), csr_matrix((6, 3))):

@@ -32,9 +32,7 @@ from fastmmc.execution import (
     restart_stream,
     show_progress,
     warn_of_equal_points,
-    warn_user,
 )
-from fastmmc.gram import count_distinct
 from fastmmc.results import CentroidResult, Status
 
 # Which methods weight the distances by the wins.
@@ -168,7 +166,7 @@ def solve_competitive(
         on_conflict=on_conflict,
     )
     plan = _make_plan(points, k, method, init, max_iter, constraints, given)
-    warn_of_equal_points(points, plan.k)
+    enough_points = not warn_of_equal_points(points, plan.k)
     seed = fixed_seed(random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
     with show_progress(control) as control:
@@ -179,7 +177,7 @@ def solve_competitive(
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
-    if status != Status.NUMERICAL:
+    if enough_points and status != Status.NUMERICAL:
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
     return CentroidResult(
         objective=best.objective,
@@ -197,15 +195,6 @@ def solve_competitive(
         n_conflicts=constraints.n_conflicts,
         **found,
     )
-
-
-def _warn_if_one_is_left(n_active, k, points):
-    """Say aloud that no other prototype has points, unless all points are equal."""
-    if n_active == 1 < k and count_distinct(points, 2) > 1:
-        warn_user(
-            f"one cluster is left of the {k} asked for, as one prototype is nearest to all points; "
-            "try init='k-means++', more starts (n_init), or min_share=0 if small clusters count"
-        )
 
 
 def _gather_online(best):

@@ -14,8 +14,8 @@ from fastmmc.hat import hat_matrix, leave_one_out_residuals
 SAMPLE = 500
 LEAST_PER_CLUSTER = 10
 
-# Share of the labels' cost and error below which clusters of other sizes are far better.
-FAR_BETTER = 0.5
+# Shares of the labels' cost and error below which clusters of other sizes are far better.
+FAR_BETTER = np.array([1 / 2, 2 / 3])
 
 # Share of the mean size that one of the other clusters must differ by from it.
 OTHER_SIZE = 0.2

@@ -24,6 +24,7 @@ def copies(n_places, n, seed=0):
     return np.random.default_rng(seed).standard_normal((n_places, 3))[np.arange(n) % n_places]
 
 
+@pytest.mark.filterwarnings("ignore:no point tells the cluster of another")
 def test_known_labels_that_a_sample_draws_unevenly_do_not_hang_it():
     X = np.random.default_rng(0).standard_normal((8000, 3))
     y = np.full(8000, -1)
@@ -182,6 +183,7 @@ def test_shaking_ends_within_half_of_the_mean_size_of_its_target(digits, k):
     assert (np.abs(low.sizes - 600 / k) <= max(1.0, 300 / k)).all()
 
 
+@pytest.mark.filterwarnings("ignore:no point tells the cluster of another")
 @pytest.mark.parametrize("method", ["shaking", "steepest", "stochastic", "memetic"])
 def test_a_balance_of_zero_means_sizes_that_differ_by_one(overlapping, method):
     for k in (2, 7, 11, 59):
