@@ -54,6 +54,10 @@ class Progress:
     elapsed: float
 
 
+class OutOfTime(Exception):
+    """Ends a phase of a start that its time limit has overtaken; the start has not ended then."""
+
+
 class _NoBar:
     """Stands where a progress bar is not wanted."""
 
@@ -100,6 +104,49 @@ class RunControl:
     started: float = 0.0
     on_start_done: Callable | None = None
     bar: object = _NoBar()
+
+    def time_left(self):
+        """Return the seconds until the time limit.
+
+        Returns
+        -------
+        float
+            Below 0 if it has passed; inf without one.
+        """
+        if self.max_time is None:
+            return np.inf
+        return self.started + self.max_time - time.perf_counter()
+
+    def out_of_time(self):
+        """Tell whether the time limit has passed.
+
+        Returns
+        -------
+        bool
+            False without one.
+        """
+        return self.time_left() <= 0.0
+
+
+def check_deadline(control):
+    """Leave the phase at hand if the time limit has passed.
+
+    Parameters
+    ----------
+    control : RunControl
+        With the limit.
+
+    Raises
+    ------
+    OutOfTime
+        If it has.
+
+    Examples
+    --------
+    >>> check_deadline(RunControl(max_time=60.0, started=time.perf_counter()))
+    """
+    if control.out_of_time():
+        raise OutOfTime
 
 
 def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
@@ -259,6 +306,7 @@ class _Board:
 
     def __init__(self, n_init):
         self.stop = threading.Event()
+        self.late = threading.Event()
         self.fractions = np.zeros(n_init)
 
 
@@ -270,7 +318,11 @@ def _work(index, make_search, board):
     first = True
     # The first start always makes one slice, so that there is something to return.
     while not ended and (not board.stop.is_set() or (first and index == 0)):
-        ended = slicer.run(search)
+        try:
+            ended = slicer.run(search)
+        except OutOfTime:
+            board.late.set()
+            break
         board.fractions[index] = search.fraction()
         first = False
     if ended:
@@ -408,7 +460,7 @@ def _look(control, board, done):
     control.bar.show(progress)
     if control.callback is not None and control.callback(progress):
         return Status.CALLBACK
-    if control.max_time is not None and elapsed >= control.max_time:
+    if control.out_of_time() or board.late.is_set():
         return Status.TIME_LIMIT
     return Status.CONVERGED
 

@@ -395,7 +395,7 @@ def _check_width(kernel, sigma):
     )
 
 
-def fill_lower_gram(kernel, X, out):
+def fill_lower_gram(kernel, X, out, look=lambda: None):
     """Fill the lower triangle of the Gram matrix of X, in row blocks.
 
     The triangle is all that a Cholesky factorisation reads. What is above the diagonal of
@@ -409,6 +409,8 @@ def fill_lower_gram(kernel, X, out):
         Points; for "precomputed" the Gram matrix.
     out : (n, n) array
         Modified in place.
+    look : callable, optional
+        Called before each block; it may raise an exception.
 
     Examples
     --------
@@ -424,6 +426,7 @@ def fill_lower_gram(kernel, X, out):
         X = X - X.mean(axis=0, dtype=np.float64)
         norms = row_norms(X, squared=True)
     for start in range(0, n, BLOCK):
+        look()
         stop = min(start + BLOCK, n)
         rows = X[start:stop]
         if kernel.name == "precomputed":

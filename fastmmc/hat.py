@@ -431,7 +431,7 @@ def _invert_lower(A):
     return info == 0
 
 
-def mirror_lower(A, scale=1.0):
+def mirror_lower(A, scale=1.0, look=lambda: None):
     """Scale the lower triangle of A and copy it onto the upper one, in place, block by block.
 
     Parameters
@@ -440,6 +440,8 @@ def mirror_lower(A, scale=1.0):
         Modified in place; exactly symmetric afterwards. What was above the diagonal is not read.
     scale : float, default=1.0
         Factor.
+    look : callable, optional
+        Called before each block; it may raise an exception.
 
     Examples
     --------
@@ -452,6 +454,7 @@ def mirror_lower(A, scale=1.0):
     """
     n = A.shape[0]
     for start in range(0, n, BLOCK):
+        look()
         stop = min(start + BLOCK, n)
         square = A[start:stop, start:stop]
         square[:] = np.tril(square) + np.tril(square, -1).T

@@ -322,9 +322,7 @@ class _Grower:
 
     def _remaining(self):
         """Return the seconds that are left."""
-        if self.control.max_time is None:
-            return np.inf
-        return self.control.max_time - (time.perf_counter() - self.control.started)
+        return self.control.time_left()
 
     def _hear(self, progress):
         """Be told how far a split is."""

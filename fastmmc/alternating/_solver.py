@@ -8,6 +8,7 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc.alternating._solver_bias import WeightBounds
+from fastmmc.alternating._solver_machines import least_violation
 from fastmmc.alternating._solver_rounds import (
     Alternation,
     Plan,
@@ -23,11 +24,12 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_if_stopped,
 )
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
 from fastmmc.margin import MarginModel
-from fastmmc.results import MarginResult
+from fastmmc.results import MarginResult, Status
 from fastmmc.sizes import binary_bounds
 
 SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
@@ -45,7 +47,7 @@ def _make_model(plan, data, solution, intercept):
         points = plan.points[:1] if precomputed else dense_rows(plan.points, support)
         indices = support if precomputed else None
         model = MarginModel(kernel, points, coef, intercept, n_features, indices)
-    elif plan.form.rank is None:
+    elif not _is_low_rank(data):
         # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
         w = solution.w
         intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
@@ -59,16 +61,24 @@ def _make_model(plan, data, solution, intercept):
     return model, support, coef
 
 
-def _make_result(plan, data, best, best_init, objectives, status, n_init, control):
+def _is_low_rank(data):
+    """Tell whether there are features that are not the points themselves."""
+    return data.features is not None and len(data.features.basis) > 0
+
+
+def _make_result(plan, data, best, best_init, objectives, status, n_init):
     """Gather what the winning start found."""
     solution, intercept = best.solution, best.split.threshold
     if plan.refit:
-        solution, intercept = refit_machine(plan, data, best.labels, control)
+        solution, intercept, was_cut = refit_machine(plan, data, best.labels)
+        if was_cut and status == Status.CONVERGED:
+            status = Status.TIME_LIMIT
+            warn_if_stopped(status, n_init, n_init)
     model, support, coef = _make_model(plan, data, solution, intercept)
     f = best.solution.scores + best.split.bias
     kernel = data.kernel
     given = {
-        "rank": None if plan.form.rank is None else data.features.Z.shape[1],
+        "rank": data.features.Z.shape[1] if _is_low_rank(data) else None,
         "kernel": kernel.name if kernel.function is None else kernel.function,
         "sigma": kernel.sigma,
         "gamma": kernel.gamma,
@@ -101,6 +111,7 @@ def _make_result(plan, data, best, best_init, objectives, status, n_init, contro
 def _make_plan(
     points,
     kernel,
+    control,
     *,
     loss,
     C,
@@ -131,18 +142,22 @@ def _make_plan(
     _check_solver(solver, kernel, form, points, loss)
     weights = validation.check_sample_weight(sample_weight, n)
     weights = np.ones(n) if weights is None else weights
+    C = validation.check_positive("C", C)
+    tol = validation.check_positive("tol", tol)
+    if loss != "square":
+        _check_tolerance(tol, C, weights, has_features(kernel, form, solver, points))
     return Plan(
         points=points,
         kernel=kernel,
         form=form,
         weights=weights,
-        C=validation.check_positive("C", C),
+        C=C,
         bounds=_weight_bounds(weights, sample_weight, balance, target_sizes, min_size),
         loss=loss,
         epsilon=epsilon,
         tied=validation.check_choice("bias", bias, ("joint", "tied")) == "tied",
         solver=solver,
-        tol=validation.check_positive("tol", tol),
+        tol=tol,
         max_iter=validation.check_integer("max_iter", max_iter, least=1),
         init=check_init(init, n, 2, kernel, STARTS),
         refit=validation.check_flag("refit", refit),
@@ -159,7 +174,19 @@ def _make_plan(
             "target_sizes": target_sizes,
             "min_size": min_size,
         },
+        control=control,
     )
+
+
+def _check_tolerance(tol, C, weights, is_in_features):
+    """Refuse a tolerance that double precision cannot reach."""
+    # In features it is a share of the objective, else a violation beside C times kernel values.
+    least = least_violation(1.0 if is_in_features else C * weights.max())
+    if tol < least:
+        raise ValueError(
+            f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
+            f"a largest weight of {weights.max():g}; got {tol:g}; give a larger tol, or a lower C"
+        )
 
 
 def _check_solver(solver, kernel, form, points, loss):
@@ -232,7 +259,7 @@ def solve_alternation(
     n_init = validation.check_integer("n_init", n_init, least=1)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
-    plan = _make_plan(points, kernel, **alternation)
+    plan = _make_plan(points, kernel, control, **alternation)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)
@@ -243,7 +270,7 @@ def solve_alternation(
             return Alternation(plan, data, index, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-        return _make_result(plan, data, best, best_init, objectives, status, n_init, control)
+        return _make_result(plan, data, best, best_init, objectives, status, n_init)
 
 
 def iter_svr(

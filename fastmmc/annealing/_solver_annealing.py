@@ -8,11 +8,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.metrics.cluster import contingency_matrix
-from sklearn.svm import LinearSVC
 
 from fastmmc import validation
+from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
+from fastmmc._means import k_means
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
 from fastmmc.annealing._solver_costs import MOST_BALLS, BallCosts, Evaluated
@@ -50,6 +49,10 @@ LEAST_PARTS = 2
 
 # Initial clusters at most, as a multiple of those at the beginning.
 MOST_GROWTH = 2
+
+# Of the linear machines: LIBLINEAR's criterion, and rounds at most.
+MACHINE_TOLERANCE = 1e-4
+MACHINE_PASSES = 10_000
 
 # A linear machine or a mixture reads its numbers about so many times.
 READS = 50
@@ -193,8 +196,14 @@ class AnnealingSearch(Search):
         seed = int(self._rng.integers(2**31))
         if len(representatives) <= self._plan.k:
             return np.arange(len(representatives))
-        model = KMeans(self._plan.k, n_init=n_init, random_state=seed)
-        return model.fit(representatives, sample_weight=weights).labels_.astype(np.int64)
+        streams = np.random.SeedSequence(seed).generate_state(n_init)
+        found = (k_means(representatives, self._plan.k, int(s), weights) for s in streams)
+
+        def scatter(pair):
+            labels, centers = pair
+            return float(weights @ ((representatives - centers[labels]) ** 2).sum(axis=1))
+
+        return min(found, key=scatter)[0]
 
     def _alternate(self, state, must_evaluate=False):
         """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
@@ -212,8 +221,7 @@ class AnnealingSearch(Search):
             predicted = labels
             # Of classes of one or two nothing can be learned.
             if 2 * present.size <= len(reps):
-                machine = LinearSVC(C=plan.C, dual=False, max_iter=10_000)
-                found = machine.fit(scaled, labels, sample_weight=weights).predict(scaled)
+                found = self._learn(scaled, labels, weights)
                 yield READS * reps.size * present.size
                 predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
@@ -230,6 +238,23 @@ class AnnealingSearch(Search):
         evaluated = self._costs.evaluate(self._inherited_centers(state), state.evaluated)
         yield self._points.cost
         return replace(state, evaluated=evaluated)
+
+    def _learn(self, scaled, labels, weights):
+        """Return the labels that linear machines trained on these ones predict."""
+        names, classes = np.unique(labels, return_inverse=True)
+        W, b, _, _ = train_linear_machine(
+            scaled,
+            classes,
+            self._plan.C,
+            weights,
+            LINEAR_SQUARED_HINGE,
+            0.0,
+            MACHINE_TOLERANCE,
+            MACHINE_PASSES,
+            0,  # this solver draws nothing
+        )
+        scores = scaled @ W.T + b
+        return names[(scores[:, 0] > 0).astype(np.int64) if len(W) == 1 else scores.argmax(axis=1)]
 
     def _inherited_centers(self, state):
         """Return the center of each cluster's points, which have their representatives' labels."""
@@ -365,9 +390,8 @@ def rename(labels, before, k):
     >>> rename(np.array([1, 1, 0]), np.array([0, 0, 1]), 2)
     array([0, 0, 1])
     """
-    together = contingency_matrix(before, labels, sparse=False)
     table = np.zeros((k, k))
-    table[np.ix_(np.unique(before), np.unique(labels))] = together
+    np.add.at(table, (before, labels), 1.0)
     olds, news = linear_sum_assignment(table, maximize=True)
     names = np.empty(k, dtype=np.int64)
     names[news] = olds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
+from fastmmc._means import k_means
 from fastmmc.cutting_plane._solver_planes import SignSet, Weights, WinnerSet
 from fastmmc.gram import dense_rows
 from fastmmc.results import Status
@@ -297,7 +297,7 @@ def first_weights(plan, rows, mean, rng):
     else:
         if isinstance(init, str):
             seed = int(rng.integers(2**31))
-            centers = KMeans(plan.k, n_init=1, random_state=seed).fit(rows).cluster_centers_
+            _, centers = k_means(rows, plan.k, seed)
         else:
             centers = _class_means(rows, mean, init, plan.k)
         centers = centers.astype(np.float64)

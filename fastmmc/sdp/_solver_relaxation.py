@@ -7,7 +7,6 @@ stopped. Both bounds are therefore computed from them anew: moved until they are
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -221,15 +220,13 @@ def _solve(problem, solver, deadline):
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         return Status.INTERRUPTED, "interrupted", 0
-    with warnings.catch_warnings():
-        # What is inaccurate is told by the status.
-        warnings.simplefilter("ignore")
-        try:
-            problem.unpack_results(raw, chain, inverse_data)
-        except cp.error.SolverError:
-            return Status.NUMERICAL, "solver_error", 0
-    status = _status_of(problem.status, solver, deadline)
-    return status, problem.status, int(problem.solver_stats.num_iters or 0)
+    # As problem.unpack_results, which warns besides: the status tells what is inaccurate.
+    solution = chain.invert(raw, inverse_data)
+    if solution.status in cp.settings.ERROR:
+        return Status.NUMERICAL, "solver_error", 0
+    problem.unpack(solution)
+    n_iter = int(solution.attr.get(cp.settings.NUM_ITERS) or 0)
+    return _status_of(problem.status, solver, deadline), problem.status, n_iter
 
 
 def _status_of(text, solver, deadline):

@@ -403,12 +403,13 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
 
 def _plan_and_data(X, rank=None, solver="smo"):
     from fastmmc.alternating import _solver, _solver_rounds
-    from fastmmc.execution import fixed_seed
+    from fastmmc.execution import RunControl, fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
     plan = _solver._make_plan(
         X,
         kernel,
+        RunControl(),
         loss="laplace",
         C=500.0,
         epsilon=0.0,
