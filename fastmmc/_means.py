@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.cluster._kmeans import _kmeans_plusplus, _kmeans_single_lloyd
+from sklearn.cluster._kmeans import _kmeans_single_lloyd
+from sklearn.metrics.pairwise import _euclidean_distances
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -50,7 +51,7 @@ def scale_rows(rows):
     return scaled, exponent
 
 
-def choose_points(rows, k, seed, weights=None, tries=None):
+def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
     """Return points that lie far from each other, by k-means++.
 
     Parameters
@@ -65,6 +66,8 @@ def choose_points(rows, k, seed, weights=None, tries=None):
         How often each point counts; None: once.
     tries : int, optional
         Points that are tried for each one; None: 2 + log k.
+    look : callable, optional
+        Called before each choice; it may raise an exception.
 
     Returns
     -------
@@ -78,9 +81,33 @@ def choose_points(rows, k, seed, weights=None, tries=None):
     """
     rows, _ = scale_rows(rows)
     weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
-    stream = np.random.RandomState(seed)
+    return _plus_plus(rows, k, np.random.RandomState(seed), weights, tries, look)
+
+
+def _plus_plus(rows, k, stream, weights, tries, look):
+    """Choose points as scikit-learn does, who cannot be stopped in between."""
+    tries = 2 + int(np.log(k)) if tries is None else tries
     norms = row_norms(rows, squared=True)
-    return _kmeans_plusplus(rows, k, norms, weights, stream, tries)[1].astype(np.int64)
+
+    def distances_to(chosen):
+        points = rows[chosen]
+        return _euclidean_distances(points, rows, Y_norm_squared=norms, squared=True)
+
+    indices = np.empty(k, dtype=np.int64)
+    indices[0] = stream.choice(rows.shape[0], p=weights / weights.sum())
+    nearest = distances_to(indices[:1])[0]
+    total = nearest @ weights
+    for c in range(1, k):
+        look()
+        drawn = stream.uniform(size=tries) * total
+        tried = np.searchsorted(np.cumsum(weights * nearest), drawn)
+        np.clip(tried, None, nearest.size - 1, out=tried)
+        distances = distances_to(tried)
+        np.minimum(nearest, distances, out=distances)
+        totals = distances @ weights
+        best = np.argmin(totals)
+        indices[c], nearest, total = tried[best], distances[best], totals[best]
+    return indices
 
 
 def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
@@ -120,7 +147,7 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     if not issparse(rows):
         mean = rows.mean(axis=0)
         rows = rows - mean
-    centers = _first_centers(rows, k, seed, weights, init, exponent, mean)
+    centers = _first_centers(rows, k, seed, weights, init, exponent, mean, look)
     tolerance = TOLERANCE * _mean_variance(rows)
     for _ in range(0, MOST_ROUNDS, ROUNDS):
         labels, _, centers, made = _kmeans_single_lloyd(
@@ -132,7 +159,7 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     return labels.astype(np.int64), np.ldexp(centers + mean, exponent)
 
 
-def _first_centers(rows, k, seed, weights, init, exponent, mean):
+def _first_centers(rows, k, seed, weights, init, exponent, mean, look):
     """Return the first centers, scaled and moved as the rows are."""
     if not isinstance(init, str):
         return np.ascontiguousarray(np.ldexp(init, -exponent) - mean, dtype=rows.dtype)
@@ -140,8 +167,7 @@ def _first_centers(rows, k, seed, weights, init, exponent, mean):
     if init == "random":
         chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
     else:
-        norms = row_norms(rows, squared=True)
-        chosen = _kmeans_plusplus(rows, k, norms, weights, stream)[1]
+        chosen = _plus_plus(rows, k, stream, weights, None, look)
     return rows[chosen].toarray() if issparse(rows) else rows[chosen]
 
 

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, lapack, solve_triangular
-from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
+from fastmmc._means import choose_points
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_rows
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
@@ -426,7 +426,15 @@ class Features:
 
 
 def make_features(
-    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
+    X,
+    kernel,
+    rank,
+    landmarks,
+    rank_tol,
+    rng,
+    dtype=None,
+    advance=lambda n_rows: None,
+    look=lambda: None,
 ):
     """Return the Nystroem features of points and parameters that were already checked.
 
@@ -436,6 +444,8 @@ def make_features(
         As for :func:`make_low_rank_factor`.
     advance : callable, optional
         Told how many rows were worked on.
+    look : callable, optional
+        Called before each block of rows and each landmark; it may raise an exception.
 
     Returns
     -------
@@ -450,12 +460,12 @@ def make_features(
     dtype = dtype or X.dtype
     validation.check_memory(X.shape[0], dtype, columns=rank)
     if isinstance(landmarks, str) and landmarks == "pivoted":
-        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol)
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, look)
         Z = np.ascontiguousarray(Z, dtype=dtype)
         advance(Z.shape[0])
     else:
-        indices, basis = _choose(X, rank, landmarks, rng)
-        Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance)
+        indices, basis = _choose(X, rank, landmarks, rng, look)
+        Z, to_Z = _nystroem(X, kernel, basis, indices, dtype, advance, look)
     return Features(Z, to_Z, basis, indices)
 
 
@@ -472,7 +482,7 @@ def _counter(total, on_progress):
     return advance
 
 
-def _choose(X, rank, landmarks, rng):
+def _choose(X, rank, landmarks, rng, look):
     """Return the indices and the points of the landmarks."""
     if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
         return None, landmarks
@@ -482,11 +492,11 @@ def _choose(X, rank, landmarks, rng):
         indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
     else:
         seed = int(rng.integers(2**31))
-        indices = kmeans_plusplus(X, rank, random_state=seed)[1].astype(np.int64)
+        indices = choose_points(X, rank, seed, look=look)
     return indices, dense_rows(X, indices).astype(np.float64)
 
 
-def _nystroem(X, kernel, basis, indices, dtype, advance):
+def _nystroem(X, kernel, basis, indices, dtype, advance, look):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, and the map with Z0 = K_nB map.
 
     The truncated eigendecomposition of K_BB stands where the 2009 paper takes a Cholesky factor,
@@ -498,6 +508,7 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     to_Z = U[:, keep] / np.sqrt(w[keep]) if w[-1] > 0 else np.zeros((basis.shape[0], 1))
     Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
     for rows, values in kernel_rows(kernel, X, basis, indices):
+        look()
         Z[rows] = values @ to_Z
         advance(values.shape[0])
     return Z, to_Z
@@ -524,7 +535,7 @@ def _shrink(Z, lam, advance=lambda n_rows: None):
     return half, s
 
 
-def _pivoted_cholesky(X, kernel, rank, tol):
+def _pivoted_cholesky(X, kernel, rank, tol, look):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
     Every step looks at the points that are approximated worst, and takes of them in turn the
@@ -544,6 +555,7 @@ def _pivoted_cholesky(X, kernel, rank, tol):
         columns = np.empty((n, tried.size))
         points = dense_rows(X, tried).astype(np.float64)
         for rows, values in kernel_rows(kernel, X, points, tried):
+            look()
             columns[rows] = values - L[rows] @ L[tried].T
         corner, order, n_taken, _ = lapack.dpstrf(
             columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1

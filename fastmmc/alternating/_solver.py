@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
+from fastmmc.lowrank import check_landmarks
 from fastmmc.margin import MarginModel
 from fastmmc.results import MarginResult, Status
 from fastmmc.sizes import binary_bounds
@@ -140,8 +142,7 @@ def _make_plan(
     solver = validation.check_choice("solver", solver, SOLVERS)
     form = check_form(points, kernel, rank, landmarks, rank_tol, None)
     _check_solver(solver, kernel, form, points, loss)
-    weights = validation.check_sample_weight(sample_weight, n)
-    weights = np.ones(n) if weights is None else weights
+    weights = np.ones(n) if sample_weight is None else sample_weight
     C = validation.check_positive("C", C)
     tol = validation.check_positive("tol", tol)
     if loss != "square":
@@ -259,6 +260,60 @@ def solve_alternation(
     n_init = validation.check_integer("n_init", n_init, least=1)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
+    weights = validation.check_sample_weight(alternation["sample_weight"], points.shape[0])
+    counting = validation.counting_points(weights)
+    alternation = alternation | {"sample_weight": weights}
+    if counting is None:
+        return _solve(points, kernel, control, n_init, random_state, alternation)
+    given = _only(counting, points, kernel, alternation)
+    part = points[np.ix_(counting, counting)] if _is_gram(kernel) else points[counting]
+    result = _solve(part, kernel, control, n_init, random_state, given)
+    return _extend(result, counting, points)
+
+
+def _is_gram(kernel):
+    return kernel.name == "precomputed"
+
+
+def _only(counting, points, kernel, alternation):
+    """Return the parameters of the points that count alone."""
+    weights, init, landmarks = (
+        alternation[name] for name in ("sample_weight", "init", "landmarks")
+    )
+    if counting.size < 2:
+        raise ValueError("sample_weight must be above 0 for at least 2 points, one a cluster")
+    if not isinstance(init, str):
+        init = check_init(init, weights.size, 2, kernel, STARTS)[counting]
+    if np.ndim(landmarks) == 1:
+        landmarks = check_landmarks(landmarks, points, kernel)
+        if not np.isin(landmarks, counting).all():
+            raise ValueError("landmarks must be points whose sample_weight is above 0")
+        landmarks = np.searchsorted(counting, landmarks)
+    changed = {"sample_weight": weights[counting], "init": init, "landmarks": landmarks}
+    return alternation | changed
+
+
+def _extend(result, counting, points):
+    """Return the result with labels for the points that do not count, and indices of all points."""
+    model, support = result.model, result.support
+    if _is_gram(model.kernel):
+        indices = counting[model.indices]
+        model = replace(model, indices=indices, n_features=points.shape[0])
+    labels = np.empty(points.shape[0], dtype=np.int64)
+    labels[counting] = result.labels
+    others = np.setdiff1d(np.arange(labels.size), counting)
+    labels[others] = model.decision_function(points[others]).argmax(axis=1)
+    return replace(
+        result,
+        labels=labels,
+        sizes=np.bincount(labels, minlength=2),
+        model=model,
+        support=None if support is None else counting[support],
+    )
+
+
+def _solve(points, kernel, control, n_init, random_state, alternation):
+    """Cluster points whose weights are all above 0."""
     plan = _make_plan(points, kernel, control, **alternation)
     if not isinstance(plan.init, str):
         n_init = 1
@@ -346,8 +401,9 @@ def iter_svr(
         Predict by a support vector machine trained on the final labels: it has fewer support
         vectors. It may disagree with labels of points inside its margin.
     sample_weight : (n,) array_like, optional
-        Weights above 0: a point of weight s counts as s equal points, in the loss and in the size
-        rule, which is then kept as nearly as whole points allow.
+        Weights, at least 0: a point of weight s counts as s equal points, in the loss and in the
+        size rule, which is then kept as nearly as whole points allow. A point of weight 0 does not
+        count, and gets its label from the model.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional

@@ -499,15 +499,17 @@ class LinearMachine(SupportMachine):
         self._control = control
         # Seconds of a pass; at first a guess that is too high.
         self._pace = SLOW_NUMBER * Z.size
+        self._made = 0
 
     def begin(self, y):
         """Set the labels."""
         self._y = y
+        self._made = 0
 
     def step(self, budget):
         """Train; one call of LIBLINEAR cannot be sliced, but has no more passes than time."""
         most = self._control.time_left() / self._pace
-        if most < 1.0 and self.w is not None:
+        if self.w is not None and most < max(1.0, 2.0 * self._made):
             raise OutOfTime
         limit = int(min(MOST_PASSES, max(1.0, most)))
         C = float(self._cost.max())
@@ -530,9 +532,9 @@ class LinearMachine(SupportMachine):
         self.n_steps += made
         self.norm = float(self.w @ self.w)
         self.capped = not ended
-        if not ended and limit < MOST_PASSES:
-            raise OutOfTime
-        return True
+        # From scratch with more passes, if there is time for these after all.
+        self._made = made
+        return ended or limit == MOST_PASSES
 
 
 class LeastSquaresMachine(_Machine):

@@ -142,7 +142,7 @@ def _make_features(plan, kernel, form, seed, look):
         form.rank_tol,
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
-        lambda n_rows: look(),
+        look=look,
     )
 
 
@@ -342,7 +342,7 @@ def _make_scout(plan, data, init, index, rng):
         bounds=replace(plan.bounds, weights=weights),
         init=init,
     )
-    solve = _make_solver(scout_plan, None, features, plan.look_at_clock)
+    solve = _make_solver(scout_plan, None, features, lambda: None)
     scout_data = replace(data, features=features, solve_ridge=solve)
     return Alternation(scout_plan, scout_data, index, rng)
 

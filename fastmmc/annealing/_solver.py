@@ -13,8 +13,10 @@ from fastmmc.annealing._solver_annealing import AnnealingSearch
 from fastmmc.annealing._solver_memetic import MemeticSearch
 from fastmmc.annealing._solver_points import CenterModel, Points, row_blocks
 from fastmmc.execution import (
+    RunControl,
     best_of_restarts,
     check_control,
+    check_deadline,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -60,9 +62,14 @@ class Plan:
     max_iter: int
     population: int
     params: dict = field(default_factory=dict)
+    control: RunControl = RunControl()
+
+    def look_at_clock(self):
+        """Leave the phase at hand if the time limit has passed."""
+        check_deadline(self.control)
 
 
-def _make_plan(points, k, given):
+def _make_plan(points, k, given, control):
     """Check the parameters of the search."""
     n = points.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
@@ -103,6 +110,7 @@ def _make_plan(points, k, given):
         max_iter=validation.check_integer("max_iter", given["max_iter"], least=1),
         population=validation.check_integer("population", given["population"], least=2),
         params=given | {"patience": patience},
+        control=control,
     )
 
 
@@ -387,7 +395,7 @@ def solve_sammc(
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
     n_init = validation.check_integer("n_init", n_init, least=1)
     rows = validation.check_points(X, Kernel("linear"), sparse=True)
-    plan = _make_plan(rows, k, given)
+    plan = _make_plan(rows, k, given, control)
     _check_scale(rows)
     seed = fixed_seed(random_state)
     distinct = _distinct_points(rows, plan.k)

@@ -161,7 +161,7 @@ class AnnealingSearch(Search):
         """Return the first state (Algorithm 1, then KMSVM)."""
         plan, rows, rng = self._plan, self._points.rows, self._rng
         n, d = self._points.shape
-        clusters = first_clusters(rows, plan.k, plan.init, rng)
+        clusters = first_clusters(rows, plan.k, plan.init, rng, plan.look_at_clock)
         yield READS * self._points.cost
         total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
         _check_memory(total, d)
@@ -197,7 +197,8 @@ class AnnealingSearch(Search):
         if len(representatives) <= self._plan.k:
             return np.arange(len(representatives))
         streams = np.random.SeedSequence(seed).generate_state(n_init)
-        found = (k_means(representatives, self._plan.k, int(s), weights) for s in streams)
+        k, look = self._plan.k, self._plan.look_at_clock
+        found = (k_means(representatives, k, int(s), weights, look=look) for s in streams)
 
         def scatter(pair):
             labels, centers = pair
@@ -241,20 +242,24 @@ class AnnealingSearch(Search):
 
     def _learn(self, scaled, labels, weights):
         """Return the labels that linear machines trained on these ones predict."""
-        names, classes = np.unique(labels, return_inverse=True)
-        W, b, _, _ = train_linear_machine(
-            scaled,
-            classes,
-            self._plan.C,
-            weights,
-            LINEAR_SQUARED_HINGE,
-            0.0,
-            MACHINE_TOLERANCE,
-            MACHINE_PASSES,
-            0,  # this solver draws nothing
-        )
-        scores = scaled @ W.T + b
-        return names[(scores[:, 0] > 0).astype(np.int64) if len(W) == 1 else scores.argmax(axis=1)]
+        names = np.unique(labels)
+        scores = np.empty((names.size, labels.size))
+        # One against the others, one by one, with a look at the clock in between.
+        for name, own in zip(names, scores, strict=True):
+            self._plan.look_at_clock()
+            W, b, _, _ = train_linear_machine(
+                scaled,
+                labels == name,
+                self._plan.C,
+                weights,
+                LINEAR_SQUARED_HINGE,
+                0.0,
+                MACHINE_TOLERANCE,
+                MACHINE_PASSES,
+                0,  # this solver draws nothing
+            )
+            own[:] = scaled @ W[0] + b[0]
+        return names[scores.argmax(axis=0)]
 
     def _inherited_centers(self, state):
         """Return the center of each cluster's points, which have their representatives' labels."""

@@ -115,7 +115,7 @@ class MemeticSearch(Search):
             chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         else:
             seed = int(self._rng.integers(2**31))
-            chosen = choose_points(rows, k, seed, weights)
+            chosen = choose_points(rows, k, seed, weights, look=self._plan.look_at_clock)
         return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
 
     def _replace_center(self, walker, centers):

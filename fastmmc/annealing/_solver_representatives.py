@@ -38,7 +38,7 @@ class Cover:
     sizes: np.ndarray
 
 
-def first_clusters(rows, k, init, rng):
+def first_clusters(rows, k, init, rng, look=lambda: None):
     """Return the clusters that representatives are looked for in, by k-means.
 
     Parameters
@@ -51,6 +51,8 @@ def first_clusters(rows, k, init, rng):
         "k-means++", "random" or centers.
     rng : numpy.random.Generator
         Random stream.
+    look : callable, optional
+        Called every few rounds; it may raise an exception.
 
     Returns
     -------
@@ -60,9 +62,9 @@ def first_clusters(rows, k, init, rng):
     seed = int(rng.integers(2**31))
     n = rows.shape[0]
     if n <= MOST_POINTS:
-        return k_means(rows, k, seed, init=init)[0]
+        return k_means(rows, k, seed, init=init, look=look)[0]
     sample = np.sort(rng.choice(n, MOST_POINTS, replace=False))
-    _, centers = k_means(rows[sample], k, seed, init=init)
+    _, centers = k_means(rows[sample], k, seed, init=init, look=look)
     return CenterModel(centers.astype(np.float64), rows.dtype).assign(rows)[0]
 
 

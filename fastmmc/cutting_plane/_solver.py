@@ -12,15 +12,17 @@ from fastmmc import validation
 from fastmmc.constraints import check_init
 from fastmmc.cutting_plane._solver_search import STARTS, Plan, PlaneSearch
 from fastmmc.execution import (
+    OutOfTime,
     best_of_restarts,
     check_control,
+    check_deadline,
     fixed_seed,
     restart_stream,
     show_progress,
     warn_user,
 )
 from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
-from fastmmc.hat import LANDMARK_STREAM, check_form
+from fastmmc.hat import LANDMARK_STREAM, Form, check_form
 from fastmmc.lowrank import make_features
 from fastmmc.results import MarginResult, Status
 
@@ -33,6 +35,12 @@ LEAST_PARAMETER, MOST_PARAMETER = 1e-50, 1e50
 
 # A kernel's negative eigenvalues may make up this share of the positive ones: rounding.
 DEFINITE_TOLERANCE = 1e-3
+
+# Landmarks where a time limit has no room for more.
+BRIEF_RANK = 50
+
+# Size of a matrix whose eigenvectors tell how long those of a larger one take.
+TRIAL_SIZE = 200
 
 # Arrays of n x n that are held while the features of the whole Gram matrix are made.
 DENSE_ARRAYS = 3
@@ -123,7 +131,27 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
     return None
 
 
-def _make_features(points, kernel, form, seed):
+def _make_timely_features(points, kernel, form, seed, control):
+    """Return features, and whether a time limit has left room only for a low rank."""
+    try:
+        if form.rank is None and control.max_time is not None:
+            _check_eigen_time(points.shape[0], control)
+        return _make_features(points, kernel, form, seed, lambda: check_deadline(control)), False
+    except OutOfTime:
+        form = Form(min(BRIEF_RANK, points.shape[0]), "uniform")
+        return _make_features(points, kernel, form, seed, lambda: None), True
+
+
+def _check_eigen_time(n, control):
+    """Leave if eigenvectors of n x n, which cannot be interrupted, take longer than is left."""
+    trial = np.add.outer(np.arange(TRIAL_SIZE), np.arange(TRIAL_SIZE)) % 7.0
+    began = time.perf_counter()
+    np.linalg.eigh(trial)
+    if (time.perf_counter() - began) * (n / TRIAL_SIZE) ** 3 > control.time_left():
+        raise OutOfTime
+
+
+def _make_features(points, kernel, form, seed, look):
     """Return features whose products are the kernel values, exactly so without a rank.
 
     All points as landmarks give the empirical kernel map V L^1/2 of K = V L V^T.
@@ -144,6 +172,7 @@ def _make_features(points, kernel, form, seed):
         form.rank_tol,
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
+        look=look,
     )
     if form.rank is None:
         _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
@@ -249,7 +278,20 @@ def _make_result(plan, points, kernel, features, best, best_init, objectives, st
 
 
 def _make_plan(
-    points, kernel, k, binary, *, C, score_balance, eps, stop, cccp_tol, init, solver, max_iter
+    points,
+    kernel,
+    k,
+    binary,
+    control,
+    *,
+    C,
+    score_balance,
+    eps,
+    stop,
+    cccp_tol,
+    init,
+    solver,
+    max_iter,
 ):
     """Check the parameters of the search and fix what all starts have in common."""
     n = points.shape[0]
@@ -289,6 +331,7 @@ def _make_plan(
             "solver": solver,
             "max_iter": max_iter,
         },
+        control=control,
     )
 
 
@@ -339,7 +382,7 @@ def solve_planes(
     n_init = validation.check_integer("n_init", n_init, least=1)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
-    plan = _make_plan(points, kernel, k, binary, **search)
+    plan = _make_plan(points, kernel, k, binary, control, **search)
     form = _check_form(points, kernel, rank, landmarks, rank_tol)
     if not isinstance(plan.init, str):
         n_init = 1
@@ -348,9 +391,9 @@ def solve_planes(
         kernel, features, rows = resolve_kernel(kernel, points), None, points
         if form is not None:
             # Features have the constant in them.
-            plan = replace(plan, constant=0.0)
             with np.errstate(over="ignore", invalid="ignore"):
-                features = _make_features(points, kernel, form, seed)
+                features, is_brief = _make_timely_features(points, kernel, form, seed, control)
+            plan = replace(plan, constant=0.0, is_brief=is_brief)
             rows = features.Z
         _check_scale(rows, kernel, plan.constant)
         control.bar.prepare(1.0)
