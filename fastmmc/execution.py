@@ -438,13 +438,15 @@ def best_of_restarts(make_search, n_init, control):
         given unless it is CONVERGED.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    best_init = min(ended)[1]
-    best = searches[best_init]
+    ended = [(i, s) for i, s in enumerate(searches) if s is not None]
+    # A search may lose clusters, which is worse than any objective.
+    best_init, best = min(
+        ended, key=lambda pair: (getattr(pair[1], "n_lost", 0), pair[1].objective)
+    )
     if status == Status.CONVERGED:
         status = best.status
     warn_if_stopped(status, n_done, n_init)
-    return best, best_init, np.array([objective for objective, _ in ended]), status
+    return best, best_init, np.array([search.objective for _, search in ended]), status
 
 
 def _look(control, board, done):

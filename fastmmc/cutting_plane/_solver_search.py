@@ -236,6 +236,11 @@ class PlaneSearch:
         )
 
     @property
+    def n_lost(self):
+        """Clusters that win no point; of two, one side may be empty, which the objective judges."""
+        return 0 if self._plan.binary else self._plan.k - np.unique(self.found.labels).size
+
+    @property
     def at_end(self):
         """Whether what is kept are the weights of the last program."""
         return self.found.weights is self._last
