@@ -7,7 +7,7 @@ changed for good. Values of any size are scaled by a power of two, which costs n
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.cluster._kmeans import _kmeans_single_lloyd
 from sklearn.metrics.pairwise import _euclidean_distances
 from sklearn.utils.extmath import row_norms
@@ -47,7 +47,11 @@ def scale_rows(rows):
     exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
     scaled = np.ldexp(values, -exponent)
     if issparse(rows):
-        scaled = type(rows)((scaled, rows.indices, rows.indptr), shape=rows.shape)
+        # scikit-learn's loops take indices of 32 bits only.
+        small = max(rows.nnz, rows.shape[1]) <= np.iinfo(np.int32).max
+        kind = np.int32 if small else rows.indices.dtype
+        indices, indptr = (part.astype(kind, copy=False) for part in (rows.indices, rows.indptr))
+        scaled = csr_matrix((scaled, indices, indptr), shape=rows.shape)
     return scaled, exponent
 
 

@@ -299,7 +299,8 @@ def resolve_rank(rank, landmarks, n):
         if not 0 < share <= 1:
             raise ValueError(f"rank: a share of the points must be in (0, 1]; got {rank}")
         rank = max(1, round(share * n))
-    rank = validation.check_integer("rank", rank, least=1, most=n, why=", the number of points")
+    why = ", the number of points" + (" (n_samples = 1)" if n == 1 else "")
+    rank = validation.check_integer("rank", rank, least=1, most=n, why=why)
     if given is not None and rank != given:
         raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
     return rank

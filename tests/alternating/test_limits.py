@@ -155,3 +155,35 @@ def test_a_refit_that_is_cut_short_says_so(points, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="time limit"):
         result = fastmmc.iter_svr(gram, kernel="precomputed", refit=True, n_init=1, max_time=60)
     assert result.status == Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+@pytest.mark.parametrize("init", ["farthest", "kmeans", "ncut", "random"])
+@pytest.mark.parametrize("given", [{}, {"rank": 9}], ids=str)
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_single_precision_points_of_any_size(function, init, given, scale, points):
+    # A power of two, so that the points are the same but for their unit.
+    factor = np.float32(2.0 ** round(np.log2(scale)))
+    single = points.astype(np.float32)
+    near, far = (
+        function(X, init=init, random_state=0, n_init=2, **given) for X in (single, single * factor)
+    )
+    assert far.objective == pytest.approx(near.objective, rel=1e-6)
+    np.testing.assert_array_equal(far.labels, near.labels)
+    assert np.isfinite(far.history).all() and np.isfinite(far.predict(single * factor)).all()
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kernel": "linear"},
+        {"kernel": "linear", "rank": 9},
+        {"kernel": "poly", "degree": 9},
+        {"kernel": "poly", "degree": 9, "rank": 9},
+    ],
+    ids=str,
+)
+def test_products_out_of_range_are_refused(function, given, points):
+    with pytest.raises(ValueError, match="X: kernel=.* too large for these points"):
+        function(points * 1e80, **given)
