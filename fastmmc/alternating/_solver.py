@@ -394,7 +394,9 @@ def iter_svr(
         penalises the bias too. "auto" is "smo" or "interior".
     tol : float, default=1e-3
         Violation of the optimality conditions to stop the training at, and the duality gap as a
-        share of the objective. Training is made more exact where a decrease might be hidden.
+        share of the objective. Training is made more exact where a decrease might be hidden. On
+        the Gram matrix at least 2.2e-16 C times the largest weight. LIBSVM has kernel values in
+        single precision, so that its gap may stay at 1e-3.
     max_iter : int, default=50
         Rounds of a start.
     refit : bool, default=False
@@ -441,8 +443,8 @@ def iter_svr(
     n_jobs : int, optional
         Threads that share the Gram matrix. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-        The Gram matrix or the features, made first, are not cut short.
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the Gram matrix or the features, features of rank 50 take their place.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0

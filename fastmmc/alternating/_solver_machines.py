@@ -39,11 +39,12 @@ LARGEST_PART = 0.5
 # No machine is asked for more than this share of its objective.
 LEAST_GAP = 1e-9
 
-# The dual solver has come to the end of its digits when so many steps, as a multiple of n, or so
-# many parts have raised the dual objective by less than this share, or than the rounding errors of
-# its sum.
+# The dual solver has come to the end of its digits when so many steps (a multiple of n, at least
+# the second number) or so many parts have raised the dual objective by less than this share, or
+# than the rounding errors of its sum.
 STALL_STEPS = 20
-STALL_PARTS = 50
+LEAST_STALL_STEPS = 20_000
+STALL_PARTS = 1000
 STALL = 1e-12
 SUM_ROUNDING = 1e-15
 
@@ -217,6 +218,7 @@ class DualMachine(SupportMachine):
         self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
+        self._stall_steps = max(STALL_STEPS * cost.size, LEAST_STALL_STEPS)
         # For the Gram matrices of parts: fresh memory takes longer to get than to fill.
         self._room = np.empty(int(LARGEST_PART * cost.size) ** 2)
 
@@ -246,7 +248,7 @@ class DualMachine(SupportMachine):
         while budget > 0:
             part = self._part
             before = part.pos[kernels.STEPS]
-            most = min(self._steps_left, STALL_STEPS * self.u.size)
+            most = min(self._steps_left, self._stall_steps)
             ended = kernels.solve_dual(
                 self._part_K, part, self._epsilon, self._part_tol, most, budget
             )
@@ -279,7 +281,7 @@ class DualMachine(SupportMachine):
         """Tell whether the last parts have gained nothing, even with a fresh gradient."""
         self._watched_steps += made
         self._watched_parts += 1
-        few = self._watched_steps < STALL_STEPS * self.u.size and self._watched_parts < STALL_PARTS
+        few = self._watched_steps < self._stall_steps and self._watched_parts < STALL_PARTS
         if made > 0 and few:
             return False
         terms = 0.5 * self.u * (self._y + self._all.grad) - self._epsilon * np.abs(self.u)

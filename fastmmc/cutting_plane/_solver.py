@@ -521,8 +521,8 @@ def cpmmc(
     n_jobs : int, optional
         Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-        A kernel's features, which are made first, are not cut short.
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the features, some of rank 50 take their place.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0
@@ -702,8 +702,8 @@ def cpm3c(
     n_jobs : int, optional
         Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-        A kernel's features, which are made first, are not cut short.
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the features, some of rank 50 take their place.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0
