@@ -92,7 +92,7 @@ def factor_lower(A, on_progress=None):
         return _factor(A, pieces, advance)
 
 
-def mirror_lower(A, scale=1.0):
+def mirror_lower(A, scale=1.0, look=lambda: None):
     """Scale the lower triangle of A and copy it onto the upper one, in place, block by block.
 
     Parameters
@@ -101,6 +101,8 @@ def mirror_lower(A, scale=1.0):
         Modified in place; exactly symmetric afterwards. What was above the diagonal is not read.
     scale : float, default=1.0
         Factor.
+    look : callable, optional
+        Called before each block; what it raises ends the work.
 
     Examples
     --------
@@ -113,6 +115,7 @@ def mirror_lower(A, scale=1.0):
     """
     n = A.shape[0]
     for start in range(0, n, BLOCK):
+        look()
         stop = min(start + BLOCK, n)
         square = A[start:stop, start:stop]
         square[:] = np.tril(square) + np.tril(square, -1).T

@@ -77,7 +77,7 @@ class _NoBar:
 
 
 class OutOfTime(Exception):
-    """Ends work before or after a search for which max_time leaves no time."""
+    """Ends work that max_time leaves no time for; a start has not ended then."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +297,7 @@ class _Board:
 
     def __init__(self, n_init):
         self.stop = threading.Event()
+        self.late = threading.Event()
         self.fractions = np.zeros(n_init)
 
 
@@ -308,7 +309,11 @@ def _work(index, make_search, board):
     first = True
     # The first start always makes one slice, so that there is something to return.
     while not ended and (not board.stop.is_set() or (first and index == 0)):
-        ended = slicer.run(search)
+        try:
+            ended = slicer.run(search)
+        except OutOfTime:
+            board.late.set()
+            break
         board.fractions[index] = search.fraction()
         first = False
     if ended:
@@ -413,15 +418,22 @@ def best_of_restarts(make_search, n_init, control):
         given unless it is CONVERGED.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
-    ended = [(s.objective, i) for i, s in enumerate(searches) if s is not None]
-    # What is not a number is no better than infinity.
-    best_init = min((value if np.isfinite(value) else np.inf, i) for value, i in ended)[1]
-    best = searches[best_init]
+    ended = [(i, s) for i, s in enumerate(searches) if s is not None]
+    best_init, best = min(ended, key=lambda pair: _rank(pair[1]))
     if status == Status.CONVERGED:
         status = Status.TIME_LIMIT if control.shortage else best.status
     warn_if_stopped(status, n_done, n_init, control.shortage)
     status = rate_figures(status, objective=best.objective, history=best.history)
-    return best, best_init, np.array([objective for objective, _ in ended]), status
+    return best, best_init, np.array([search.objective for _, search in ended]), status
+
+
+def _rank(search):
+    """Return what searches are compared by, the least wins: clusters lost, then the objective.
+
+    An objective that is not a number is no better than infinity.
+    """
+    objective = search.objective if np.isfinite(search.objective) else np.inf
+    return getattr(search, "n_lost", 0), objective
 
 
 def rate_figures(status, **figures):
@@ -467,7 +479,7 @@ def _look(control, board, done):
     control.bar.show(progress)
     if control.callback is not None and control.callback(progress):
         return Status.CALLBACK
-    if control.max_time is not None and elapsed >= control.max_time:
+    if control.out_of_time() or board.late.is_set():
         return Status.TIME_LIMIT
     return Status.CONVERGED
 

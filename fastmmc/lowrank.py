@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
-from sklearn.cluster import kmeans_plusplus
 
 from fastmmc import validation
 from fastmmc._display import OneLine
+from fastmmc._means import choose_points
 from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, mirror_lower
 from fastmmc.gram import BLOCK, EXP_PRODUCTS, Kernel, dense_rows, kernel_diagonal, kernel_rows
@@ -362,7 +362,8 @@ def resolve_rank(rank, landmarks, n):
         if not 0 < share <= 1:
             raise ValueError(f"rank: a share of the points must be in (0, 1]; got {rank}")
         rank = max(1, round(share * n))
-    rank = validation.check_integer("rank", rank, least=1, most=n, why=", the number of points")
+    why = ", the number of points" + (" (n_samples = 1)" if n == 1 else "")
+    rank = validation.check_integer("rank", rank, least=1, most=n, why=why)
     if given is not None and rank != given:
         raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
     return rank
@@ -459,7 +460,9 @@ def make_low_rank_factor(
     """
     # Every row is visited three times.
     advance = _counter(3 * X.shape[0], on_progress)
-    features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
+    features = make_features(
+        X, kernel, rank, landmarks, rank_tol, rng, dtype, advance, lambda: advance(0)
+    )
     Z = features.Z
     half, scale = exhaust(_shrink(Z, lam), advance)
     _check_left_out(features, lam)
@@ -505,7 +508,15 @@ def _check_left_out(features, lam):
 
 
 def make_features(
-    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
+    X,
+    kernel,
+    rank,
+    landmarks,
+    rank_tol,
+    rng,
+    dtype=None,
+    advance=lambda n_rows: None,
+    look=lambda: None,
 ):
     """Return the Nystroem features of points and parameters that were already checked.
 
@@ -515,6 +526,8 @@ def make_features(
         As for :func:`make_low_rank_factor`.
     advance : callable, optional
         Told how many rows were worked on.
+    look : callable, optional
+        Called before each block of rows and each landmark; it may raise an exception.
 
     Returns
     -------
@@ -529,13 +542,13 @@ def make_features(
     dtype = dtype or X.dtype
     left_out = 0.0
     if isinstance(landmarks, str) and landmarks == "pivoted":
-        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance, look)
         validation.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)
     else:
         validation.check_memory(X.shape[0], dtype, columns=rank)
-        indices, basis = _choose(X, rank, landmarks, rng)
-        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+        indices, basis = _choose(X, rank, landmarks, rng, look)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance, look)
     return Features(Z, to_Z, basis, indices, left_out)
 
 
@@ -552,7 +565,7 @@ def _counter(total, on_progress):
     return advance
 
 
-def _choose(X, rank, landmarks, rng):
+def _choose(X, rank, landmarks, rng, look):
     """Return the indices and the points of the landmarks."""
     if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
         return None, landmarks
@@ -562,11 +575,11 @@ def _choose(X, rank, landmarks, rng):
         indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
     else:
         seed = int(rng.integers(2**31))
-        indices = kmeans_plusplus(X, rank, random_state=seed)[1].astype(np.int64)
+        indices = choose_points(X, rank, seed, look=look)
     return indices, dense_rows(X, indices).astype(np.float64)
 
 
-def _nystroem(X, kernel, basis, indices, dtype, advance):
+def _nystroem(X, kernel, basis, indices, dtype, advance, look):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
 
     The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
@@ -586,6 +599,7 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     n_products = 0 if serial else len(Z) * len(basis) * (X.shape[1] + EXP_PRODUCTS + Z.shape[1])
     with Pieces(n_products) as pieces:
         for n_rows in pieces.map(fill, _row_blocks(Z)):
+            look()
             advance(n_rows)
     return Z, to_Z, left_out * X.shape[0] / len(basis)
 
@@ -657,7 +671,7 @@ def _append(L, new, most):
     return store[:, :width]
 
 
-def _pivoted_cholesky(X, kernel, rank, tol, advance):
+def _pivoted_cholesky(X, kernel, rank, tol, advance, look):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
     Every step looks at the points that are approximated worst, and takes of them in turn the
@@ -678,6 +692,7 @@ def _pivoted_cholesky(X, kernel, rank, tol, advance):
         columns = np.empty((n, tried.size))
         points = dense_rows(X, tried).astype(np.float64)
         for rows, values in kernel_rows(kernel, X, points, tried):
+            look()
             columns[rows] = values - L[rows] @ L[tried].T
         corner, order, n_taken, _ = lapack.dpstrf(
             columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1

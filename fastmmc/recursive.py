@@ -157,6 +157,10 @@ class _Data:
             return self.X
         return self.X[np.ix_(rows, rows)] if self._is_gram() else self.X[rows]
 
+    def only(self, rows):
+        """Return the data of some rows alone."""
+        return _Data(self.part(rows), self.kernel, self.part_weights(rows))
+
     def part_weights(self, rows):
         """Return the weights of some rows."""
         return np.ones(rows.size) if self.weights is None else self.weights[rows]
@@ -325,9 +329,7 @@ class _Grower:
 
     def _remaining(self):
         """Return the seconds that are left."""
-        if self.control.max_time is None:
-            return np.inf
-        return self.control.max_time - (time.perf_counter() - self.control.started)
+        return self.control.time_left()
 
     def _hear(self, progress):
         """Be told how far a split is."""
@@ -450,7 +452,8 @@ def recursive_mmc(
         split lowers the within-cluster sum of squares most. For the latter each leaf is split
         once to see, 2 k - 3 splits in all. Ties go to the leaf further left.
     sample_weight : (n,) array_like, optional
-        Positive weights, for methods that take them: a point of weight s stands for s equal ones.
+        Weights, at least 0, for methods that take them: a point of weight s stands for s equal
+        ones. A point of weight 0 does not count, and gets its label from the tree.
     n_init : int, default=1
         Starts of every split.
     random_state : int, SeedSequence, Generator, RandomState or None, default=None
@@ -572,13 +575,15 @@ def solve_recursive(
     n_init = validation.check_starts(n_init)
     entry = find_binary(method)
     params = _check_params(entry, method_params)
-    data, k = _check_data(X, k, params.get("kernel"), sample_weight)
+    data, part, counting, k = _check_data(X, k, params.get("kernel"), sample_weight)
     _check_accepted(entry, n_init, sample_weight)
     seed = fixed_seed(random_state)
     with show_progress(control, "split") as control:
-        grower = _Grower(data, k, split, entry.function, params, n_init, seed, control)
+        grower = _Grower(part, k, split, entry.function, params, n_init, seed, control)
         grower.grow()
     tree, labels, history = grower.build()
+    if counting is not None:
+        tree, labels = _extend(tree, labels, counting, data)
     kept = grower.kept.values()
     has_model = all(leaf.split.model is not None for leaf in kept)
     return TreeResult(
@@ -676,12 +681,35 @@ def _check_data(X, k, kernel, sample_weight):
     is_gram = isinstance(kernel, str) and kernel == "precomputed"
     kernel = Kernel("precomputed" if is_gram else "points")
     X = validation.check_points(X, kernel, sparse=True)
-    n = X.shape[0]
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    n_distinct = count_distinct(X, k)
+    data = _Data(X, kernel, validation.check_sample_weight(sample_weight, X.shape[0]))
+    counting = validation.counting_points(data.weights)
+    part = data if counting is None else data.only(counting)
+    n = part.X.shape[0]
+    which = "" if counting is None else " whose sample_weight is above 0"
+    k = validation.check_integer("k", k, least=1, most=n, why=f", the number of points{which}")
+    n_distinct = count_distinct(part.X, k)
     if n_distinct < k:
-        raise ValueError(f"k must be at most {n_distinct}, the number of distinct points; got {k}")
-    return _Data(X, kernel, validation.check_sample_weight(sample_weight, n)), k
+        raise ValueError(
+            f"k must be at most {n_distinct}, the number of distinct points{which}; got {k}"
+        )
+    return data, part, counting, k
+
+
+def _extend(tree, labels, counting, data):
+    """Return the tree and the labels of all points, from those of the points that count."""
+    nodes = tree.nodes
+    if data.kernel.name == "precomputed":
+        nodes = tuple(
+            node if node.columns is None else replace(node, columns=counting[node.columns])
+            for node in nodes
+        )
+    tree, counted = Tree(nodes), labels
+    labels = np.empty(data.X.shape[0], dtype=np.int64)
+    labels[counting] = counted
+    others = np.setdiff1d(np.arange(labels.size), counting)
+    model = TreeModel(tree, data.kernel, data.X.shape[1], data.X.dtype)
+    labels[others] = model.predict(data.X[others])
+    return tree, labels
 
 
 def _check_accepted(entry, n_init, sample_weight):
@@ -774,7 +802,7 @@ class RecursiveMMC(Clusterer):
         y : object, optional
             Ignored.
         sample_weight : (n,) array_like, optional
-            Positive weights, for methods that take them.
+            Weights, at least 0, for methods that take them.
 
         Returns
         -------

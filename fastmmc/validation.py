@@ -592,7 +592,7 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
 
 
 def check_sample_weight(sample_weight, n):
-    """Return the weights of the points as positive floats.
+    """Return the weights of the points as floats, none of them negative.
 
     Parameters
     ----------
@@ -609,7 +609,7 @@ def check_sample_weight(sample_weight, n):
     Raises
     ------
     ValueError, TypeError
-        If they are not n positive numbers.
+        If they are not n numbers of at least 0, some of them above it.
 
     Examples
     --------
@@ -621,12 +621,33 @@ def check_sample_weight(sample_weight, n):
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},); got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
-            "sample_weight must be finite and greater than zero (leave points of weight zero out); "
+            "sample_weight must be finite and not negative, and must not all be zero; "
             f"got weights from {weights.min()} to {weights.max()}"
         )
     return weights
+
+
+def counting_points(weights):
+    """Return which points count, as their weights are above 0.
+
+    Parameters
+    ----------
+    weights : (n,) float64 array or None
+        From :func:`check_sample_weight`.
+
+    Returns
+    -------
+    (m,) int64 array or None
+        Their indices; None if all do.
+
+    Examples
+    --------
+    >>> counting_points(np.array([1.0, 0.0, 2.0]))
+    array([0, 2])
+    """
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
 def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):

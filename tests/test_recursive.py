@@ -588,12 +588,12 @@ def test_results_can_be_pickled(method, overlapping):
 @pytest.mark.parametrize("method", CHECKED, ids=name_of)
 def test_scikit_learns_checks(method):
     model = fastmmc.RecursiveMMC(3, n_init=2, **options_of(method))
-    # These give weights of zero, which are refused; the others too, where no weights are taken.
-    refused = "check_sample_weight_equivalence"
+    # Starts are drawn from the rows; and some methods take no weights at all.
+    cannot_hold = "check_sample_weight_equivalence"
     if "sample_weight" not in inspect.signature(method.function).parameters:
-        refused = "check_sample_weight"
+        cannot_hold = "check_sample_weight"
     for result in check_estimator(model, on_skip=None, on_fail=None):
-        if not result["check_name"].startswith(refused):
+        if not result["check_name"].startswith(cannot_hold):
             assert result["status"] in ("passed", "skipped"), result
 
 
@@ -676,3 +676,23 @@ def test_an_error_of_the_callback_is_its_own(blobs, kind):
     with pytest.raises(kind) as error:
         fastmmc.recursive_mmc(blobs[0], 3, callback=fail, random_state=0)
     assert error.value is fault
+
+
+@pytest.mark.parametrize("is_gram", [False, True])
+def test_a_point_of_weight_zero_does_not_count(overlapping, rng, is_gram):
+    weights = rng.integers(0, 3, 60).astype(np.float64)
+    kept = weights > 0
+    points = np.exp(-0.1 * ((overlapping[:, None] - overlapping) ** 2).sum(axis=2))
+    given = {"method_params": {"kernel": "precomputed"}, "random_state": 0}
+    part, others = points[np.ix_(kept, kept)], points[~kept][:, kept]
+    if not is_gram:
+        points, part, others, given = overlapping, overlapping[kept], overlapping[~kept], {}
+        given = {"random_state": 0}
+    result = fastmmc.recursive_mmc(points, 4, sample_weight=weights, **given)
+    alone = fastmmc.recursive_mmc(part, 4, sample_weight=weights[kept], **given)
+    assert result.objective == alone.objective and str(result.tree) == str(alone.tree)
+    np.testing.assert_array_equal(result.labels[kept], alone.labels)
+    np.testing.assert_array_equal(result.labels[~kept], alone.predict(others))
+    np.testing.assert_array_equal(result.predict(points)[~kept], result.labels[~kept])
+    with pytest.raises(ValueError, match="whose sample_weight is above 0"):
+        fastmmc.recursive_mmc(points, 4, sample_weight=np.eye(60)[3], **given)

@@ -160,7 +160,8 @@ def run_many(X, y, sigma, Cs, starts):
     for c, C in enumerate(Cs):
         for seed in range(starts):
             setting = {"C": C, "eps": EPS, "cccp_tol": ALPHA, "coef0": 0.0, "n_init": 1}
-            res = quietly(cpm3c, Z, k, score_balance=BOUND / y.size, random_state=seed, **setting)
+            setting |= {"kernel": "linear", "score_balance": BOUND / y.size}
+            res = quietly(cpm3c, Z, k, random_state=seed, **setting)
             figures[:, c, seed] = adjusted_rand_score(y, res.labels), res.objective
     return figures
 

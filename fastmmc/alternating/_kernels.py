@@ -201,7 +201,8 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
     The working set is that of second order: the coordinate of the greatest gain, and the one that
     gains most together with it (Fan, Chen and Lin 2005). A step costs two passes of n.
 
-    Returns whether the solver has ended: HIGH - LOW <= tol, or max_steps steps were made.
+    Returns whether the solver has ended: HIGH - LOW <= tol, max_steps steps were made, or
+    rounding leaves none.
     """
     u, grad, lower, upper = dual.u, dual.grad, dual.lower, dual.upper
     rise, fall, pos, value = dual.rise, dual.fall, dual.pos, dual.value
@@ -221,7 +222,10 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
         curvature = dual.diag[i] + dual.diag[j] - 2.0 * K[i, j]
         gain = value[HIGH] - (grad[j] + fall[j])
         step = step_length(u, lower, upper, i, j, gain, curvature)
+        before_i, before_j = u[i], u[j]
         move(u, lower, upper, i, j, step)
+        if u[i] == before_i and u[j] == before_j:
+            break  # the step is below the rounding of both
         set_offsets(u, lower, upper, epsilon, rise, fall, i)
         set_offsets(u, lower, upper, epsilon, rise, fall, j)
         i, value[HIGH], value[LOW] = move_and_scan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from fastmmc import validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.alternating._solver_bias import WeightBounds
+from fastmmc.alternating._solver_machines import least_violation
 from fastmmc.alternating._solver_rounds import (
     Alternation,
     Plan,
@@ -25,12 +27,14 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
+    warn_if_stopped,
     warn_of_equal_points,
 )
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
+from fastmmc.lowrank import check_landmarks
 from fastmmc.margin import MarginModel
-from fastmmc.results import MarginResult
+from fastmmc.results import MarginResult, Status
 from fastmmc.sizes import binary_bounds
 
 SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
@@ -48,7 +52,7 @@ def _make_model(plan, data, solution, intercept):
         points = plan.points[:1] if precomputed else dense_rows(plan.points, support)
         indices = support if precomputed else None
         model = MarginModel(kernel, points, coef, intercept, n_features, indices)
-    elif plan.form.rank is None:
+    elif not _is_low_rank(data):
         # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
         w = solution.w
         intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
@@ -62,16 +66,24 @@ def _make_model(plan, data, solution, intercept):
     return model, support, coef
 
 
-def _make_result(plan, data, best, best_init, objectives, status, n_init, control):
+def _is_low_rank(data):
+    """Tell whether there are features that are not the points themselves."""
+    return data.features is not None and len(data.features.basis) > 0
+
+
+def _make_result(plan, data, best, best_init, objectives, status, n_init):
     """Gather what the winning start found."""
     solution, intercept = best.solution, best.split.threshold
     if plan.refit:
-        solution, intercept = refit_machine(plan, data, best.labels, control)
+        solution, intercept, was_cut = refit_machine(plan, data, best.labels)
+        if was_cut and status == Status.CONVERGED:
+            status = Status.TIME_LIMIT
+            warn_if_stopped(status, n_init, n_init)
     model, support, coef = _make_model(plan, data, solution, intercept)
     f = best.solution.scores + best.split.bias
     kernel = data.kernel
     given = {
-        "rank": None if plan.form.rank is None else data.features.Z.shape[1],
+        "rank": data.features.Z.shape[1] if _is_low_rank(data) else None,
         "kernel": kernel.name if kernel.function is None else kernel.function,
         "sigma": kernel.sigma,
         "gamma": kernel.gamma,
@@ -104,6 +116,7 @@ def _make_result(plan, data, best, best_init, objectives, status, n_init, contro
 def _make_plan(
     points,
     kernel,
+    control,
     *,
     loss,
     C,
@@ -132,20 +145,23 @@ def _make_plan(
     solver = validation.check_choice("solver", solver, SOLVERS)
     form = check_form(points, kernel, rank, landmarks, rank_tol, None)
     _check_solver(solver, kernel, form, points, loss)
-    weights = validation.check_sample_weight(sample_weight, n)
-    weights = np.ones(n) if weights is None else weights
+    weights = np.ones(n) if sample_weight is None else sample_weight
+    C = validation.check_positive("C", C)
+    tol = validation.check_positive("tol", tol)
+    if loss != "square":
+        _check_tolerance(tol, C, weights, has_features(kernel, form, solver, points))
     return Plan(
         points=points,
         kernel=kernel,
         form=form,
         weights=weights,
-        C=validation.check_positive("C", C),
+        C=C,
         bounds=_weight_bounds(weights, sample_weight, balance, target_sizes, min_size),
         loss=loss,
         epsilon=epsilon,
         tied=validation.check_choice("bias", bias, ("joint", "tied")) == "tied",
         solver=solver,
-        tol=validation.check_positive("tol", tol),
+        tol=tol,
         max_iter=validation.check_integer("max_iter", max_iter, least=1),
         init=check_init(init, n, 2, kernel, STARTS),
         refit=validation.check_flag("refit", refit),
@@ -162,7 +178,19 @@ def _make_plan(
             "target_sizes": target_sizes,
             "min_size": min_size,
         },
+        control=control,
     )
+
+
+def _check_tolerance(tol, C, weights, is_in_features):
+    """Refuse a tolerance that double precision cannot reach."""
+    # In features it is a share of the objective, else a violation beside C times kernel values.
+    least = least_violation(1.0 if is_in_features else C * weights.max())
+    if tol < least:
+        raise ValueError(
+            f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
+            f"a largest weight of {weights.max():g}; got {tol:g}; give a larger tol, or a lower C"
+        )
 
 
 def _check_solver(solver, kernel, form, points, loss):
@@ -236,8 +264,62 @@ def solve_alternation(
     n_init = validation.check_starts(n_init)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
-    plan = _make_plan(points, kernel, **alternation)
     warn_of_equal_points(points, 2)
+    weights = validation.check_sample_weight(alternation["sample_weight"], points.shape[0])
+    counting = validation.counting_points(weights)
+    alternation = alternation | {"sample_weight": weights}
+    if counting is None:
+        return _solve(points, kernel, control, n_init, random_state, alternation)
+    given = _only(counting, points, kernel, alternation)
+    part = points[np.ix_(counting, counting)] if _is_gram(kernel) else points[counting]
+    result = _solve(part, kernel, control, n_init, random_state, given)
+    return _extend(result, counting, points)
+
+
+def _is_gram(kernel):
+    return kernel.name == "precomputed"
+
+
+def _only(counting, points, kernel, alternation):
+    """Return the parameters of the points that count alone."""
+    weights, init, landmarks = (
+        alternation[name] for name in ("sample_weight", "init", "landmarks")
+    )
+    if counting.size < 2:
+        raise ValueError("sample_weight must be above 0 for at least 2 points, one a cluster")
+    if not isinstance(init, str):
+        init = check_init(init, weights.size, 2, kernel, STARTS)[counting]
+    if np.ndim(landmarks) == 1:
+        landmarks = check_landmarks(landmarks, points, kernel)
+        if not np.isin(landmarks, counting).all():
+            raise ValueError("landmarks must be points whose sample_weight is above 0")
+        landmarks = np.searchsorted(counting, landmarks)
+    changed = {"sample_weight": weights[counting], "init": init, "landmarks": landmarks}
+    return alternation | changed
+
+
+def _extend(result, counting, points):
+    """Return the result with labels for the points that do not count, and indices of all points."""
+    model, support = result.model, result.support
+    if _is_gram(model.kernel):
+        indices = counting[model.indices]
+        model = replace(model, indices=indices, n_features=points.shape[0])
+    labels = np.empty(points.shape[0], dtype=np.int64)
+    labels[counting] = result.labels
+    others = np.setdiff1d(np.arange(labels.size), counting)
+    labels[others] = model.decision_function(points[others]).argmax(axis=1)
+    return replace(
+        result,
+        labels=labels,
+        sizes=np.bincount(labels, minlength=2),
+        model=model,
+        support=None if support is None else counting[support],
+    )
+
+
+def _solve(points, kernel, control, n_init, random_state, alternation):
+    """Cluster points whose weights are all above 0."""
+    plan = _make_plan(points, kernel, control, **alternation)
     if not isinstance(plan.init, str):
         n_init = 1
     seed = fixed_seed(random_state)
@@ -248,7 +330,7 @@ def solve_alternation(
             return Alternation(plan, data, index, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-        return _make_result(plan, data, best, best_init, objectives, status, n_init, control)
+        return _make_result(plan, data, best, best_init, objectives, status, n_init)
 
 
 @two_clusters
@@ -318,15 +400,18 @@ def iter_svr(
         penalises the bias too. "auto" is "smo" or "interior".
     tol : float, default=1e-3
         Violation of the optimality conditions to stop the training at, and the duality gap as a
-        share of the objective. Training is made more exact where a decrease might be hidden.
+        share of the objective. Training is made more exact where a decrease might be hidden. On
+        the Gram matrix at least 2.2e-16 C times the largest weight. LIBSVM has kernel values in
+        single precision, so that its gap may stay at 1e-3.
     max_iter : int, default=50
         Rounds of a start.
     refit : bool, default=False
         Predict by a support vector machine trained on the final labels: it has fewer support
         vectors. It may disagree with labels of points inside its margin.
     sample_weight : (n,) array_like, optional
-        Weights above 0: a point of weight s counts as s equal points, in the loss and in the size
-        rule, which is then kept as nearly as whole points allow.
+        Weights, at least 0: a point of weight s counts as s equal points, in the loss and in the
+        size rule, which is then kept as nearly as whole points allow. A point of weight 0 does not
+        count, and gets its label from the model.
     kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
         Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
     sigma : float, optional
@@ -364,8 +449,8 @@ def iter_svr(
     n_jobs : int, optional
         Threads that share the Gram matrix. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-        The Gram matrix or the features, made first, are not cut short.
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the Gram matrix or the features, features of rank 50 take their place.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0

@@ -60,11 +60,14 @@ class InteriorMachine(SupportMachine):
         Features, K = Z Z^T.
     cost, hinge, epsilon, tol
         As for :class:`DualMachine`; tol is the relative duality gap to stop at.
+    look_at_clock : callable, optional
+        Called between blocks of points; it may raise an exception.
     """
 
-    def __init__(self, Z, cost, hinge, epsilon, tol):
+    def __init__(self, Z, cost, hinge, epsilon, tol, look_at_clock=lambda: None):
         super().__init__(cost, hinge, epsilon)
         self._Z = Z
+        self._look_at_clock = look_at_clock
         self._tol = tol
         self._proximal = PROXIMAL * float(np.einsum("ij,ij->", Z, Z)) / Z.shape[0]
 
@@ -120,6 +123,7 @@ class InteriorMachine(SupportMachine):
             self._epsilon,
             self._proximal,
             fixed,
+            self._look_at_clock,
         )
 
     def look(self):
@@ -194,11 +198,14 @@ class _Core:
         Added to the diagonal D.
     fixed : _Fixed
         The other points.
+    look_at_clock : callable
+        As of :class:`InteriorMachine`.
     """
 
-    def __init__(self, Z, y, lower, upper, epsilon, proximal, fixed):
+    def __init__(self, Z, y, lower, upper, epsilon, proximal, fixed, look_at_clock):
         self._y, self._bounds, self._epsilon = y, (lower, upper), epsilon
         self._proximal, self._fixed = proximal, fixed
+        self._look_at_clock = look_at_clock
         self.shape = m, r = Z.shape
         # Large arrays are made once: fresh memory takes longer to get than to compute with. Column
         # by column, products with one vector are three times as fast.
@@ -327,6 +334,7 @@ class _Core:
         n, r = self._centred.shape
         inner = np.asfortranarray(np.eye(r))
         for start in range(0, n, BLOCK):
+            self._look_at_clock()
             rows = slice(start, min(start + BLOCK, n))
             scaled = self._scaled[: rows.stop - start]
             np.multiply(self._centred[rows], np.sqrt(self._weights[rows, None]), out=scaled)

@@ -10,15 +10,21 @@ end. ``u`` are the dual coefficients, w = sum u_i phi(x_i), and ``w`` that in fe
 
 from __future__ import annotations
 
-import warnings
+import time
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
+from fastmmc._libsvm import (
+    LINEAR_HINGE,
+    LINEAR_SVR,
+    train_kernel_machine,
+    train_linear_machine,
+)
 from fastmmc.alternating import _kernels as kernels
+from fastmmc.cholesky import factor_lower
+from fastmmc.execution import OutOfTime, RunControl
 
 # Steps of the dual solver in one round, as a multiple of n, before it gives up.
 MOST_STEPS = 10_000
@@ -32,6 +38,34 @@ LARGEST_PART = 0.5
 
 # No machine is asked for more than this share of its objective.
 LEAST_GAP = 1e-9
+
+# The dual solver has come to the end of its digits when so many steps (a multiple of n, at least
+# the second number) or so many parts have raised the dual objective by less than this share, or
+# than the rounding errors of its sum.
+STALL_STEPS = 20
+LEAST_STALL_STEPS = 20_000
+STALL_PARTS = 1000
+STALL = 1e-12
+SUM_ROUNDING = 1e-15
+
+# Rows of a matrix that are multiplied between two looks at the clock.
+ROWS = 2048
+
+# LIBSVM's first limit is worth so many elementary operations, and is raised by this factor.
+FIRST_OPERATIONS = 20_000_000
+LEAST_LIMIT = 100
+LIMIT_GROWTH = 4
+
+# Passes of LIBLINEAR at most, and seconds that one takes for each number on a slow machine.
+MOST_PASSES = 1000
+SLOW_NUMBER = 1e-8
+
+NO_LIMIT = RunControl()
+
+
+def least_violation(largest_cost):
+    """Return the least violation that gradients of such dual variables can show."""
+    return np.finfo(np.float64).eps * max(1.0, largest_cost)
 
 
 def box(y, cost, hinge):
@@ -87,6 +121,8 @@ class _Machine:
 
     u = None
     w = None
+    # The relative gap that it can be expected to reach.
+    least_gap = LEAST_GAP
     gap = np.nan
     objective = np.inf
     n_steps = 0
@@ -182,6 +218,7 @@ class DualMachine(SupportMachine):
         self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
+        self._stall_steps = max(STALL_STEPS * cost.size, LEAST_STALL_STEPS)
         # For the Gram matrices of parts: fresh memory takes longer to get than to fill.
         self._room = np.empty(int(LARGEST_PART * cost.size) ** 2)
 
@@ -193,6 +230,7 @@ class DualMachine(SupportMachine):
         self._violation = self._tol
         self._steps_left = MOST_STEPS * self.u.size
         self.capped = False
+        self._begin_watch()
         before = self.u.copy()
         dual.lower[:], dual.upper[:] = box(y, self._cost, self._hinge)
         _move_into_box(self.u, dual.lower, dual.upper)
@@ -207,17 +245,19 @@ class DualMachine(SupportMachine):
 
     def step(self, budget):
         """Go on; return whether the violation and the gap are below their tolerances."""
-        while True:
+        while budget > 0:
             part = self._part
             before = part.pos[kernels.STEPS]
+            most = min(self._steps_left, self._stall_steps)
             ended = kernels.solve_dual(
-                self._part_K, part, self._epsilon, self._part_tol, self._steps_left, budget
+                self._part_K, part, self._epsilon, self._part_tol, most, budget
             )
             self.n_steps += int(part.pos[kernels.STEPS] - before)
             if not ended:
                 return False
             made = int(part.pos[kernels.STEPS])
             self._steps_left -= made
+            budget -= part.u.size * (2 * made + self.u.size)
             self._merge()
             violation = self._all.value[kernels.HIGH] - self._all.value[kernels.LOW]
             if violation <= self._violation:
@@ -225,11 +265,44 @@ class DualMachine(SupportMachine):
                 if self.relative_gap() <= self._gap_tol or violation <= 0.0:
                     return True
                 self._violation = 0.1 * violation
-            if self._steps_left <= 0 or made == 0:
+            if self._steps_left <= 0 or self._has_stalled(made):
                 self.capped = True
                 self.look()
                 return True
             self._choose()
+        return False
+
+    def _begin_watch(self):
+        """Begin to watch for rounding that leaves no way on."""
+        self._watched_steps = self._watched_parts = 0
+        self._dual, self._is_fresh = -np.inf, False
+
+    def _has_stalled(self, made):
+        """Tell whether the last parts have gained nothing, even with a fresh gradient."""
+        self._watched_steps += made
+        self._watched_parts += 1
+        few = self._watched_steps < self._stall_steps and self._watched_parts < STALL_PARTS
+        if made > 0 and few:
+            return False
+        terms = 0.5 * self.u * (self._y + self._all.grad) - self._epsilon * np.abs(self.u)
+        dual = float(terms.sum())
+        least = max(STALL * abs(dual), SUM_ROUNDING * float(np.abs(terms).sum()))
+        gains = made > 0 and dual - self._dual > least
+        self._watched_steps = self._watched_parts = 0
+        self._dual = dual
+        if gains:
+            return False
+        if self._is_fresh:
+            return True
+        self._refresh()
+        return False
+
+    def _refresh(self):
+        """Compute the gradient from scratch: rounding adds up from step to step."""
+        self._all.grad[:] = self._y - self._K @ self.u
+        self._is_fresh, self._dual = True, -np.inf
+        kernels.prepare(self._all, self._epsilon)
+        kernels.extremes(self._all)
 
     def _choose(self):
         """Choose the points to work on, and how exactly."""
@@ -283,8 +356,9 @@ class DualMachine(SupportMachine):
             return False
         self._gap_tol = 0.1 * self.relative_gap()
         self._violation = 0.1 * self._violation
-        # From scratch: rounding adds up from step to step.
-        self._all.grad[:] = self._y - self._K @ self.u
+        self._begin_watch()
+        self._refresh()
+        self._is_fresh = False
         self._choose()
         return True
 
@@ -319,44 +393,92 @@ def _move_into_box(u, lower, upper):
 
 
 class LibsvmMachine(SupportMachine):
-    """scikit-learn's SVR or SVC on the Gram matrix, from scratch every round."""
+    """LIBSVM on the Gram matrix, from scratch every round.
 
-    def __init__(self, K, cost, hinge, epsilon, tol):
+    It cannot be interrupted, nor go on where it stopped. So it gets a limit of steps, and more of
+    them from scratch where that was too low.
+
+    Parameters
+    ----------
+    K, cost, hinge, epsilon, tol
+        As for :class:`DualMachine`; tol is a violation.
+    control : RunControl, optional
+        With the time limit.
+    """
+
+    # LIBSVM has kernel values in single precision.
+    least_gap = 1e-3
+
+    def __init__(self, K, cost, hinge, epsilon, tol, control=NO_LIMIT):
         super().__init__(cost, hinge, epsilon)
-        self._K = K
+        self._K = np.ascontiguousarray(K)
         self._tol = tol
+        self._control = control
+        self._largest = float(cost.max())
 
     def begin(self, y):
         """Set the labels."""
         self._y = y
+        self._gap_before = np.inf
+        self._restart()
+
+    def _restart(self):
+        """Begin with few steps."""
+        self._limit = max(LEAST_LIMIT, FIRST_OPERATIONS // self.u.size)
+        self._pace = 0.0
+        self._dual = -np.inf
+        self.capped = False
 
     def step(self, budget):
-        """Train; one call of LIBSVM cannot be sliced."""
-        C = float(self._cost.max())
-        weights = self._cost / C
-        if self._hinge:
-            model = SVC(kernel="precomputed", C=C, tol=self._tol)
-        else:
-            model = SVR(kernel="precomputed", C=C, tol=self._tol, epsilon=self._epsilon)
-        model.fit(self._K, self._y, sample_weight=weights)
-        self.u[:] = 0.0
-        self.u[model.support_] = model.dual_coef_[0]
-        self.scores[:] = self._K @ self.u
-        self.bias = float(model.intercept_[0])
-        self.n_steps += int(np.sum(model.n_iter_))
+        """Train; return whether LIBSVM came to its end, or had better give up."""
+        # Steps that a time limit leaves no room for end the start.
+        limit = min(self._limit, self._control.time_left() / self._pace if self._pace else np.inf)
+        if self._pace and limit < 2 * self._limit / LIMIT_GROWTH:
+            raise OutOfTime
+        began = time.perf_counter()
+        trained = train_kernel_machine(
+            self._K,
+            self._y,
+            self._largest,
+            self._cost / self._largest,
+            self._hinge,
+            self._epsilon,
+            self._tol,
+            int(limit),
+        )
+        self._pace = (time.perf_counter() - began) / max(1, trained.n_iter)
+        self.n_steps += trained.n_iter
+        self.u, self.bias = trained.u, trained.bias
+        np.matmul(self._K, self.u, out=self.scores)
+        before = self._dual
         self._rate(self._y)
-        return True
+        self._dual = self.objective - self.gap
+        if trained.ended:
+            return True
+        most = MOST_STEPS * self.u.size
+        if self._limit >= most or not self._dual - before > LEAST_GAP * abs(self._dual):
+            # Many times the steps have gained nothing: the tolerance is below the rounding.
+            self.capped = True
+            return True
+        self._limit = min(most, LIMIT_GROWTH * self._limit)
+        return False
 
     def refine(self):
         """Ask for a violation ten times as small."""
-        if self.relative_gap() <= LEAST_GAP:
+        gap = self.relative_gap()
+        if self.capped or not LEAST_GAP < gap <= 0.5 * self._gap_before:
+            # What is missing is lost in rounding.
             return False
+        if 0.1 * self._tol < least_violation(self._largest):
+            return False
+        self._gap_before = gap
         self._tol *= 0.1
+        self._restart()
         return True
 
 
 class LinearMachine(SupportMachine):
-    """scikit-learn's LinearSVR or LinearSVC on features; these also penalise the bias.
+    """LIBLINEAR on features; it also penalises the bias.
 
     Parameters
     ----------
@@ -366,37 +488,55 @@ class LinearMachine(SupportMachine):
         As for :class:`DualMachine`; tol is LIBLINEAR's own criterion.
     seed : int
         LIBLINEAR visits the points in random order.
+    control : RunControl, optional
+        With the time limit.
     """
 
-    def __init__(self, Z, cost, hinge, epsilon, tol, seed):
+    def __init__(self, Z, cost, hinge, epsilon, tol, seed, control=NO_LIMIT):
         super().__init__(cost, hinge, epsilon)
         self.u = None  # LIBLINEAR keeps its dual variables to itself
-        self._Z = Z
+        self._Z = np.ascontiguousarray(Z)
         self._tol = tol
         self._seed = seed
+        self._control = control
+        # Seconds of a pass; at first a guess that is too high.
+        self._pace = SLOW_NUMBER * Z.size
+        self._made = 0
 
     def begin(self, y):
         """Set the labels."""
         self._y = y
+        self._made = 0
 
     def step(self, budget):
-        """Train; one call of LIBLINEAR cannot be sliced."""
+        """Train; one call of LIBLINEAR cannot be sliced, but has no more passes than time."""
+        most = self._control.time_left() / self._pace
+        if self.w is not None and most < max(1.0, 2.0 * self._made):
+            raise OutOfTime
+        limit = int(min(MOST_PASSES, max(1.0, most)))
         C = float(self._cost.max())
-        shared = {"C": C, "tol": self._tol, "random_state": self._seed, "dual": True}
-        if self._hinge:
-            model = LinearSVC(loss="hinge", **shared)
-        else:
-            model = LinearSVR(epsilon=self._epsilon, **shared)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ConvergenceWarning)
-            model.fit(self._Z, self._y, sample_weight=self._cost / C)
-        self.capped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
-        self.w = np.ravel(model.coef_).astype(np.float64)
+        kind = LINEAR_HINGE if self._hinge else LINEAR_SVR
+        began = time.perf_counter()
+        W, b, made, ended = train_linear_machine(
+            self._Z,
+            self._y > 0 if self._hinge else self._y,
+            C,
+            self._cost / C,
+            kind,
+            self._epsilon,
+            self._tol,
+            limit,
+            self._seed,
+        )
+        self._pace = (time.perf_counter() - began) / max(1, made)
+        self.w, self.bias = W[0], float(b[0])
         self.scores[:] = self._Z @ self.w
-        self.bias = float(np.ravel(model.intercept_)[0])
-        self.n_steps += int(np.max(model.n_iter_))
+        self.n_steps += made
         self.norm = float(self.w @ self.w)
-        return True
+        self.capped = not ended
+        # From scratch with more passes, if there is time for these after all.
+        self._made = made
+        return ended or limit == MOST_PASSES
 
 
 class LeastSquaresMachine(_Machine):
@@ -440,19 +580,24 @@ class LeastSquaresMachine(_Machine):
         return True
 
 
-def dense_solver(K, ridge):
+def dense_solver(K, ridge, look=lambda: None):
     """Return a function that applies (K + diag(ridge))^-1, from one Cholesky factorisation."""
     A = K.copy()
     A.flat[:: A.shape[0] + 1] += ridge
-    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-    return lambda y: cho_solve(factor, y, check_finite=False)
+    if not factor_lower(A, lambda share: look()):
+        raise np.linalg.LinAlgError("the kernel matrix is not positive semidefinite")
+    # The transpose is in the order that LAPACK wants.
+    return lambda y: cho_solve((A.T, False), y, check_finite=False)
 
 
-def feature_solver(Z, ridge):
+def feature_solver(Z, ridge, look=lambda: None):
     """Return a function that applies (Z Z^T + diag(ridge))^-1, O(nr) a call (Woodbury)."""
     scaled = Z / ridge[:, None]
-    inner = Z.T @ scaled
-    inner.flat[:: inner.shape[0] + 1] += 1.0
+    inner = np.eye(Z.shape[1])
+    for start in range(0, Z.shape[0], ROWS):
+        look()
+        rows = slice(start, start + ROWS)
+        inner += Z[rows].T @ scaled[rows]
     factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(y):

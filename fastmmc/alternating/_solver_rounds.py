@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -21,9 +20,10 @@ from fastmmc.alternating._solver_machines import (
     feature_solver,
 )
 from fastmmc.alternating._solver_start import first_labels
-from fastmmc.execution import restart_stream
+from fastmmc.cholesky import mirror_lower
+from fastmmc.execution import OutOfTime, RunControl, restart_stream
 from fastmmc.gram import Kernel, box_diagonal, fill_lower_gram, resolve_kernel
-from fastmmc.hat import LANDMARK_STREAM, Form, mirror_lower
+from fastmmc.hat import LANDMARK_STREAM, Form
 from fastmmc.lowrank import Features, make_features
 from fastmmc.results import Status
 
@@ -41,6 +41,13 @@ INTERIOR_TOLERANCE = 0.1
 # start costs, and most of them are spent far from where it ends.
 MOST_WITHOUT_SAMPLE = 8000
 SAMPLE = 2000
+
+# Features in place of the Gram matrix, or of better ones, where a time limit has no room for these.
+BRIEF_RANK = 50
+
+# Sums of squares of features, and traces of Gram matrices, above this leave the range of doubles
+# where they are multiplied with dual variables.
+MOST_SQUARES = 1e150
 
 # Elementary operations between two looks at the clock while the last machine is trained.
 REFIT_BUDGET = 10_000_000
@@ -65,51 +72,89 @@ class Plan:
     init: str | np.ndarray
     refit: bool
     params: dict
+    control: RunControl
 
     @property
     def cost(self):
         """What a unit of a point's loss costs, s_i C."""
         return self.C * self.weights
 
+    def look_at_clock(self):
+        """Leave the phase at hand if the time limit has passed."""
+        self.control.check_time()
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The Gram matrix of the points, or features in its place."""
+    """The Gram matrix of the points, or features in its place; brief ones for want of time."""
 
     kernel: Kernel
     K: np.ndarray | None
     features: Features | None
     solve_ridge: Callable | None  # applies (K + diag(1 / g))^-1; for least squares only
+    is_brief: bool = False
 
 
 def make_data(plan, seed, on_progress):
     """Return the Gram matrix or the features, and what all starts do with them only once."""
     kernel = resolve_kernel(plan.kernel, plan.points, _default_width)
-    K = features = solve = None
-    if not has_features(plan.kernel, plan.form, plan.solver, plan.points):
-        K = _gram_matrix(kernel, plan.points)
-    elif plan.form.rank is None:
-        features = _linear_features(kernel, plan.points)
-    else:
-        form, rng = plan.form, restart_stream(seed, LANDMARK_STREAM)
-        features = make_features(
-            plan.points,
-            kernel,
-            form.rank,
-            form.landmarks,
-            form.rank_tol,
-            rng,
-            np.dtype(np.float64),
-        )
+    look = plan.look_at_clock
+    try:
+        K, features = _make_products(plan, kernel, seed, look)
+        data = Data(kernel, K, features, _make_solver(plan, K, features, look))
+    except OutOfTime:
+        form = Form(min(BRIEF_RANK, plan.points.shape[0]), "uniform")
+        features = _make_features(plan, kernel, form, seed, lambda: None)
+        solve = _make_solver(plan, None, features, lambda: None)
+        data = Data(kernel, None, features, solve, is_brief=True)
     on_progress(1.0)
-    if not np.isfinite((K if features is None else features.Z).sum()):
+    return data
+
+
+def _make_products(plan, kernel, seed, look):
+    """Return the Gram matrix, or features, in time and of values that can be computed with."""
+    K = features = None
+    # What overflows is told below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not has_features(plan.kernel, plan.form, plan.solver, plan.points):
+            K = _gram_matrix(kernel, plan.points, look)
+            squares = float(np.trace(K))
+        else:
+            if plan.form.rank is None:
+                features = _linear_features(kernel, plan.points)
+            else:
+                features = _make_features(plan, kernel, plan.form, seed, look)
+            squares = float(np.einsum("ij,ij->", features.Z, features.Z))
+    if not squares <= MOST_SQUARES:
         raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
+            f"X: kernel={kernel.name!r} gives values that are too large for these points (the sum "
+            f"of k(x, x) is {squares:.3g}, and may be {MOST_SQUARES:g}); scale them"
         )
-    if plan.loss == "square":
-        ridge = 0.5 / plan.cost
-        solve = dense_solver(K, ridge) if features is None else feature_solver(features.Z, ridge)
-    return Data(kernel, K, features, solve)
+    return K, features
+
+
+def _make_features(plan, kernel, form, seed, look):
+    """Return features of low rank."""
+    return make_features(
+        plan.points,
+        kernel,
+        form.rank,
+        form.landmarks,
+        form.rank_tol,
+        restart_stream(seed, LANDMARK_STREAM),
+        np.dtype(np.float64),
+        look=look,
+    )
+
+
+def _make_solver(plan, K, features, look):
+    """Return what all least-squares machines have in common, None for other losses."""
+    if plan.loss != "square":
+        return None
+    ridge = 0.5 / plan.cost
+    if features is None:
+        return dense_solver(K, ridge, look)
+    return feature_solver(features.Z, ridge, look)
 
 
 def has_features(kernel, form, solver, points):
@@ -122,14 +167,14 @@ def _default_width(points):
     return WIDTH * box_diagonal(points)
 
 
-def _gram_matrix(kernel, points):
+def _gram_matrix(kernel, points, look):
     if kernel.name == "precomputed":
         return points.astype(np.float64, copy=False)
     n = points.shape[0]
     validation.check_memory(n, np.dtype(np.float64), what="Gram matrix")
     K = np.empty((n, n))
-    fill_lower_gram(kernel, points.astype(np.float64, copy=False), K)
-    mirror_lower(K)
+    fill_lower_gram(kernel, points.astype(np.float64, copy=False), K, lambda share: look())
+    mirror_lower(K, look=look)
     return K
 
 
@@ -148,12 +193,14 @@ def _make_machine(plan, data, loss, seed):
         Z = None if data.features is None else data.features.Z
         return LeastSquaresMachine(data.solve_ridge, plan.cost, Z)
     settings = (plan.cost, loss == "hinge", plan.epsilon if loss == "laplace" else 0.0)
+    if data.features is None and plan.solver == "libsvm":
+        return LibsvmMachine(data.K, *settings, plan.tol, plan.control)
     if data.features is None:
-        machine = LibsvmMachine if plan.solver == "libsvm" else DualMachine
-        return machine(data.K, *settings, plan.tol)
+        return DualMachine(data.K, *settings, plan.tol)
     if plan.solver == "linear":
-        return LinearMachine(data.features.Z, *settings, plan.tol, seed)
-    return InteriorMachine(data.features.Z, *settings, INTERIOR_TOLERANCE * plan.tol)
+        return LinearMachine(data.features.Z, *settings, plan.tol, seed, plan.control)
+    tol = INTERIOR_TOLERANCE * plan.tol
+    return InteriorMachine(data.features.Z, *settings, tol, plan.look_at_clock)
 
 
 class Alternation:
@@ -170,7 +217,7 @@ class Alternation:
         self._machine = _make_machine(plan, data, plan.loss, int(rng.integers(2**31)))
         self._rounds = []
         self.objective = np.inf
-        self.status = Status.CONVERGED
+        self.status = Status.TIME_LIMIT if data.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
         init = plan.init
@@ -181,7 +228,9 @@ class Alternation:
                 init = "kmeans"
             self._scout = _make_scout(plan, data, init, index, rng)
         if self._scout is None:
-            labels = first_labels(init, plan.points, plan.kernel, plan.weights, rng)
+            labels = first_labels(
+                init, plan.points, plan.kernel, plan.weights, rng, plan.look_at_clock
+            )
             self._begin(np.where(labels == 1, 1.0, -1.0))
 
     def _begin(self, y):
@@ -226,14 +275,18 @@ class Alternation:
         """Relabel; return whether there is nothing more to do."""
         plan, machine = self._plan, self._machine
         split, objective = self._relabel(machine)
+        labels = np.packbits(split.y > 0).tobytes()
         falls = plan.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
-        if not falls and machine.relative_gap() > LEAST_DECREASE and machine.refine():
+        goes_on = falls and labels not in self._seen
+        enough = np.inf if goes_on else plan.tol if falls else LEAST_DECREASE
+        if machine.relative_gap() > enough and machine.refine():
             return False
         self._keep(split, objective)
-        if machine.capped and not machine.relative_gap() <= plan.tol:
+        most = max(plan.tol, machine.least_gap)
+        gives_up = machine.capped and not machine.relative_gap() <= most
+        if gives_up or machine.relative_gap() > max(enough, most) or not np.isfinite(objective):
             self.status = Status.NUMERICAL
-        labels = np.packbits(split.y > 0).tobytes()
-        if not falls or labels in self._seen:
+        if not goes_on:
             return True
         self._seen.add(labels)
         if self.n_iter == plan.max_iter:
@@ -290,18 +343,22 @@ def _make_scout(plan, data, init, index, rng):
         bounds=replace(plan.bounds, weights=weights),
         init=init,
     )
-    solve = feature_solver(features.Z, 0.5 / scout_plan.cost) if plan.loss == "square" else None
+    solve = _make_solver(scout_plan, None, features, lambda: None)
     scout_data = replace(data, features=features, solve_ridge=solve)
     return Alternation(scout_plan, scout_data, index, rng)
 
 
-def refit_machine(plan, data, labels, control):
-    """Train a support vector machine on the final labels; return its solution and its bias."""
+def refit_machine(plan, data, labels):
+    """Train a support vector machine on the final labels.
+
+    Returns its solution, its bias, and whether the time limit cut it short.
+    """
     machine = _make_machine(plan, data, "hinge", 0)
     machine.begin(np.where(labels == 1, 1.0, -1.0))
-    while not machine.step(REFIT_BUDGET):
-        late = control.max_time is not None
-        if late and time.perf_counter() - control.started >= control.max_time:
-            machine.look()
-            break
-    return machine.solution(), machine.bias
+    try:
+        while not machine.step(REFIT_BUDGET):
+            plan.look_at_clock()
+    except OutOfTime:
+        machine.look()
+        return machine.solution(), machine.bias, True
+    return machine.solution(), machine.bias, False

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.exceptions import ConvergenceWarning
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils.extmath import row_norms
 
-from fastmmc.gram import Kernel, dense_rows, kernel_diagonal, median_width
+from fastmmc import validation
+from fastmmc._means import k_means, scale_rows
+from fastmmc.cholesky import mirror_lower
+from fastmmc.execution import OutOfTime
+from fastmmc.gram import (
+    BLOCK,
+    Kernel,
+    dense_rows,
+    fill_lower_gram,
+    kernel_diagonal,
+    median_width,
+)
 from fastmmc.sizes import balanced_random_labels
 
 STARTS = ("farthest", "kmeans", "ncut", "random")
 
+# Of the eigenvector of a normalised cut.
+CUT_TOLERANCE = 1e-6
 
-def first_labels(init, points, kernel, weights, rng):
+
+def first_labels(init, points, kernel, weights, rng, look=lambda: None):
     """Return the labels 0 and 1 of a start, both of which occur.
 
     Parameters
@@ -31,6 +42,8 @@ def first_labels(init, points, kernel, weights, rng):
         Of the points.
     rng : numpy.random.Generator
         Random stream of the start.
+    look : callable, optional
+        Raises OutOfTime when there is no time left; labels are random then.
 
     Returns
     -------
@@ -38,52 +51,47 @@ def first_labels(init, points, kernel, weights, rng):
         Labels.
     """
     n = points.shape[0]
-    if not isinstance(init, str):
-        labels = init
-    elif init == "random":
-        labels = balanced_random_labels(n, 2, rng)
-    else:
-        with warnings.catch_warnings():
-            # Points that are all equal; what to do with them stands below.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if kernel.name == "precomputed":
-                labels = _of_gram(init, points, rng)
-            else:
-                labels = _of_points(init, points, weights, rng)
+    labels = init
+    if isinstance(init, str):
+        labels = np.zeros(n, dtype=np.int64)
+        try:
+            if kernel.name == "precomputed" and init != "random":
+                labels = _of_gram(init, points, rng, look)
+            elif init != "random":
+                labels = _of_points(init, points, weights, rng, look)
+        except OutOfTime:
+            pass  # the run ends as soon as it has labels
     if 0 < labels.sum() < n:
         return labels
     return balanced_random_labels(n, 2, rng)
 
 
-def _of_points(init, points, weights, rng):
+def _of_points(init, points, weights, rng, look):
     seed = int(rng.integers(2**31))
     if init == "ncut":
-        kernel = Kernel("rbf", sigma=median_width(points))
-        rows = dense_rows(points, slice(None))
-        return _normalised_cut(kernel.block(rows, rows), seed)
+        return _normalised_cut(_gaussian_graph(points, look), seed, look)
     if init == "kmeans":
-        model = KMeans(2, n_init=1, random_state=seed)
-    else:
-        norms = row_norms(points, squared=True)
+        return k_means(points, 2, seed, weights, look=look)[0]
+    # Of float32 points far from 1 squares would leave the range of the type.
+    rows, _ = scale_rows(points)
+    norms = row_norms(rows, squared=True)
 
-        def distances_to(i):
-            row = points[[i]].toarray()[0] if issparse(points) else points[i]
-            return norms - 2.0 * np.asarray(points @ row)
+    def distances_to(i):
+        row = rows[[i]].toarray()[0] if issparse(rows) else rows[i]
+        return norms - 2.0 * np.asarray(rows @ row)
 
-        far = list(_far_pair(distances_to, rng.integers(points.shape[0])))
-        ends = points[far].toarray() if issparse(points) else points[far]
-        model = KMeans(2, init=ends, n_init=1)
-    return model.fit(points, sample_weight=weights).labels_.astype(np.int64)
+    far = list(_far_pair(distances_to, rng.integers(points.shape[0])))
+    return k_means(points, 2, seed, weights, dense_rows(points, far), look)[0]
 
 
-def _of_gram(init, K, rng):
+def _of_gram(init, K, rng, look):
     if init == "ncut":
         if K.min() < 0:
             raise ValueError(
                 "init='ncut' needs kernel values that are not negative, as weights of a graph; "
                 f"the least one given is {K.min():.3g}"
             )
-        return _normalised_cut(K, int(rng.integers(2**31)))
+        return _normalised_cut(K, int(rng.integers(2**31)), look)
     diag = kernel_diagonal(Kernel("precomputed"), K)
 
     def distances_to(i):
@@ -102,6 +110,45 @@ def _far_pair(distances_to, i):
     return first, int(np.argmax(distances_to(first)))
 
 
-def _normalised_cut(affinity, seed):
-    model = SpectralClustering(2, affinity="precomputed", random_state=seed)
-    return model.fit(affinity).labels_.astype(np.int64)
+def _gaussian_graph(points, look):
+    """Return the weights of the edges between all points, of the median distance's width."""
+    n = points.shape[0]
+    kernel = Kernel("rbf", sigma=median_width(points))
+    validation.check_memory(n, np.dtype(np.float64), what="graph of init='ncut'")
+    A = np.empty((n, n))
+    points = dense_rows(points, slice(None)).astype(np.float64)
+    fill_lower_gram(kernel, points, A, lambda share: look())
+    mirror_lower(A, look=look)
+    return A
+
+
+def _normalised_cut(affinity, seed, look):
+    """Cut a graph in two by the second eigenvector of D^-1/2 A D^-1/2, over the root of D."""
+    n = affinity.shape[0]
+    degrees = affinity.sum(axis=1, dtype=np.float64)
+    roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    first = np.where(degrees > 0, roots, 0.0)
+    first /= np.linalg.norm(first) or 1.0
+
+    def multiply(v):
+        # Without the first eigenvector, whose value is 1, and with all others raised above 0.
+        v = np.ravel(v)
+        v = v - first * (first @ v)
+        scaled, out = v / roots, np.empty(n)
+        for start in range(0, n, BLOCK):
+            look()
+            rows = slice(start, start + BLOCK)
+            out[rows] = affinity[rows] @ scaled
+        out = out / roots + v
+        return out - first * (first @ out)
+
+    operator = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    guess = np.random.default_rng(seed).standard_normal(n)
+    try:
+        vector = eigsh(operator, 1, which="LA", v0=guess, tol=CUT_TOLERANCE)[1][:, 0]
+    except ArpackNoConvergence as error:
+        found = error.eigenvectors
+        vector = found[:, 0] if found.size else guess
+    except ArpackError:
+        vector = guess
+    return k_means((vector / roots)[:, None], 2, seed, look=look)[0]

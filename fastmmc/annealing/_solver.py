@@ -13,6 +13,7 @@ from fastmmc.annealing._solver_annealing import AnnealingSearch
 from fastmmc.annealing._solver_memetic import MemeticSearch
 from fastmmc.annealing._solver_points import CenterModel, Points, row_blocks
 from fastmmc.execution import (
+    RunControl,
     best_of_restarts,
     check_control,
     fixed_seed,
@@ -60,9 +61,14 @@ class Plan:
     max_iter: int
     population: int
     params: dict = field(default_factory=dict)
+    control: RunControl = RunControl()
+
+    def look_at_clock(self):
+        """Leave the phase at hand if the time limit has passed."""
+        self.control.check_time()
 
 
-def _make_plan(points, k, given):
+def _make_plan(points, k, given, control):
     """Check the parameters of the search."""
     n = points.shape[0]
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
@@ -105,6 +111,7 @@ def _make_plan(points, k, given):
             "population", given["population"], least=2, most=validation.MOST_INDIVIDUALS
         ),
         params=given | {"patience": patience},
+        control=control,
     )
 
 
@@ -396,7 +403,7 @@ def solve_sammc(
     control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
     n_init = validation.check_starts(n_init)
     rows = validation.check_points(X, Kernel("linear"), sparse=True)
-    plan = _make_plan(rows, k, given)
+    plan = _make_plan(rows, k, given, control)
     _check_scale(rows)
     seed = fixed_seed(random_state)
     distinct = _distinct_points(rows, plan.k)

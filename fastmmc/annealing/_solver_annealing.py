@@ -8,11 +8,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.metrics.cluster import contingency_matrix
-from sklearn.svm import LinearSVC
 
 from fastmmc import validation
+from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
+from fastmmc._means import k_means
 from fastmmc.annealing import _kernels as kernels
 from fastmmc.annealing import _kernels_mixture as mixture
 from fastmmc.annealing._solver_costs import MOST_BALLS, BallCosts, Evaluated
@@ -50,6 +49,10 @@ LEAST_PARTS = 2
 
 # Initial clusters at most, as a multiple of those at the beginning.
 MOST_GROWTH = 2
+
+# Of the linear machines: LIBLINEAR's criterion, and rounds at most.
+MACHINE_TOLERANCE = 1e-4
+MACHINE_PASSES = 10_000
 
 # A linear machine or a mixture reads its numbers about so many times.
 READS = 50
@@ -163,7 +166,7 @@ class AnnealingSearch(Search):
         """Return the first state (Algorithm 1, then KMSVM)."""
         plan, rows, rng = self._plan, self._points.rows, self._rng
         n, d = self._points.shape
-        clusters = first_clusters(rows, plan.k, plan.init, rng)
+        clusters = first_clusters(rows, plan.k, plan.init, rng, plan.look_at_clock)
         yield READS * self._points.cost
         total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
         _check_memory(total, d)
@@ -198,8 +201,15 @@ class AnnealingSearch(Search):
         seed = int(self._rng.integers(2**31))
         if len(representatives) <= self._plan.k:
             return np.arange(len(representatives))
-        model = KMeans(self._plan.k, n_init=n_init, random_state=seed)
-        return model.fit(representatives, sample_weight=weights).labels_.astype(np.int64)
+        streams = np.random.SeedSequence(seed).generate_state(n_init)
+        k, look = self._plan.k, self._plan.look_at_clock
+        found = (k_means(representatives, k, int(s), weights, look=look) for s in streams)
+
+        def scatter(pair):
+            labels, centers = pair
+            return float(weights @ ((representatives - centers[labels]) ** 2).sum(axis=1))
+
+        return min(found, key=scatter)[0]
 
     def _alternate(self, state, must_evaluate=False):
         """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
@@ -217,8 +227,7 @@ class AnnealingSearch(Search):
             predicted = labels
             # Of classes of one or two nothing can be learned.
             if 2 * present.size <= len(reps):
-                machine = LinearSVC(C=plan.C, dual=False, max_iter=10_000)
-                found = machine.fit(scaled, labels, sample_weight=weights).predict(scaled)
+                found = self._learn(scaled, labels, weights)
                 yield READS * reps.size * present.size
                 predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
@@ -235,6 +244,27 @@ class AnnealingSearch(Search):
         evaluated = self._costs.evaluate(self._inherited_centers(state), state.evaluated)
         yield self._points.cost
         return replace(state, evaluated=evaluated)
+
+    def _learn(self, scaled, labels, weights):
+        """Return the labels that linear machines trained on these ones predict."""
+        names = np.unique(labels)
+        scores = np.empty((names.size, labels.size))
+        # One against the others, one by one, with a look at the clock in between.
+        for name, own in zip(names, scores, strict=True):
+            self._plan.look_at_clock()
+            W, b, _, _ = train_linear_machine(
+                scaled,
+                labels == name,
+                self._plan.C,
+                weights,
+                LINEAR_SQUARED_HINGE,
+                0.0,
+                MACHINE_TOLERANCE,
+                MACHINE_PASSES,
+                0,  # this solver draws nothing
+            )
+            own[:] = scaled @ W[0] + b[0]
+        return names[scores.argmax(axis=0)]
 
     def _inherited_centers(self, state):
         """Return the center of each cluster's points, which have their representatives' labels."""
@@ -370,9 +400,8 @@ def rename(labels, before, k):
     >>> rename(np.array([1, 1, 0]), np.array([0, 0, 1]), 2)
     array([0, 0, 1])
     """
-    together = contingency_matrix(before, labels, sparse=False)
     table = np.zeros((k, k))
-    table[np.ix_(np.unique(before), np.unique(labels))] = together
+    np.add.at(table, (before, labels), 1.0)
     olds, news = linear_sum_assignment(table, maximize=True)
     names = np.empty(k, dtype=np.int64)
     names[news] = olds

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from sklearn.cluster import kmeans_plusplus
 
+from fastmmc._means import choose_points
 from fastmmc.annealing._solver_points import Points, Walker, descend
 from fastmmc.annealing._solver_representatives import cut, make_cover, shares_by_cost
 from fastmmc.annealing._solver_search import Search
@@ -121,7 +121,7 @@ class MemeticSearch(Search):
             chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         else:
             seed = int(self._rng.integers(2**31))
-            _, chosen = kmeans_plusplus(rows, k, sample_weight=weights, random_state=seed)
+            chosen = choose_points(rows, k, seed, weights, look=self._plan.look_at_clock)
         return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
 
     def _replace_center(self, walker, centers):

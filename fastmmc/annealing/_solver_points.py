@@ -33,7 +33,7 @@ DENSE_NUMBERS = 2**22
 
 # What is spent on the centers of a start that was stopped.
 BRIEF_TOL = 1e-6
-BRIEF_OPERATIONS = 10**9
+BRIEF_OPERATIONS = 2 * 10**8
 
 
 def row_blocks(rows):
@@ -404,7 +404,7 @@ def _fill_empty(walker, centers, is_empty, rng):
 
 
 def descend_briefly(walker, centers, rng):
-    """Descend from the centers of a start that was stopped, for less than about a second.
+    """Descend from the centers of a start that was stopped, for a fraction of a second.
 
     Parameters
     ----------

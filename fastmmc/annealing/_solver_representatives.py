@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 
+from fastmmc._means import choose_points, k_means
 from fastmmc.annealing import _kernels as kernels
-from fastmmc.annealing._solver_points import Points, Walker, row_blocks
+from fastmmc.annealing._solver_points import CenterModel, Points, Walker, row_blocks
 from fastmmc.gram import dense_rows
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3
 
-# Points above which first clusters come from samples.
-MINI_BATCH_POINTS = 100_000
-BATCH = 1024
+# Of more points than this a sample of so many makes the first clusters.
+MOST_POINTS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Cover:
     sizes: np.ndarray
 
 
-def first_clusters(rows, k, init, rng):
+def first_clusters(rows, k, init, rng, look=lambda: None):
     """Return the clusters that representatives are looked for in, by k-means.
 
     Parameters
@@ -52,6 +51,8 @@ def first_clusters(rows, k, init, rng):
         "k-means++", "random" or centers.
     rng : numpy.random.Generator
         Random stream.
+    look : callable, optional
+        Called every few rounds; it may raise an exception.
 
     Returns
     -------
@@ -59,13 +60,12 @@ def first_clusters(rows, k, init, rng):
         Clusters.
     """
     seed = int(rng.integers(2**31))
-    large = rows.shape[0] > MINI_BATCH_POINTS
-    options = {"batch_size": BATCH} if large else {}
-    kind = MiniBatchKMeans if large else KMeans
-    if not isinstance(init, str):
-        init = init.astype(rows.dtype)
-    model = kind(k, init=init, n_init=1, random_state=seed, **options)
-    return model.fit(rows).labels_.astype(np.int64)
+    n = rows.shape[0]
+    if n <= MOST_POINTS:
+        return k_means(rows, k, seed, init=init, look=look)[0]
+    sample = np.sort(rng.choice(n, MOST_POINTS, replace=False))
+    _, centers = k_means(rows[sample], k, seed, init=init, look=look)
+    return CenterModel(centers.astype(np.float64), rows.dtype).assign(rows)[0]
 
 
 def shares_by_size(sizes, costs, total):
@@ -180,8 +180,8 @@ def cut(rows, count, rng):
         return np.arange(rows.shape[0])
     # Several tries for every center, as scikit-learn makes them, would take most of the time.
     seed = int(rng.integers(2**31))
-    centers, _ = kmeans_plusplus(rows, count, random_state=seed, n_local_trials=1)
-    centers = np.asarray(centers.toarray() if issparse(centers) else centers, dtype=np.float64)
+    chosen = choose_points(rows, count, seed, tries=1)
+    centers = np.asarray(dense_rows(rows, chosen), dtype=np.float64)
     walker = Walker(Points(rows), "mean")
     for _ in range(INNER_ROUNDS):
         centers = walker.look(centers).targets

@@ -52,7 +52,9 @@ class _CuttingPlaneClusterer(Clusterer):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # A linear kernel takes the points as they are.
-        tags.input_tags.sparse |= isinstance(self.kernel, str) and self.kernel == "linear"
+        takes_rows = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        by_rule = isinstance(self.rank, str) and isinstance(self.landmarks, str)
+        tags.input_tags.sparse |= takes_rows and (self.kernel == "linear" or by_rule)
         return tags
 
 
@@ -229,7 +231,7 @@ class CPM3C(_CuttingPlaneClusterer):
         self,
         n_clusters=8,
         *,
-        C=1.0,
+        C=10.0,
         score_balance=0.03,
         eps=0.01,
         stop="additive",
@@ -237,7 +239,7 @@ class CPM3C(_CuttingPlaneClusterer):
         init="random",
         solver="active-set",
         max_iter=1000,
-        kernel="linear",
+        kernel="rbf",
         sigma=None,
         gamma=None,
         degree=3,

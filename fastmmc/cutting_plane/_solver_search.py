@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
+from fastmmc._means import k_means
 from fastmmc.cutting_plane._solver_planes import SignSet, Weights, WinnerSet
+from fastmmc.execution import OutOfTime, RunControl
 from fastmmc.gram import dense_rows
 from fastmmc.results import Status
 
@@ -44,6 +45,12 @@ class Plan:
     init: str | np.ndarray
     constant: float
     params: dict
+    control: RunControl
+    is_brief: bool = False  # features of low rank, for want of time
+
+    def look_at_clock(self):
+        """Leave the phase at hand if the time limit has passed."""
+        self.control.check_time()
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +107,7 @@ class PlaneSearch:
         self._log = []
         self.found = None
         self.objective = np.inf
-        self.status = Status.CONVERGED
+        self.status = Status.TIME_LIMIT if plan.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
 
@@ -229,6 +236,11 @@ class PlaneSearch:
         )
 
     @property
+    def n_lost(self):
+        """Clusters that win no point; of two, one side may be empty, which the objective judges."""
+        return 0 if self._plan.binary else self._plan.k - np.unique(self.found.labels).size
+
+    @property
     def at_end(self):
         """Whether what is kept are the weights of the last program."""
         return self.found.weights is self._last
@@ -290,16 +302,11 @@ def first_weights(plan, rows, mean, rng):
     Weights
         One row for two clusters, else k.
     """
-    init = plan.init
-    if isinstance(init, str) and init == "random":
+    centers = _first_centers(plan, rows, mean, rng)
+    if centers is None:
         W = rng.standard_normal((1 if plan.binary else plan.k, mean.size))
         b = -W @ mean
     else:
-        if isinstance(init, str):
-            seed = int(rng.integers(2**31))
-            centers = KMeans(plan.k, n_init=1, random_state=seed).fit(rows).cluster_centers_
-        else:
-            centers = _class_means(rows, mean, init, plan.k)
         centers = centers.astype(np.float64)
         W, b = centers - mean, -0.5 * np.einsum("ij,ij->i", centers, centers)
         if plan.binary:
@@ -310,6 +317,18 @@ def first_weights(plan, rows, mean, rng):
     scale = START_SCORE / size if size > 0 else 1.0
     W, b = scale * W, scale * b
     return Weights(np.ascontiguousarray(W), b, 0.5 * float(np.vdot(W, W)))
+
+
+def _first_centers(plan, rows, mean, rng):
+    """Return the means of the first clusters, None where these are random or had no time."""
+    if not isinstance(plan.init, str):
+        return _class_means(rows, mean, plan.init, plan.k)
+    if plan.init == "random":
+        return None
+    try:
+        return k_means(rows, plan.k, int(rng.integers(2**31)), look=plan.look_at_clock)[1]
+    except OutOfTime:
+        return None
 
 
 def _class_means(rows, mean, labels, k):

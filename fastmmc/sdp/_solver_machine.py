@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
-from sklearn.svm import SVC
 
+from fastmmc._libsvm import train_kernel_machine
 from fastmmc.margin import MarginModel
 
 # LIBSVM's tolerance: of the margins, which are 1.
 TOLERANCE = 1e-8
 
-# Steps of LIBSVM, which cannot be interrupted and on equal points comes to no end; it gives a
-# ConvergenceWarning then. Ordinary points take some hundreds.
-MOST_LIBSVM = 1_000_000
+# LIBSVM's steps, where its tolerance is below the rounding: a second or so.
+MOST_ITERATIONS = 1_000_000
 
 # Steps of the active set method, as a multiple of n; it takes about n.
 MOST_STEPS = 30
@@ -62,10 +61,16 @@ def train_soft(K, y, C):
     # LIBSVM has absolute tolerances, which are meant for values of about 1.
     scale = mean_diagonal(K) or 1.0
     Q = K / scale
-    machine = SVC(kernel="precomputed", C=0.5 * C * scale, tol=TOLERANCE, max_iter=MOST_LIBSVM)
-    machine.fit(np.block([[Q, -Q], [-Q, Q]]), np.concatenate((y, -y)))
-    both = np.zeros(2 * n)
-    both[machine.support_] = machine.dual_coef_[0]
+    both = train_kernel_machine(
+        np.block([[Q, -Q], [-Q, Q]]),
+        np.concatenate((y, -y)),
+        0.5 * C * scale,
+        np.ones(2 * n),
+        True,
+        0.0,
+        TOLERANCE,
+        MOST_ITERATIONS,
+    ).u
     u = (both[:n] - both[n:]) / scale
     machines = [_with_value(K, y, C, u)]
     least = float((y * (K @ u)).min())

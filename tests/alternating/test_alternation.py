@@ -289,7 +289,7 @@ def test_input_kinds(function, overlapping):
         ({"balance": 1.0}, ValueError, "balance must be at least 0 and below 1"),
         ({"target_sizes": [10, 10]}, ValueError, "sum to the number of points"),
         ({"sample_weight": np.ones(3)}, ValueError, "sample_weight must have shape"),
-        ({"sample_weight": -np.ones(60)}, ValueError, "greater than zero"),
+        ({"sample_weight": -np.ones(60)}, ValueError, "must be finite and not negative"),
         ({"sample_weight": np.ones(60), "min_size": 2}, ValueError, "cannot go with"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1"),
     ],
@@ -402,12 +402,13 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
 
 def _plan_and_data(X, rank=None, solver="smo"):
     from fastmmc.alternating import _solver, _solver_rounds
-    from fastmmc.execution import fixed_seed
+    from fastmmc.execution import RunControl, fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
     plan = _solver._make_plan(
         X,
         kernel,
+        RunControl(),
         loss="laplace",
         C=500.0,
         epsilon=0.0,
@@ -452,7 +453,8 @@ class TestEstimators:
     @pytest.mark.jit
     def test_scikit_learns_checks(self, estimator):
         cannot_hold = {
-            "check_sample_weight_equivalence_on_dense_data": "weights of 0 are refused",
+            # As of scikit-learn's k-means; training is exact only to its tolerance besides.
+            "check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows",
             "check_clustering": "asks for three blobs, of which two equal clusters cut one in two",
         }
         results = check_estimator(
@@ -460,3 +462,51 @@ class TestEstimators:
         )
         for result in results:
             assert result["status"] in ("passed", "skipped", "xfail"), result
+
+
+def without(points, weights, is_gram):
+    kept = weights > 0
+    return points[np.ix_(kept, kept)] if is_gram else points[kept]
+
+
+@every
+@pytest.mark.parametrize("form", ["dense", "low rank", "linear", "precomputed"])
+def test_a_point_of_weight_zero_does_not_count(function, overlapping, rng, form):
+    weights = rng.integers(0, 3, 60).astype(np.float64)
+    kept = weights > 0
+    is_gram = form == "precomputed"
+    points = gram(overlapping) if is_gram else overlapping
+    given = {
+        "dense": {"init": np.arange(60) % 2},
+        "low rank": {"rank": 9},
+        "linear": {"kernel": "linear"},
+        "precomputed": {"kernel": "precomputed"},
+    }[form]
+    result = function(points, sample_weight=weights, random_state=0, **given)
+    if form == "dense":
+        given = {"init": given["init"][kept]}
+    part = without(points, weights, is_gram)
+    alone = function(part, sample_weight=weights[kept], random_state=0, **given)
+    assert result.objective == alone.objective
+    np.testing.assert_array_equal(result.labels[kept], alone.labels)
+    others = points[~kept][:, kept] if is_gram else points[~kept]
+    np.testing.assert_array_equal(result.labels[~kept], alone.predict(others))
+    np.testing.assert_array_equal(result.predict(points)[~kept], result.labels[~kept])
+    np.testing.assert_array_equal(result.sizes, np.bincount(result.labels))
+    if alone.support is not None:
+        np.testing.assert_array_equal(result.support, np.flatnonzero(kept)[alone.support])
+
+
+def test_landmarks_must_count(overlapping):
+    weights = np.ones(60)
+    weights[:5] = 0.0
+    with pytest.raises(ValueError, match="landmarks must be points whose sample_weight"):
+        fastmmc.iter_svr(overlapping, sample_weight=weights, landmarks=[4, 5, 6])
+    given = {"landmarks": [5, 7, 40], "sample_weight": weights, "random_state": 0}
+    alone = fastmmc.iter_svr(overlapping[5:], landmarks=[0, 2, 35], random_state=0)
+    assert fastmmc.iter_svr(overlapping, **given).objective == pytest.approx(alone.objective)
+
+
+def test_one_point_that_counts_is_too_few(overlapping):
+    with pytest.raises(ValueError, match="sample_weight must be above 0 for at least 2 points"):
+        fastmmc.iter_svr(overlapping, sample_weight=np.eye(60)[3])

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
+from fastmmc.execution import RunControl, best_of_restarts
 from fastmmc.gram import Kernel
 from tests import naive_cutting_plane as naive
 
@@ -23,8 +24,13 @@ from tests import naive_cutting_plane as naive
 pytestmark = pytest.mark.filterwarnings("ignore:found . clusters, fewer than the")
 
 
+def cpm3c_of(k, X, **params):
+    """As cpmmc is by default: on the points themselves."""
+    return fastmmc.cpm3c(X, k, **({"C": 1.0, "kernel": "linear"} | params))
+
+
 def cpm3c(X, **params):
-    return fastmmc.cpm3c(X, 3, **params)
+    return cpm3c_of(3, X, **params)
 
 
 FUNCTIONS = {"cpmmc": fastmmc.cpmmc, "cpm3c": cpm3c}
@@ -201,7 +207,7 @@ def test_two_winners_are_signs(two_blobs):
     X, y = two_blobs
     X = X - X.mean(axis=0)
     start = {"init": y, "cccp_tol": 1e-9, "eps": 1e-4}
-    both = fastmmc.cpm3c(X, 2, C=2.0, coef0=0.0, **start)
+    both = cpm3c_of(2, X, C=2.0, coef0=0.0, **start)
     W = both.model.X
     np.testing.assert_allclose(W[0], -W[1], atol=1e-9)
     u = W[1] - W[0]
@@ -299,7 +305,7 @@ def test_one_cluster(overlapping):
 
 def test_empty_clusters_leave_no_gaps(overlapping):
     X = overlapping - overlapping.mean(axis=0)
-    found = [fastmmc.cpm3c(X, 6, coef0=0.0, C=20.0, n_init=1, random_state=s) for s in range(5)]
+    found = [cpm3c_of(6, X, coef0=0.0, C=20.0, n_init=1, random_state=s) for s in range(5)]
     assert min(len(result.sizes) for result in found) < 6
     for result in found:
         assert (result.sizes > 0).all()
@@ -375,6 +381,7 @@ def make_search(X, binary, k):
         Kernel("linear"),
         k,
         binary,
+        RunControl(),
         C=1.0,
         score_balance=0.03,
         eps=0.01,
@@ -460,7 +467,7 @@ def test_a_program_that_is_not_solved_exactly_is_told_of(scale, overlapping):
 def test_fewer_clusters_than_asked_for_are_told_of():
     X, _ = fastmmc.datasets.load("iris")
     with pytest.warns(ConvergenceWarning, match="found 2 clusters, fewer than the 3 asked for"):
-        result = fastmmc.cpm3c(X, 3, random_state=0)
+        result = cpm3c(X, random_state=0)
     assert len(result.sizes) == 2
 
 
@@ -536,13 +543,13 @@ def test_bad_sizes_and_forms(overlapping, monkeypatch):
     with pytest.raises(TypeError, match="k must be an integer"):
         fastmmc.cpm3c(overlapping, 2.0)
     with pytest.raises(TypeError, match="sparse"):
-        fastmmc.cpmmc(csr_matrix(overlapping), kernel="rbf")
+        fastmmc.cpmmc(csr_matrix(overlapping), kernel="rbf", rank=None)
     monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="eigenvectors of the Gram matrix of 60 points"):
         fastmmc.cpmmc(overlapping, kernel="rbf")
 
 
-ESTIMATORS = {"cpmmc": fastmmc.CPMMC(), "cpm3c": fastmmc.CPM3C(3)}
+ESTIMATORS = {"cpmmc": fastmmc.CPMMC(), "cpm3c": fastmmc.CPM3C(3, C=1.0, kernel="linear")}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -589,3 +596,59 @@ class TestEstimators:
         results = check_estimator(model, on_skip=None, expected_failed_checks=cannot_hold)
         for result in results:
             assert result["status"] in ("passed", "skipped", "xfail"), result
+
+
+def discs(rng):
+    """Four clusters of equal size in the corners of a square."""
+    angle, radius = 2.0 * np.pi * rng.random(400), np.sqrt(rng.random(400))
+    y = np.repeat(np.arange(4), 100)
+    corners = 3.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+    return corners[y] + np.column_stack((np.cos(angle), np.sin(angle))) * radius[:, None], y
+
+
+@pytest.mark.jit
+@pytest.mark.filterwarnings("ignore:found")
+def test_the_default_finds_clear_clusters(rng):
+    found = []
+    for seed in range(10):
+        X, y = discs(rng)
+        found.append(adjusted_rand_score(y, fastmmc.cpm3c(X, 4, random_state=seed).labels))
+    assert np.median(found) == 1.0 and np.mean(found) > 0.9
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1e3, 0.0), (1.0, 1e3)])
+def test_the_default_does_not_depend_on_units_and_origin(rng, scale, shift):
+    X, _ = discs(rng)
+    as_it_is, moved = (
+        fastmmc.cpm3c(Z, 4, n_init=2, random_state=0) for Z in (X, X * scale + shift)
+    )
+    assert adjusted_rand_score(as_it_is.labels, moved.labels) == 1.0
+
+
+def test_a_start_that_keeps_more_clusters_wins():
+    class Search:
+        def __init__(self, n_lost, objective):
+            self.n_lost, self.objective, self.status = n_lost, objective, Status.CONVERGED
+
+        def step(self, budget):
+            return True
+
+        def fraction(self):
+            return 1.0
+
+        def finish(self):
+            """Do nothing."""
+
+    searches = [Search(1, 1.0), Search(0, 9.0), Search(0, 5.0), Search(2, 0.0)]
+    best, best_init, objectives, _ = best_of_restarts(searches.__getitem__, 4, RunControl())
+    assert best_init == 2 and best is searches[2]
+    assert objectives.tolist() == [1.0, 9.0, 5.0, 0.0]
+
+
+def test_sparse_points_have_landmarks_by_default(rng):
+    X, _ = discs(rng)
+    X[np.abs(X) < 0.5] = 0.0
+    sparse = fastmmc.cpm3c(csr_matrix(X), 4, n_init=1, random_state=0)
+    assert sparse.params["rank"] <= 400
+    dense = fastmmc.cpm3c(X, 4, n_init=1, random_state=0, rank=400)
+    assert adjusted_rand_score(sparse.labels, dense.labels) == 1.0

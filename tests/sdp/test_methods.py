@@ -136,11 +136,11 @@ class TestRuns:
 
     def test_a_solver_that_gives_up(self, function, monkeypatch, two_blobs):
         import cvxpy
+        from cvxpy.reductions.solution import failure_solution
+        from cvxpy.reductions.solvers.solving_chain import SolvingChain
 
-        def fail(*args):
-            raise cvxpy.error.SolverError("no")
-
-        monkeypatch.setattr(cvxpy.Problem, "unpack_results", fail)
+        failure = failure_solution(cvxpy.settings.SOLVER_ERROR)
+        monkeypatch.setattr(SolvingChain, "invert", lambda *args: failure)
         with pytest.warns(ConvergenceWarning, match="numerical problem"):
             assert function(two_blobs[0]).solver_status == "solver_error"
 

@@ -1,0 +1,180 @@
+"""k-means for worker threads: scikit-learn's loops without its checks of input.
+
+These checks set warning filters, which belong to the whole process: in a thread that leaves them
+changed for good. Values of any size are scaled by a power of two, which costs no digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.cluster._kmeans import _kmeans_single_lloyd
+from sklearn.metrics.pairwise import _euclidean_distances
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+MOST_ROUNDS = 300
+
+# Rounds between two looks at the clock.
+ROUNDS = 10
+
+# Mean squared shift of the centers at which the rounds end, as a share of the mean variance.
+TOLERANCE = 1e-4
+
+
+def scale_rows(rows):
+    """Return points, the largest value of which is near 1, and the exponent of what they lost.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Points.
+
+    Returns
+    -------
+    scaled : (n, d) array or CSR matrix
+        rows / 2^exponent.
+    exponent : int
+        Of the scale.
+
+    Examples
+    --------
+    >>> scale_rows(np.array([[0.0], [12.0]]))
+    (array([[0.  ],
+           [0.75]]), 4)
+    """
+    values = rows.data if issparse(rows) else rows
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    scaled = np.ldexp(values, -exponent)
+    if issparse(rows):
+        # scikit-learn's loops take indices of 32 bits only.
+        small = max(rows.nnz, rows.shape[1]) <= np.iinfo(np.int32).max
+        kind = np.int32 if small else rows.indices.dtype
+        indices, indptr = (part.astype(kind, copy=False) for part in (rows.indices, rows.indptr))
+        scaled = csr_matrix((scaled, indices, indptr), shape=rows.shape)
+    return scaled, exponent
+
+
+def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
+    """Return points that lie far from each other, by k-means++.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Points.
+    k : int
+        How many.
+    seed : int
+        Of the random stream.
+    weights : (n,) float64 array, optional
+        How often each point counts; None: once.
+    tries : int, optional
+        Points that are tried for each one; None: 2 + log k.
+    look : callable, optional
+        Called before each choice; it may raise an exception.
+
+    Returns
+    -------
+    (k,) int64 array
+        Which points.
+
+    Examples
+    --------
+    >>> sorted(choose_points(np.array([[0.0], [0.0], [5.0]]), 2, 0).tolist())[1]
+    2
+    """
+    rows, _ = scale_rows(rows)
+    weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
+    return _plus_plus(rows, k, np.random.RandomState(seed), weights, tries, look)
+
+
+def _plus_plus(rows, k, stream, weights, tries, look):
+    """Choose points as scikit-learn does, who cannot be stopped in between."""
+    tries = 2 + int(np.log(k)) if tries is None else tries
+    norms = row_norms(rows, squared=True)
+
+    def distances_to(chosen):
+        points = rows[chosen]
+        return _euclidean_distances(points, rows, Y_norm_squared=norms, squared=True)
+
+    indices = np.empty(k, dtype=np.int64)
+    indices[0] = stream.choice(rows.shape[0], p=weights / weights.sum())
+    nearest = distances_to(indices[:1])[0]
+    total = nearest @ weights
+    for c in range(1, k):
+        look()
+        drawn = stream.uniform(size=tries) * total
+        tried = np.searchsorted(np.cumsum(weights * nearest), drawn)
+        np.clip(tried, None, nearest.size - 1, out=tried)
+        distances = distances_to(tried)
+        np.minimum(nearest, distances, out=distances)
+        totals = distances @ weights
+        best = np.argmin(totals)
+        indices[c], nearest, total = tried[best], distances[best], totals[best]
+    return indices
+
+
+def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
+    """Cluster by the sum of squared distances.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Points.
+    k : int
+        Clusters.
+    seed : int
+        Of the random stream.
+    weights : (n,) float64 array, optional
+        How often each point counts; None: once.
+    init : {"k-means++", "random"} or (k, d) array, default="k-means++"
+        First centers.
+    look : callable, optional
+        Called every few rounds; it may raise an exception.
+
+    Returns
+    -------
+    labels : (n,) int64 array
+        Clusters 0..k-1; fewer of them occur where points coincide.
+    centers : (k, d) array
+        Their means, of the type of the points.
+
+    Examples
+    --------
+    >>> k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)[0].tolist() in ([0, 0, 1], [1, 1, 0])
+    True
+    """
+    weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
+    weights = weights / weights.max()
+    rows, exponent = scale_rows(rows)
+    mean = 0.0
+    if not issparse(rows):
+        mean = rows.mean(axis=0)
+        rows = rows - mean
+    centers = _first_centers(rows, k, seed, weights, init, exponent, mean, look)
+    tolerance = TOLERANCE * _mean_variance(rows)
+    for _ in range(0, MOST_ROUNDS, ROUNDS):
+        labels, _, centers, made = _kmeans_single_lloyd(
+            rows, weights, centers, max_iter=ROUNDS, tol=tolerance
+        )
+        if made < ROUNDS:
+            break
+        look()
+    return labels.astype(np.int64), np.ldexp(centers + mean, exponent)
+
+
+def _first_centers(rows, k, seed, weights, init, exponent, mean, look):
+    """Return the first centers, scaled and moved as the rows are."""
+    if not isinstance(init, str):
+        return np.ascontiguousarray(np.ldexp(init, -exponent) - mean, dtype=rows.dtype)
+    stream = np.random.RandomState(seed)
+    if init == "random":
+        chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
+    else:
+        chosen = _plus_plus(rows, k, stream, weights, None, look)
+    return rows[chosen].toarray() if issparse(rows) else rows[chosen]
+
+
+def _mean_variance(rows):
+    variances = mean_variance_axis(rows, axis=0)[1] if issparse(rows) else np.var(rows, axis=0)
+    return float(np.mean(variances))

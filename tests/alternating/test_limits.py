@@ -1,0 +1,189 @@
+"""Training ends at whatever parameters, in time, and says where rounding ended it."""
+
+import faulthandler
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import fastmmc
+from fastmmc import Status
+from fastmmc.alternating import _solver_machines, _solver_rounds
+from fastmmc.alternating._solver_machines import DualMachine, LibsvmMachine
+from fastmmc.execution import OutOfTime, RunControl
+
+FUNCTIONS = {f.__name__: f for f in (fastmmc.iter_svr, fastmmc.iter_svm)}
+
+
+@pytest.fixture(autouse=True)
+def hard_timeout():
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def points(rng):
+    return rng.standard_normal((60, 3))
+
+
+@pytest.mark.jit
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"solver": "libsvm", "C": 1e10},
+        {"solver": "libsvm", "C": 1e10, "tol": 1e-5},
+        {"solver": "libsvm", "tol": 2e-13},
+        {"C": 1e10, "tol": 1e-5},
+        {"C": 4e12},
+        {"tol": 2e-13},
+        {"sample_weight": True},
+        {"sample_weight": True, "solver": "libsvm"},
+        {"rank": 20, "tol": 1e-15, "C": 1e10},
+        {"rank": 20, "C": 1e10, "solver": "linear"},
+    ],
+    ids=str,
+)
+def test_it_ends_and_does_not_claim_what_is_not_so(name, extreme, points, rng):
+    if "sample_weight" in extreme:
+        extreme = extreme | {"sample_weight": 1e9 * rng.uniform(1.0, 2.0, 60)}
+    result = FUNCTIONS[name](points, n_init=1, random_state=0, max_iter=2, max_time=10, **extreme)
+    assert result.status in (Status.CONVERGED, Status.NUMERICAL, Status.MAX_ITER, Status.TIME_LIMIT)
+    if result.status == Status.CONVERGED and result.duality_gap is not None:
+        most = 1e-3 if extreme.get("solver") == "libsvm" else extreme.get("tol", 1e-3)
+        assert result.duality_gap <= max(most, 1e-9) * result.objective
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"tol": 1e-300},
+        {"tol": 1e-12, "C": 1e10},
+        {"solver": "libsvm", "tol": 1e-300},
+        {"sample_weight": np.full(60, 1e13)},
+        {"rank": 9, "tol": 1e-17},
+    ],
+    ids=str,
+)
+def test_a_tolerance_below_the_rounding_is_refused(name, extreme, points):
+    with pytest.raises(ValueError, match=r"tol must be at least .* C=.* weight of"):
+        FUNCTIONS[name](points, **extreme)
+
+
+def problem(rng, n=200):
+    X = rng.standard_normal((n, 3))
+    K = np.exp(-0.01 * ((X[:, None] - X) ** 2).sum(axis=2))
+    return K, np.where(rng.random(n) < 0.5, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("hinge", [False, True])
+def test_the_dual_solver_gives_up_where_rounding_leaves_no_way_on(rng, hinge):
+    K, y = problem(rng, 60)
+    machine = DualMachine(K, np.full(60, 1e14), hinge, 0.0, 1e-12)
+    machine.begin(y)
+    slices = 0
+    while not machine.step(10**7):
+        slices += 1
+        assert slices < 1000
+    assert machine.capped
+
+
+def test_slices_of_the_dual_solver_are_short_and_change_nothing(rng):
+    K, y = problem(rng)
+    found = []
+    for budget in (1, 10**12):
+        machine = DualMachine(K, np.full(200, 500.0), False, 0.0, 1e-3)
+        machine.begin(y)
+        n_slices = 1
+        while not machine.step(budget):
+            n_slices += 1
+        found.append(machine.u.copy())
+        assert budget > 1 or n_slices > 100
+    np.testing.assert_array_equal(*found)
+
+
+def test_libsvm_works_in_slices_that_change_nothing(rng, monkeypatch):
+    K, y = problem(rng)
+    found = []
+    for operations in (10**9, 10):
+        monkeypatch.setattr(_solver_machines, "FIRST_OPERATIONS", operations)
+        machine = LibsvmMachine(K, np.full(200, 500.0), False, 0.0, 1e-3)
+        machine.begin(y)
+        n_slices = 1
+        while not machine.step(1):
+            n_slices += 1
+        found.append(machine.u.copy())
+    assert n_slices > 2
+    np.testing.assert_array_equal(*found)
+
+
+def test_libsvm_leaves_a_training_that_has_no_time(rng, monkeypatch):
+    monkeypatch.setattr(_solver_machines, "FIRST_OPERATIONS", 10)
+    K, y = problem(rng)
+    late = RunControl(max_time=1e-6, started=time.perf_counter())
+    machine = LibsvmMachine(K, np.full(200, 1e6), False, 0.0, 1e-3, late)
+    machine.begin(y)
+    with pytest.raises(OutOfTime):
+        while not machine.step(1):
+            pass
+    assert machine.u.any()
+
+
+@pytest.mark.parametrize("solver", ["libsvm", "linear"])
+def test_a_library_that_has_no_time_still_gives_labels(points, solver):
+    rank = 20 if solver == "linear" else None
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.iter_svr(points, C=1e8, solver=solver, rank=rank, max_time=1e-6, n_init=1)
+    assert result.status == Status.TIME_LIMIT
+    assert result.sizes.sum() == 60 and result.sizes.min() > 0
+    np.testing.assert_array_equal(result.predict(points).shape, (60,))
+
+
+def test_a_refit_that_is_cut_short_says_so(points, monkeypatch):
+    monkeypatch.setattr(_solver_rounds, "REFIT_BUDGET", 1)
+
+    def leave(self):
+        raise OutOfTime
+
+    # The dual solver itself never looks at the clock.
+    monkeypatch.setattr(_solver_rounds.Plan, "look_at_clock", leave)
+    gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.iter_svr(gram, kernel="precomputed", refit=True, n_init=1, max_time=60)
+    assert result.status == Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+@pytest.mark.parametrize("init", ["farthest", "kmeans", "ncut", "random"])
+@pytest.mark.parametrize("given", [{}, {"rank": 9}], ids=str)
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_single_precision_points_of_any_size(function, init, given, scale, points):
+    # A power of two, so that the points are the same but for their unit.
+    factor = np.float32(2.0 ** round(np.log2(scale)))
+    single = points.astype(np.float32)
+    near, far = (
+        function(X, init=init, random_state=0, n_init=2, **given) for X in (single, single * factor)
+    )
+    assert far.objective == pytest.approx(near.objective, rel=1e-6)
+    np.testing.assert_array_equal(far.labels, near.labels)
+    assert np.isfinite(far.history).all() and np.isfinite(far.predict(single * factor)).all()
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS.values(), fastmmc.iter_ls_svm])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kernel": "linear"},
+        {"kernel": "linear", "rank": 9},
+        {"kernel": "poly", "degree": 9},
+        {"kernel": "poly", "degree": 9, "rank": 9},
+    ],
+    ids=str,
+)
+def test_products_out_of_range_are_refused(function, given, points):
+    with pytest.raises(ValueError, match="X: kernel=.* too large for these points"):
+        function(points * 1e80, **given)

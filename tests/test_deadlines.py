@@ -1,0 +1,135 @@
+"""Every phase obeys a time limit; what is returned is whole, and the status tells."""
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import fastmmc
+from fastmmc import Status, execution
+from fastmmc._means import choose_points, k_means
+
+# A limit that has passed when the first phase looks at the clock.
+PAST = 1e-9
+
+
+@pytest.fixture
+def points(rng):
+    return np.concatenate((rng.standard_normal((150, 3)), rng.standard_normal((150, 3)) + 3.0))
+
+
+FORMS = {
+    "dense": {},
+    "low rank": {"rank": 100},
+    "pivoted": {"rank": 100, "landmarks": "pivoted"},
+    "k-means++": {"rank": 100, "landmarks": "k-means++"},
+    "linear": {"kernel": "linear"},
+}
+STARTS = ("farthest", "kmeans", "ncut", "random")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("init", STARTS)
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_ls_svm])
+def test_alternation_without_time(points, function, form, init):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = function(points, init=init, max_time=PAST, random_state=0, **FORMS[form])
+    assert result.status == Status.TIME_LIMIT and np.isfinite(result.objective)
+    assert result.predict(points).shape == (300,) and result.sizes.min() > 0
+    if form not in ("linear",):
+        assert result.params["rank"] <= 50
+
+
+@pytest.mark.parametrize("rank", [None, 100])
+@pytest.mark.parametrize("init", ["random", "kmeans"])
+def test_cutting_planes_without_time(points, init, rank):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.cpmmc(
+            points, kernel="rbf", rank=rank, init=init, max_time=PAST, random_state=0
+        )
+    assert result.status == Status.TIME_LIMIT and np.isfinite(result.objective)
+    assert result.params["rank"] <= 50
+    np.testing.assert_array_equal(result.predict(points), result.labels)
+
+
+@pytest.mark.parametrize("search", ["memetic", "annealing"])
+def test_sammc_without_time(points, search):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.sammc(points, 9, search=search, max_time=PAST, random_state=0)
+    assert result.status == Status.TIME_LIMIT
+    np.testing.assert_array_equal(result.predict(points), result.labels)
+
+
+def count_looks(call):
+    """Return how often a call looks at the clock."""
+    n_looks = 0
+
+    def look():
+        nonlocal n_looks
+        n_looks += 1
+
+    call(look)
+    return n_looks
+
+
+def test_long_phases_look_at_the_clock_more_than_once(rng):
+    from fastmmc.alternating._solver_machines import dense_solver, feature_solver
+    from fastmmc.alternating._solver_start import first_labels
+    from fastmmc.gram import Kernel, fill_lower_gram
+    from fastmmc.hat import mirror_lower
+    from fastmmc.lowrank import make_features
+
+    X = rng.standard_normal((1100, 2))
+    K, ridge = np.eye(1100), np.ones(1100)
+    kernel, ones = Kernel("rbf", sigma=1.0), np.ones(1100)
+    phases = {
+        "gram": lambda look: fill_lower_gram(kernel, X, K.copy(), look),
+        "mirror": lambda look: mirror_lower(K.copy(), look=look),
+        "features": lambda look: make_features(X, kernel, 9, "uniform", 0.0, rng, look=look),
+        "pivots": lambda look: make_features(X, kernel, 9, "pivoted", 0.0, rng, look=look),
+        "factor": lambda look: dense_solver(K, ridge, look),
+        "cut": lambda look: first_labels("ncut", X, kernel, ones, rng, look),
+        "k-means++": lambda look: choose_points(X, 20, 0, look=look),
+        "k-means": lambda look: k_means(X, 20, 0, look=look),
+    }
+    few = {name: n for name, call in phases.items() if (n := count_looks(call)) < 2}
+    assert not few
+    assert count_looks(lambda look: feature_solver(X, ridge, look)) > 0
+
+
+def test_the_factor_in_blocks_is_the_factor(rng):
+    from fastmmc.alternating._solver_machines import dense_solver
+
+    Z = rng.standard_normal((1100, 5))
+    K, ridge, y = Z @ Z.T, rng.uniform(1.0, 2.0, 1100), rng.standard_normal(1100)
+    np.testing.assert_allclose(
+        dense_solver(K, ridge)(y), np.linalg.solve(K + np.diag(ridge), y), rtol=1e-8, atol=1e-10
+    )
+
+
+def test_a_start_that_runs_out_of_time_has_not_ended():
+    class Search:
+        objective = np.inf
+        finished = False
+
+        def step(self, budget):
+            raise execution.OutOfTime
+
+        def fraction(self):
+            return 0.0
+
+        def finish(self):
+            self.finished = True
+
+    control = execution.RunControl(max_time=60.0, started=time.perf_counter())
+    searches, status, n_done = execution.run_restarts(lambda index: Search(), 3, control)
+    assert status == Status.TIME_LIMIT and n_done == 0 and searches[0].finished
+
+
+def test_time_left():
+    control = execution.RunControl(max_time=5.0, started=time.perf_counter() - 10.0)
+    assert control.out_of_time() and control.time_left() < -4.9
+    with pytest.raises(execution.OutOfTime):
+        control.check_time()
+    assert execution.RunControl().time_left() == np.inf
