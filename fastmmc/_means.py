@@ -47,10 +47,12 @@ def scale_rows(rows):
     exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
     scaled = np.ldexp(values, -exponent)
     if issparse(rows):
-        # scikit-learn's loops take indices of 32 bits only.
+        # scikit-learn's loops take indices of 32 bits only, and nothing that is read-only.
         small = max(rows.nnz, rows.shape[1]) <= np.iinfo(np.int32).max
         kind = np.int32 if small else rows.indices.dtype
-        indices, indptr = (part.astype(kind, copy=False) for part in (rows.indices, rows.indptr))
+        indices, indptr = (
+            np.require(part, kind, requirements="W") for part in (rows.indices, rows.indptr)
+        )
         scaled = csr_matrix((scaled, indices, indptr), shape=rows.shape)
     return scaled, exponent
 

@@ -460,9 +460,7 @@ def make_low_rank_factor(
     """
     # Every row is visited three times.
     advance = _counter(3 * X.shape[0], on_progress)
-    features = make_features(
-        X, kernel, rank, landmarks, rank_tol, rng, dtype, advance, lambda: advance(0)
-    )
+    features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
     half, scale = exhaust(_shrink(Z, lam), advance)
     _check_left_out(features, lam)
@@ -508,15 +506,7 @@ def _check_left_out(features, lam):
 
 
 def make_features(
-    X,
-    kernel,
-    rank,
-    landmarks,
-    rank_tol,
-    rng,
-    dtype=None,
-    advance=lambda n_rows: None,
-    look=lambda: None,
+    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
 ):
     """Return the Nystroem features of points and parameters that were already checked.
 
@@ -525,9 +515,7 @@ def make_features(
     X, kernel, rank, landmarks, rank_tol, rng, dtype
         As for :func:`make_low_rank_factor`.
     advance : callable, optional
-        Told how many rows were worked on.
-    look : callable, optional
-        Called before each block of rows and each landmark; it may raise an exception.
+        Told how many rows were worked on, also none; what it raises ends the work.
 
     Returns
     -------
@@ -542,13 +530,13 @@ def make_features(
     dtype = dtype or X.dtype
     left_out = 0.0
     if isinstance(landmarks, str) and landmarks == "pivoted":
-        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance, look)
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
         validation.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)
     else:
         validation.check_memory(X.shape[0], dtype, columns=rank)
-        indices, basis = _choose(X, rank, landmarks, rng, look)
-        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance, look)
+        indices, basis = _choose(X, rank, landmarks, rng, advance)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
 
 
@@ -565,7 +553,7 @@ def _counter(total, on_progress):
     return advance
 
 
-def _choose(X, rank, landmarks, rng, look):
+def _choose(X, rank, landmarks, rng, advance):
     """Return the indices and the points of the landmarks."""
     if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
         return None, landmarks
@@ -575,11 +563,11 @@ def _choose(X, rank, landmarks, rng, look):
         indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
     else:
         seed = int(rng.integers(2**31))
-        indices = choose_points(X, rank, seed, look=look)
+        indices = choose_points(X, rank, seed, look=lambda: advance(0))
     return indices, dense_rows(X, indices).astype(np.float64)
 
 
-def _nystroem(X, kernel, basis, indices, dtype, advance, look):
+def _nystroem(X, kernel, basis, indices, dtype, advance):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
 
     The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
@@ -599,7 +587,6 @@ def _nystroem(X, kernel, basis, indices, dtype, advance, look):
     n_products = 0 if serial else len(Z) * len(basis) * (X.shape[1] + EXP_PRODUCTS + Z.shape[1])
     with Pieces(n_products) as pieces:
         for n_rows in pieces.map(fill, _row_blocks(Z)):
-            look()
             advance(n_rows)
     return Z, to_Z, left_out * X.shape[0] / len(basis)
 
@@ -671,7 +658,7 @@ def _append(L, new, most):
     return store[:, :width]
 
 
-def _pivoted_cholesky(X, kernel, rank, tol, advance, look):
+def _pivoted_cholesky(X, kernel, rank, tol, advance):
     """Factor K = L L^T column by column until what is missing of the trace is below tol.
 
     Every step looks at the points that are approximated worst, and takes of them in turn the
@@ -692,7 +679,7 @@ def _pivoted_cholesky(X, kernel, rank, tol, advance, look):
         columns = np.empty((n, tried.size))
         points = dense_rows(X, tried).astype(np.float64)
         for rows, values in kernel_rows(kernel, X, points, tried):
-            look()
+            advance(0)
             columns[rows] = values - L[rows] @ L[tried].T
         corner, order, n_taken, _ = lapack.dpstrf(
             columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1

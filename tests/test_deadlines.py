@@ -65,7 +65,7 @@ def count_looks(call):
     """Return how often a call looks at the clock."""
     n_looks = 0
 
-    def look():
+    def look(*progress):
         nonlocal n_looks
         n_looks += 1
 
@@ -86,8 +86,8 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
     phases = {
         "gram": lambda look: fill_lower_gram(kernel, X, K.copy(), look),
         "mirror": lambda look: mirror_lower(K.copy(), look=look),
-        "features": lambda look: make_features(X, kernel, 9, "uniform", 0.0, rng, look=look),
-        "pivots": lambda look: make_features(X, kernel, 9, "pivoted", 0.0, rng, look=look),
+        "features": lambda look: make_features(X, kernel, 9, "uniform", 0.0, rng, advance=look),
+        "pivots": lambda look: make_features(X, kernel, 9, "pivoted", 0.0, rng, advance=look),
         "factor": lambda look: dense_solver(K, ridge, look),
         "cut": lambda look: first_labels("ncut", X, kernel, ones, rng, look),
         "k-means++": lambda look: choose_points(X, 20, 0, look=look),

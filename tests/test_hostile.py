@@ -78,12 +78,6 @@ WITHOUT_RANK = (
     "cpm3c",
 )
 
-# What is known to fail; a cure takes its line with it.
-NOT_YET = {
-    (name, "float32 of scale 1e30")  # overflow in the choice of the first two points
-    for name in ("iter-svm", "iter-svr", "iter-ls-svm", "recursive-mmc")
-}
-
 # An error must say which of these was wrong.
 NAMES = r"\b(X|k|kernel|lam|sigma|gamma|rank|init|n_samples|min_size|balance|target_sizes)\b"
 
@@ -186,8 +180,6 @@ def check_objective(name, result, X):
 @pytest.mark.parametrize("what", DATA)
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_degenerate_data(name, what):
-    if (name, what) in NOT_YET:
-        pytest.xfail("see NOT_YET")
     X = DATA[what]()
     n = dense(X).shape[0]
     for rank in (None, RANK) if name not in WITHOUT_RANK else (None,):

@@ -169,7 +169,8 @@ def test_the_share_that_is_done_rises_to_one(landmarks):
     fastmmc.lowrank.make_low_rank_factor(
         points(1200), LAM, kernel, 20, landmarks, 1e-6, rng, on_progress=shares.append
     )
-    assert len(shares) >= 7 and np.all(np.diff(shares) > 0) and shares[-1] == 1.0
+    assert len(shares) >= 7 and np.all(np.diff(shares) >= 0) and shares[-1] == 1.0
+    assert np.unique(shares).size >= 7
 
 
 @pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])

@@ -143,7 +143,7 @@ def _make_features(plan, kernel, form, seed, look):
         form.rank_tol,
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
-        look=look,
+        lambda n_rows: look(),
     )
 
 

@@ -184,7 +184,7 @@ def _make_features(points, kernel, form, seed, look):
         form.rank_tol,
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
-        look=look,
+        lambda n_rows: look(),
     )
     if form.rank is None:
         _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)

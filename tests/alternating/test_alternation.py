@@ -299,6 +299,7 @@ def test_bad_parameters(params, error, text, overlapping):
         fastmmc.iter_svr(overlapping, **params)
 
 
+@pytest.mark.filterwarnings("ignore:X has only")
 @every
 def test_bad_points(function, overlapping):
     with pytest.raises(ValueError, match="at least 2 points"):

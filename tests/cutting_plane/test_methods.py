@@ -629,6 +629,7 @@ def test_a_start_that_keeps_more_clusters_wins():
     class Search:
         def __init__(self, n_lost, objective):
             self.n_lost, self.objective, self.status = n_lost, objective, Status.CONVERGED
+            self.history = np.array([objective])
 
         def step(self, budget):
             return True
