@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
 from fastmmc._display import OneLine
+from fastmmc._means import choose_points
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.execution import restart_stream
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_rows, resolve_kernel
@@ -220,8 +220,8 @@ def first_prototypes(init, rows, k, rng):
         seed = int(rng.integers(2**31))
         # Where squares overflow, any points will do: the objective tells.
         with np.errstate(over="ignore", invalid="ignore"):
-            centers, _ = kmeans_plusplus(rows, k, random_state=seed)
-        return np.ascontiguousarray(dense_rows(centers, slice(None)), dtype=np.float64)
+            chosen = choose_points(rows, k, seed)
+        return np.ascontiguousarray(dense_rows(rows, chosen), dtype=np.float64)
     return _from_gaussian(rows, k, rng)
 
 

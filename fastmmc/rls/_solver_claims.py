@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
+from fastmmc._means import k_means
 from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _kernels_claims as claims
 from fastmmc.rls._solver_shared import compact, matrix_and_row, repaired, sum_rows
@@ -46,7 +46,7 @@ class Plan:
             return balanced_random_labels(self.n, self.k, rng, self.rule, self.known)
         else:
             seed = int(rng.integers(2**31))
-            labels = KMeans(self.k, n_init=1, random_state=seed).fit_predict(self.points)
+            labels, _ = k_means(self.points, self.k, seed)
             if self.rule.targets is not None:
                 labels = reorder_to_targets(labels, self.rule.targets)
         return labels if self.known is None else np.where(self.known >= 0, self.known, labels)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
-from fastmmc.gram import BLOCK
+from fastmmc._means import k_means
+from fastmmc.gram import BLOCK, dense_rows, squared_distances
 from fastmmc.hat import leave_one_out_residuals
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import HISTORY_CAPACITY, History, Status
@@ -54,8 +54,8 @@ class Plan:
 
     def _k_means_labels(self, rng):
         """Split by k-means, and move the points nearest to the border until the sizes fit."""
-        model = KMeans(2, n_init=1, random_state=int(rng.integers(2**31))).fit(self.points)
-        distances = model.transform(self.points)
+        _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
+        distances = np.sqrt(squared_distances(dense_rows(self.points, slice(None)), centers))
         return self.split(distances[:, 0] - distances[:, 1])
 
     def split(self, scores):

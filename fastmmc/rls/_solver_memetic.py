@@ -62,6 +62,9 @@ class MemeticSearch:
         if self._current is not None:
             self._admit(self._current)
         best = self._best()
+        if len(self._population) == 1 and self._plan.max_iter > 0:
+            # It has no children; what made it counts as one iteration.
+            self.n_iter = max(1, self.n_iter)
         self.labels = best.labels
         self.objective = best.objective
         self.history = self._history.values()
