@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc.registry import METHODS
@@ -234,24 +235,111 @@ def test_as_many_clusters_as_points(what):
                 check_objective(name, result, X)
 
 
-def random_call(rng):
-    """Return data, k and options of umc_rls, drawn from what is hard to bear together."""
-    what = rng.choice([w for w in DATA if w not in ("list", "sparse", "sparse zeros", "bool")])
-    X = DATA[what]()
+def pick(rng, *choices):
+    return choices[rng.integers(len(choices))]
+
+
+def drawn_known(rng, n, k):
+    """Return known labels of some points, None as often as not."""
+    if rng.random() < 0.5:
+        return None
+    known = np.full(n, -1)
+    some = rng.permutation(n)[: rng.integers(n + 1)]
+    known[some] = rng.integers(0, pick(rng, 1, k), some.size)
+    return known
+
+
+def drawn_sizes(rng, n, k):
+    """Return a size rule: bounds that bind, targets, or none."""
+    rule = {"balance": pick(rng, None, 0, 0.1, 0.5, 1.0)}
+    if rng.random() < 0.3:
+        rule["target_sizes"] = rng.multinomial(n, rng.dirichlet(np.ones(k)))
+    rule["min_size"] = int(rng.integers(0, n // k + 1))
+    return rule
+
+
+def drawn_factor(rng, X):
+    """Return a hat matrix or a factor of it, of either precision."""
     n = len(X)
-    k = int(rng.integers(1, min(n, 6) + 1))
-    options = {
-        "method": str(rng.choice(["shaking", "steepest", "stochastic", "memetic"])),
-        "balance": [None, 0.5, 1.0][rng.integers(3)],
-        "rank": [None, int(rng.integers(1, n + 1))][rng.integers(2)],
-        "dtype": [None, "float32", "float64"][rng.integers(3)],
-        "lam": float(2.0 ** rng.integers(-8, 8)),
-        "min_size": int(rng.integers(0, n // k + 1)),
-        "random_state": int(rng.integers(1000)),
-        "n_init": int(rng.integers(1, 3)),
-        "batches": None,
-    }
-    return what, X, k, options
+    low = {"rank": int(rng.integers(1, n + 1)), "landmarks": pick(rng, "uniform", "pivoted")}
+    return fastmmc.factor(
+        X,
+        lam=float(2.0 ** rng.integers(-8, 8)),
+        dtype=pick(rng, None, "float32", "float64"),
+        random_state=int(rng.integers(1000)),
+        **pick(rng, {"rank": None}, low, low),
+    )
+
+
+def entries(factor):
+    """Return the hat matrix that a factor stands for, in double precision."""
+    if hasattr(factor, "Z"):
+        Z = factor.Z.astype(np.float64)
+        return Z @ Z.T
+    return factor.R.astype(np.float64)
+
+
+def random_problem(rng):
+    """Return a factor of hostile data and a number of clusters, or None if it is refused."""
+    what = pick(rng, *(w for w in DATA if w not in ("list", "sparse", "sparse zeros", "bool")))
+    X = np.asarray(DATA[what]())
+    if rng.random() < 0.3:
+        X = X[np.arange(rng.integers(2, 60)) % len(X)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return drawn_factor(rng, X)
+    except ValueError as error:
+        assert re.search(NAMES, str(error)), error
+        return None
+
+
+# What sizes, known labels and first labels may not ask for together.
+REFUSALS = r"no sizes of|known labels|init: cluster|at least 2 points"
+
+
+def run_random(seed, call):
+    """Run ``call(rng, factor)``, which returns a result and what it must keep to."""
+    rng = np.random.default_rng(seed)
+    factor = random_problem(rng)
+    if factor is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            result, k, sizes, known = call(rng, factor)
+        except ValueError as error:
+            assert re.search(
+                r"no sizes of|known labels|init: cluster|at least 2 points", str(error)
+            ), error
+            return
+    assert result.status in (Status.CONVERGED, Status.MAX_ITER), result
+    counts = np.bincount(result.labels, minlength=k)
+    np.testing.assert_array_equal(counts, result.sizes)
+    check_bounds(counts, factor.n, k, known, **sizes)
+    if known is not None:
+        np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
+    R = entries(factor)
+    if k == 2 and "generations" in result.trace:
+        y = 2.0 * result.labels - 1.0
+        again = factor.n - y @ R @ y
+    else:
+        again = naive.risk(R, result.labels, k)
+    # Of few points the product Z Z^T is made in the precision of Z.
+    rounded = hasattr(factor, "Z") and factor.Z.dtype == np.float32
+    tol = 1e-6 if rounded else 1e-9
+    assert result.objective == pytest.approx(again, rel=tol, abs=tol * factor.n)
+
+
+def check_bounds(counts, n, k, known, balance, min_size, target_sizes=None):
+    """Check sizes against the rule as the docs state it."""
+    assert counts.min() >= min_size
+    if balance is not None:
+        centre = np.full(k, n / k) if target_sizes is None else target_sizes
+        slack = balance * n / k + 1e-9
+        least = np.minimum(np.ceil(centre - slack), np.floor(centre))
+        most = np.maximum(np.floor(centre + slack), np.ceil(centre))
+        assert (counts >= least).all() and (counts <= most).all()
 
 
 @pytest.mark.jit
@@ -268,18 +356,58 @@ def test_known_labels_are_kept(what):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(150))
 def test_random_options_of_umc_rls(seed):
-    """Sizes within their bounds, a risk that is that of the labels."""
-    _, X, k, options = random_call(np.random.default_rng(seed))
-    result = run("umc-rls", X, k, **options)
-    if result is None:
-        return
-    n = len(X)
-    check_labels(result, X, k)
-    check_figures(result)
-    assert result.sizes.min() >= options["min_size"]
-    if options["balance"] is not None:
-        assert result.sizes.max() <= np.ceil((1 + options["balance"]) * n / k)
-    if options["rank"] is None and options["dtype"] != "float32":
-        check_objective("umc-rls", result, X)
+    """Sizes within their bounds, known labels kept, a risk that is that of the labels."""
+
+    def call(rng, factor):
+        n = factor.n
+        k = int(rng.integers(1, min(n, 6) + 1))
+        known, sizes = drawn_known(rng, n, k), drawn_sizes(rng, n, k)
+        result = fastmmc.umc_rls(
+            factor,
+            k,
+            method=pick(rng, "shaking", "steepest", "stochastic", "memetic"),
+            init=pick(rng, "random", rng.integers(0, k, n)),
+            known_labels=known,
+            polish=bool(rng.integers(2)),
+            keep_best=bool(rng.integers(2)),
+            batches=pick(rng, None, "exact", int(rng.integers(1, 9))),
+            population=int(rng.integers(2, 5)),
+            patience=3,
+            start_round=int(rng.integers(3)),
+            n_init=int(rng.integers(1, 3)),
+            random_state=int(rng.integers(1000)),
+            max_time=BUDGET,
+            **sizes,
+        )
+        return result, k, sizes, known
+
+    run_random(seed, call)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("seed", range(100))
+def test_random_options_of_evolution(seed):
+    def call(rng, factor):
+        n = factor.n
+        sizes = drawn_sizes(rng, n, 2) | {"balance": pick(rng, 0.0, 0.1, 0.5, 0.99)}
+        sizes["min_size"] = max(1, sizes["min_size"])
+        function = pick(rng, fastmmc.evo_mmc, fastmmc.fast_evo_mmc)
+        result = function(
+            factor,
+            mu=int(rng.integers(1, 5)),
+            nu=int(rng.integers(1, 5)),
+            flips=pick(rng, None, 1, 2),
+            init=pick(rng, "random", rng.integers(0, 2, n)),
+            classify=bool(rng.integers(2)),
+            distinct=bool(rng.integers(2)),
+            polish=bool(rng.integers(2)),
+            n_init=int(rng.integers(1, 3)),
+            random_state=int(rng.integers(1000)),
+            max_time=BUDGET,
+            **sizes,
+        )
+        return result, 2, sizes, None
+
+    run_random(seed, call)
