@@ -339,6 +339,56 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
         )
 
 
+def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None):
+    """Return the Gram matrix between X and Z times another matrix, without ever holding the former.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or sparse matrix
+        Points; for "precomputed" their kernel values to all training points.
+    Z : (m, d) array
+        Second points; unused for "precomputed".
+    matrix : (m, r) array
+        Second factor.
+    columns : (m,) int array, optional
+        As for :func:`kernel_rows`.
+    dtype : numpy.dtype, default=float64
+        Of the product.
+    advance : callable, optional
+        Told how many rows were made; what it raises ends the work.
+
+    Returns
+    -------
+    (n, r) array
+        The product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel_product(Kernel("linear", coef0=0.0), np.eye(2), np.eye(2), np.array([[1.0], [2.0]]))
+    array([[1.],
+           [2.]])
+    """
+    n, (m, r) = X.shape[0], matrix.shape
+    out = np.empty((n, r), dtype=dtype)
+
+    def fill(rows):
+        for _, values in kernel_rows(kernel, X[rows], Z, columns):
+            out[rows] = values @ matrix
+        return rows.stop - rows.start
+
+    # A function of the user's need not be safe in threads.
+    n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
+    blocks = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+    with Pieces(n_products) as pieces:
+        for n_rows in pieces.map(fill, blocks):
+            if advance is not None:
+                advance(n_rows)
+    return out
+
+
 def kernel_diagonal(kernel, X):
     """Return k(x, x) for all points.
 

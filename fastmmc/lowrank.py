@@ -13,7 +13,7 @@ from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, mirror_lower
-from fastmmc.gram import BLOCK, EXP_PRODUCTS, Kernel, dense_rows, kernel_diagonal, kernel_rows
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_product, kernel_rows
 from fastmmc.threads import Pieces, exhaust
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
@@ -306,10 +306,7 @@ class LowRankFactor(OneLine, Named):
         """
         self._check_names(X)
         X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
-        out = np.empty((X.shape[0], self.rank))
-        for rows, values in kernel_rows(self.kernel, X, self.basis, self.indices):
-            out[rows] = values @ self.projection
-        return out
+        return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
 def resolve_rank(rank, landmarks, n):
@@ -575,19 +572,7 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     """
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
     to_Z, left_out = _inverse_root((among + among.T) / 2)
-    Z = np.empty((X.shape[0], to_Z.shape[1]), dtype=dtype)
-
-    def fill(rows):
-        for _, values in kernel_rows(kernel, X[rows], basis, indices):
-            Z[rows] = values @ to_Z
-        return len(Z[rows])
-
-    # A function of the user's need not be safe in threads.
-    serial = kernel.name == "callable"
-    n_products = 0 if serial else len(Z) * len(basis) * (X.shape[1] + EXP_PRODUCTS + Z.shape[1])
-    with Pieces(n_products) as pieces:
-        for n_rows in pieces.map(fill, _row_blocks(Z)):
-            advance(n_rows)
+    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
     return Z, to_Z, left_out * X.shape[0] / len(basis)
 
 

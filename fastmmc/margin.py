@@ -8,7 +8,7 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.gram import Kernel, kernel_rows
+from fastmmc.gram import Kernel, kernel_product
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +39,7 @@ class MarginModel(OneLine):
     indices: np.ndarray | None = None
 
     def decision_function(self, X):
-        """Return the scores of both clusters for new points, in row blocks.
+        """Return the scores of both clusters for new points.
 
         Parameters
         ----------
@@ -52,7 +52,6 @@ class MarginModel(OneLine):
             -f(x) and f(x).
         """
         X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
-        f = np.empty(X.shape[0])
-        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
-            f[rows] = values @ self.coef + self.intercept
+        f = kernel_product(self.kernel, X, self.X, self.coef[:, None], self.indices)[:, 0]
+        f += self.intercept
         return np.column_stack((-f, f))

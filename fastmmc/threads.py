@@ -27,6 +27,7 @@ def _threadpools():
     return ThreadpoolController()
 
 
+@cache
 def _blas_pools():
     """Return the libraries of BLAS that this process has loaded."""
     return _threadpools().select(user_api="blas").lib_controllers

@@ -13,7 +13,7 @@ from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc.competitive import _kernels as kernels
 from fastmmc.execution import restart_stream
-from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_rows, resolve_kernel
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product, resolve_kernel
 from fastmmc.hat import LANDMARK_STREAM, check_form
 from fastmmc.lowrank import Features, make_features
 
@@ -56,10 +56,8 @@ class Space(OneLine):
         """Return points as rows of the space: themselves, or (m, r) features."""
         if self.features is None:
             return X
-        Z = np.empty((X.shape[0], self.features.to_Z.shape[1]))
-        for rows, values in kernel_rows(self.kernel, X, self.features.basis, self.features.indices):
-            Z[rows] = values @ self.features.to_Z
-        return Z
+        features = self.features
+        return kernel_product(self.kernel, X, features.basis, features.to_Z, features.indices)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

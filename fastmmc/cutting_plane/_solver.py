@@ -24,7 +24,7 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.gram import Kernel, kernel_diagonal, kernel_rows, resolve_kernel
+from fastmmc.gram import Kernel, kernel_diagonal, kernel_product, resolve_kernel
 from fastmmc.hat import LANDMARK_STREAM, Form, check_form
 from fastmmc.lowrank import AUTO_ENTRIES, LEAST_AUTO_RANK, RANKS, make_features
 from fastmmc.results import MarginResult, Status
@@ -83,7 +83,7 @@ class PlaneModel(OneLine):
     indices: np.ndarray | None = None
 
     def decision_function(self, X):
-        """Return the scores of all clusters for new points, in row blocks.
+        """Return the scores of all clusters for new points.
 
         Parameters
         ----------
@@ -96,10 +96,7 @@ class PlaneModel(OneLine):
             For two clusters by signs -f(x) and f(x).
         """
         X = validation.check_new_points(X, self.kernel, self.n_features, self.dtype)
-        f = np.empty((X.shape[0], self.intercept.size))
-        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
-            f[rows] = values @ self.coef + self.intercept
-        return f
+        return kernel_product(self.kernel, X, self.X, self.coef, self.indices) + self.intercept
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -197,7 +197,8 @@ def evo_mmc(
         Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
     max_time : float, optional
         Seconds for the whole call; the best labels found by then are returned.
-        The hat matrix, which is made first, is not cut short.
+        Where that is too short for the hat matrix, the search runs on one of rank 100 or less, and
+        the warning says so.
     callback : callable, optional
         Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
     verbose : int, default=0

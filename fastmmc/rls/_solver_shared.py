@@ -10,7 +10,7 @@ import numpy as np
 from fastmmc import validation
 from fastmmc._display import OneLine
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
-from fastmmc.gram import Kernel, count_distinct, kernel_rows, resolve_kernel
+from fastmmc.gram import Kernel, count_distinct, kernel_product, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
     Form,
@@ -59,7 +59,7 @@ class RLSModel(OneLine):
     indices: np.ndarray | None = None
 
     def decision_function(self, X):
-        """Return k(x, X) coef for new points, in row blocks.
+        """Return k(x, X) coef for new points.
 
         Parameters
         ----------
@@ -72,10 +72,7 @@ class RLSModel(OneLine):
             Scores, near +1 for the own cluster and -1 for the others.
         """
         X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
-        scores = np.empty((X.shape[0], self.coef.shape[1]))
-        for rows, values in kernel_rows(self.kernel, X, self.X, self.indices):
-            scores[rows] = values @ self.coef
-        return scores
+        return kernel_product(self.kernel, X, self.X, self.coef, self.indices)
 
 
 @dataclass(frozen=True, eq=False)
