@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from fastmmc.threads import Pieces
+from fastmmc.threads import Pieces, counter
 
 # Columns of a block, and rows of a piece; a multiple of it.
 BLOCK = 256
@@ -40,16 +40,9 @@ def invert_lower(A, on_progress=None):
     >>> invert_lower(A), A.tolist()
     (True, [[0.25, 0.0], [0.0, 0.0625]])
     """
-    n = A.shape[0]
-    done = 0.0
-
-    def advance(n_products):
-        nonlocal done
-        done += n_products
-        if on_progress is not None:
-            on_progress(min(1.0, 2.0 * done / n**3))
-
-    with Pieces(n**3 / 2) as pieces:
+    n_products = A.shape[0] ** 3 / 2
+    advance = counter(n_products, on_progress)
+    with Pieces(n_products) as pieces:
         if not _factor(A, pieces, advance):
             return False
         _invert_triangle(A, pieces, advance)
@@ -79,17 +72,9 @@ def factor_lower(A, on_progress=None):
     >>> factor_lower(A), A.tolist()
     (True, [[2.0, 0.0], [1.0, 1.0]])
     """
-    n = A.shape[0]
-    done = 0.0
-
-    def advance(n_products):
-        nonlocal done
-        done += n_products
-        if on_progress is not None:
-            on_progress(min(1.0, 6.0 * done / n**3))
-
-    with Pieces(n**3 / 6) as pieces:
-        return _factor(A, pieces, advance)
+    n_products = A.shape[0] ** 3 / 6
+    with Pieces(n_products) as pieces:
+        return _factor(A, pieces, counter(n_products, on_progress))
 
 
 def mirror_lower(A, scale=1.0, look=lambda: None):

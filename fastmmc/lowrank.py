@@ -14,7 +14,7 @@ from fastmmc._means import choose_points
 from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, mirror_lower
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_diagonal, kernel_product, kernel_rows
-from fastmmc.threads import Pieces, exhaust
+from fastmmc.threads import Pieces, counter, exhaust
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
 # What a rank may be beside "auto".
@@ -456,7 +456,7 @@ def make_low_rank_factor(
         If lam is below eigenvalues that the landmarks' Gram matrix has but rounding leaves out.
     """
     # Every row is visited three times.
-    advance = _counter(3 * X.shape[0], on_progress)
+    advance = counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
     half, scale = exhaust(_shrink(Z, lam), advance)
@@ -535,19 +535,6 @@ def make_features(
         indices, basis = _choose(X, rank, landmarks, rng, advance)
         Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
-
-
-def _counter(total, on_progress):
-    """Return a function that is told how many rows were worked on and passes on the share."""
-    done = 0
-
-    def advance(n_rows):
-        nonlocal done
-        done += n_rows
-        if on_progress is not None:
-            on_progress(done / total)
-
-    return advance
 
 
 def _choose(X, rank, landmarks, rng, advance):

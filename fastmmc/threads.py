@@ -206,3 +206,37 @@ def exhaust(steps, on_step):
         return end.value
     finally:
         steps.close()
+
+
+def counter(total, on_progress):
+    """Return a function that is told how much was done and passes on the share.
+
+    Parameters
+    ----------
+    total : float
+        All that is to be done.
+    on_progress : callable or None
+        Told the share, 0..1; what it raises ends the work.
+
+    Returns
+    -------
+    callable
+        Takes the amount done since the last time, which may be 0.
+
+    Examples
+    --------
+    >>> advance = counter(4, print)
+    >>> advance(1), advance(3)
+    0.25
+    1.0
+    (None, None)
+    """
+    done = 0.0
+
+    def advance(amount):
+        nonlocal done
+        done += amount
+        if on_progress is not None:
+            on_progress(min(1.0, done / total))
+
+    return advance
