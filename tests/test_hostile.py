@@ -411,3 +411,81 @@ def test_random_options_of_evolution(seed):
         return result, 2, sizes, None
 
     run_random(seed, call)
+
+
+def hostile_points(rng):
+    """Return points of a random kind, sometimes repeated until they are many."""
+    what = pick(rng, *(w for w in DATA if w not in ("list", "bool")))
+    X = DATA[what]()
+    if not sparse.issparse(X) and rng.random() < 0.3:
+        X = np.asarray(X)[np.arange(rng.integers(2, 60)) % len(X)]
+    return X
+
+
+def attempt(function, *args, **kwargs):
+    """Return the result, or None if the call was refused with an error that names a reason."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            return function(*args, max_time=BUDGET, **kwargs)
+        except (ValueError, TypeError) as error:
+            assert re.search(f"{NAMES}|{REFUSALS}|points|known_labels", str(error)), error
+            return None
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("seed", range(60))
+def test_random_options_of_alternating_machines(seed):
+    rng = np.random.default_rng(seed)
+    X = hostile_points(rng)
+    n = X.shape[0]
+    if n < 2:
+        return
+    function = pick(rng, fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm)
+    sizes = drawn_sizes(rng, n, 2) | {"balance": pick(rng, 0.0, 0.1, 0.5, 0.99)}
+    sizes["min_size"] = max(1, sizes["min_size"])
+    result = attempt(
+        function,
+        X,
+        C=float(10.0 ** rng.integers(-2, 5)),
+        init=pick(rng, "farthest", "random", "kmeans"),
+        bias=pick(rng, "joint", "tied"),
+        rank=pick(rng, None, None, int(rng.integers(1, n + 1))),
+        n_init=int(rng.integers(1, 3)),
+        random_state=int(rng.integers(1000)),
+        **sizes,
+    )
+    if result is not None:
+        check_labels(result, X, 2)
+        check_figures(result)
+        check_bounds(np.bincount(result.labels, minlength=2), n, 2, None, **sizes)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("seed", range(60))
+def test_random_options_of_competitive_learning(seed):
+    rng = np.random.default_rng(seed)
+    X = hostile_points(rng)
+    n = X.shape[0]
+    k = int(rng.integers(1, min(n, 6) + 1))
+    function = pick(rng, fastmmc.c_rpcl, fastmmc.o_lcvqe, fastmmc.lcvqe, fastmmc.cvqe)
+    pairs = rng.integers(0, n, (2, int(rng.integers(0, 9)), 2))
+    links = [pair[pair[:, 0] != pair[:, 1]] for pair in pairs]
+    result = attempt(
+        function,
+        X,
+        k,
+        init=pick(rng, "gaussian", "k-means++"),
+        known_labels=drawn_known(rng, n, k),
+        must_link=links[0],
+        cannot_link=links[1],
+        on_conflict="warn",
+        max_iter=int(rng.integers(1, 30)),
+        random_state=int(rng.integers(1000)),
+    )
+    if result is not None:
+        check_labels(result, X, k)
+        check_figures(result)
+        if result.status != Status.NUMERICAL and not result.n_constraints:
+            check_objective(function.__name__.replace("_", "-"), result, X)
