@@ -696,7 +696,7 @@ def _points_of(result):
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
-    return result.model.X
+    return result.model.basis
 
 
 def _steps_of(result):

@@ -373,7 +373,7 @@ def test_segments_go_into_given_axes_and_must_fit_the_picture(picture):
         lambda result: TreeDisplay(fastmmc.Tree((fastmmc.TreeNode(3, 0, label=0),))).plot(),
         ClusterDisplay.from_result,
         ObjectiveDisplay.from_result,
-        lambda result: ShakingDisplay.from_points(result.model.X, 3, rounds=(0,)),
+        lambda result: ShakingDisplay.from_points(result.model.basis, 3, rounds=(0,)),
         lambda result: SegmentationDisplay(np.zeros((2, 2)), np.zeros((2, 2)), 1).plot(),
     ],
 )

@@ -257,7 +257,7 @@ def test_integer_and_read_only_points():
     Z = np.round(10 * X).astype(np.int32)
     Z.flags.writeable = False
     result = fastmmc.umc_rls(Z, 2, n_init=1, random_state=0)
-    assert result.model.X.dtype == np.float64
+    assert result.model.basis.dtype == np.float64
     read_only = X.copy()
     read_only.flags.writeable = False
     fastmmc.umc_rls(read_only, 3, n_init=1)
@@ -344,7 +344,7 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
     seen = set()
     found = [value for one in made for value in reachable(one, seen)]
     names = {type(value).__name__ for value in found}
-    assert {"RLSModel", "TreeModel", "CentroidModel", "PlaneModel", "LowRankFactor"} <= names
+    assert {"KernelModel", "TreeModel", "CentroidModel", "LowRankFactor"} <= names
     for value in found:
         text = repr(value)
         assert text.startswith(type(value).__name__ + "(")

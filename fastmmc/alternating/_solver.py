@@ -33,7 +33,7 @@ from fastmmc.execution import (
 from fastmmc.gram import dense_rows
 from fastmmc.hat import check_form
 from fastmmc.lowrank import check_landmarks
-from fastmmc.margin import MarginModel
+from fastmmc.models import KernelModel
 from fastmmc.results import MarginResult, Status
 from fastmmc.sizes import binary_bounds
 
@@ -42,27 +42,27 @@ SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
 
 def _make_model(plan, data, solution, intercept):
     """Return the model, the indices of the support vectors and their coefficients."""
-    u, n_features = solution.u, plan.points.shape[1]
+    u = solution.u
     # The interior-point method comes near to 0 without reaching it.
     support = None if u is None else np.flatnonzero(np.abs(u) > 1e-8 * np.abs(u).max())
     coef = None if u is None else u[support]
-    kernel, features = data.kernel, data.features
+    kernel, features, indices = data.kernel, data.features, None
     if features is None:
         precomputed = kernel.name == "precomputed"
-        points = plan.points[:1] if precomputed else dense_rows(plan.points, support)
+        basis = plan.points[:1] if precomputed else dense_rows(plan.points, support)
         indices = support if precomputed else None
-        model = MarginModel(kernel, points, coef, intercept, n_features, indices)
+        weights = coef
     elif not _is_low_rank(data):
         # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
-        w = solution.w
+        w, weights = solution.w, np.ones(1)
         intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
-        points = w[None, :-1].astype(plan.points.dtype)
-        model = MarginModel(kernel, points, np.ones(1), intercept, n_features)
+        basis = w[None, :-1].astype(plan.points.dtype)
     else:
-        weights = features.to_Z @ solution.w
-        model = MarginModel(
-            kernel, features.basis, weights, intercept, n_features, features.indices
-        )
+        basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices
+    n_features = plan.points.shape[1]
+    model = KernelModel(
+        kernel, basis, weights[:, None], n_features, intercept, indices, binary=True
+    )
     return model, support, coef
 
 

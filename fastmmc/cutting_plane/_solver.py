@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc._binary import two_clusters
-from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.constraints import check_init
 from fastmmc.cutting_plane._solver_search import STARTS, Plan, PlaneSearch
@@ -24,9 +23,10 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.gram import Kernel, kernel_diagonal, kernel_product, resolve_kernel
+from fastmmc.gram import Kernel, kernel_diagonal, resolve_kernel
 from fastmmc.hat import LANDMARK_STREAM, Form, check_form
 from fastmmc.lowrank import AUTO_ENTRIES, LEAST_AUTO_RANK, RANKS, make_features
+from fastmmc.models import KernelModel
 from fastmmc.results import MarginResult, Status
 
 SOLVERS = ("active-set",)
@@ -50,74 +50,6 @@ AUTO_RANK = 500
 
 # Arrays of n x n that are held while the features of the whole Gram matrix are made.
 DENSE_ARRAYS = 3
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PlaneModel(OneLine):
-    """Scores that are linear in the points or in kernel values.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (b, d) array
-        Points that the coefficients belong to: weights (linear) or landmarks.
-    coef : (b, m) float64 array
-        Coefficients; one column for two clusters, else one a cluster.
-    intercept : (m,) float64 array
-        f(x) = k(x, X) coef + intercept.
-    n_features : int
-        Columns of the training X.
-    dtype : numpy.dtype
-        Of the training X.
-    indices : (b,) int64 array or None
-        Which training points X are; used with a precomputed kernel.
-    """
-
-    kernel: Kernel
-    X: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-    n_features: int
-    dtype: np.dtype
-    indices: np.ndarray | None = None
-
-    def decision_function(self, X):
-        """Return the scores of all clusters for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) float64 array
-            For two clusters by signs -f(x) and f(x).
-        """
-        X = validation.check_new_points(X, self.kernel, self.n_features, self.dtype)
-        return kernel_product(self.kernel, X, self.X, self.coef, self.indices) + self.intercept
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SignModel(PlaneModel):
-    """The model of two clusters, which one score tells apart."""
-
-    def decision_function(self, X):
-        """Return -f(x) and f(x) for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, 2) float64 array
-            Scores; the larger one names the cluster.
-        """
-        f = super().decision_function(X)
-        return np.hstack((-f, f))
 
 
 def _check_form(points, kernel, rank, landmarks, rank_tol):
@@ -217,15 +149,15 @@ def _check_definite(Z, diagonal, kernel):
 
 def _make_model(plan, points, kernel, features, weights):
     """Return the model of the weights of some clusters."""
-    kind = SignModel if plan.binary else PlaneModel
-    end = points.shape[1], points.dtype
     if features is None:
         # k(x, w) = x . w, and what a constant feature adds is part of the intercept.
-        kernel, W = Kernel("linear", coef0=0.0), weights.W
-        return kind(kernel, W, np.eye(len(W)), weights.b, *end)
-    basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
-    coef = features.to_Z @ weights.W.T
-    return kind(kernel, basis, coef, weights.b, *end, features.indices)
+        kernel, basis, indices = Kernel("linear", coef0=0.0), weights.W, None
+        coef = np.eye(len(basis))
+    else:
+        basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
+        coef, indices = features.to_Z @ weights.W.T, features.indices
+    n_features, dtype = points.shape[1], points.dtype
+    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, plan.binary, dtype)
 
 
 def _gather(plan, search):

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
-from fastmmc._display import OneLine
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
-from fastmmc.gram import Kernel, count_distinct, kernel_product, resolve_kernel
+from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.hat import (
     DenseFactor,
     Form,
@@ -19,6 +18,7 @@ from fastmmc.hat import (
     make_factor,
 )
 from fastmmc.lowrank import LowRankFactor
+from fastmmc.models import KernelModel
 from fastmmc.results import RLSResult
 from fastmmc.rls import _kernels_claims as claims
 from fastmmc.sizes import fit_sizes
@@ -31,48 +31,6 @@ QUICK_PRODUCTS = 10**9
 # is taken for that; a larger one too, of so many points that it is no accident.
 NOTHING = 0.01
 LEAST_JUDGED = 50
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RLSModel(OneLine):
-    """Regularised least squares fitted to the final labels.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (b, d) array
-        Points that the coefficients belong to: all training points, or the landmarks.
-    coef : (b, k) float64 array
-        Dual coefficients, (K + lam I)^-1 P where dense, with P = +1 in the own cluster's column,
-        else -1.
-    n_features : int
-        Columns of the training X.
-    indices : (b,) int64 array, optional
-        Which training points the landmarks are; used with a precomputed kernel.
-    """
-
-    kernel: Kernel
-    X: np.ndarray
-    coef: np.ndarray
-    n_features: int
-    indices: np.ndarray | None = None
-
-    def decision_function(self, X):
-        """Return k(x, X) coef for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Scores, near +1 for the own cluster and -1 for the others.
-        """
-        X = validation.check_new_points(X, self.kernel, self.n_features, self.X.dtype)
-        return kernel_product(self.kernel, X, self.X, self.coef, self.indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +152,7 @@ def fit_labels(factor, labels, k):
     if isinstance(factor, LowRankFactor):
         W = factor.cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
-        model = RLSModel(factor.kernel, factor.basis, coef, d, factor.indices)
+        model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
         blocks = factor.score_blocks(W)
         total = sum(
             _squared_errors(*_codes_and_predictions(U, labels[rows]), diag[rows])
@@ -204,7 +162,7 @@ def fit_labels(factor, labels, k):
         U = np.empty((k, factor.n))
         claims.build_sums(factor.R, compact(labels, k), U)
         P, predictions = _codes_and_predictions(U, labels)
-        model = RLSModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
+        model = KernelModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
         total = _squared_errors(P, predictions, diag)
     return model, total / (k * factor.n)
 

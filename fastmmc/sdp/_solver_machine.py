@@ -9,7 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from fastmmc._libsvm import train_kernel_machine
-from fastmmc.margin import MarginModel
+from fastmmc.models import KernelModel
 
 # LIBSVM's tolerance: of the margins, which are 1.
 TOLERANCE = 1e-8
@@ -133,7 +133,7 @@ def make_model(machine, points, mean, kernel, K, constant=None):
 
     Returns
     -------
-    MarginModel
+    KernelModel
         In centred features the mean of all points is at the origin: the coefficients sum to 0, and
         what is left of the mean is the intercept.
     """
@@ -143,10 +143,13 @@ def make_model(machine, points, mean, kernel, K, constant=None):
         intercept = constant * machine.u.sum() - coef @ K.mean(axis=0)
     if mean is not None:
         intercept -= (coef @ points) @ mean
+    indices = None
     n_features = points.shape[1]
-    if kernel.name != "precomputed":
-        return MarginModel(kernel, points, coef, float(intercept), n_features)
-    return MarginModel(kernel, points[:1], coef, float(intercept), n_features, np.arange(coef.size))
+    if kernel.name == "precomputed":
+        points, indices = points[:1], np.arange(coef.size)
+    return KernelModel(
+        kernel, points, coef[:, None], n_features, float(intercept), indices, binary=True
+    )
 
 
 def mean_diagonal(K):

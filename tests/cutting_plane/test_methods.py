@@ -126,7 +126,7 @@ def _half_norm(result, C):
 
 def _slack_of_the_planes(result, C):
     model = result.model
-    half = 0.5 * np.sum(model.X**2)
+    half = 0.5 * np.sum(model.basis**2)
     if len(model.intercept) > 1:
         half += 0.5 * np.sum(model.intercept**2)
     return max(0.0, (result.trace["working"][-1] - half) / C)
@@ -208,7 +208,7 @@ def test_two_winners_are_signs(two_blobs):
     X = X - X.mean(axis=0)
     start = {"init": y, "cccp_tol": 1e-9, "eps": 1e-4}
     both = cpm3c_of(2, X, C=2.0, coef0=0.0, **start)
-    W = both.model.X
+    W = both.model.basis
     np.testing.assert_allclose(W[0], -W[1], atol=1e-9)
     u = W[1] - W[0]
     assert both.objective == pytest.approx(0.5 * naive.sign_objective(X, u, 0.0, 4.0))
@@ -569,7 +569,7 @@ class TestEstimators:
         np.testing.assert_array_equal(model.predict(overlapping), model.labels_)
         slack = -model.score(overlapping)
         if len(result.sizes) == (2 if name == "cpmmc" else 3):
-            norm = np.sum(result.model.X**2)
+            norm = np.sum(result.model.basis**2)
             norm += np.sum(result.model.intercept**2) if name == "cpm3c" else 0.0
             assert result.objective == pytest.approx(0.5 * norm + slack, rel=1e-6)
         assert clone(model).get_params() == model.get_params()
