@@ -51,7 +51,7 @@ class Products:
         self._watch(LowRankFactor, "score_blocks", "clusters", lambda factor, W: factor.n)
         self._watch(LowRankFactor, "cluster_sums", "sums", lambda factor, *_: factor.n)
         self._watch(_kernels_batches, "sum_clusters", "sums", lambda Z, *_: len(Z))
-        # Once to make a factor of the sample's own, and once for its eigenvalues.
+        # Once to make features of the sample's own, and once to whiten them.
         self._watch(LowRankFactor, "restrict", "square", lambda factor, rows: 2 * len(rows))
 
     def _watch(self, owner, name, shape, rows_of):
