@@ -12,9 +12,9 @@ from scipy.linalg import lapack, solve_triangular
 
 from fastmmc.threads import Pieces, counter
 
-# Columns of a block, and rows of a piece; a multiple of it.
-BLOCK = 256
-ROWS = 512
+# Columns of a block, and rows of a piece.
+BLOCK = 192
+ROWS = 192
 
 
 def invert_lower(A, on_progress=None):
@@ -150,13 +150,14 @@ def _invert_triangle(A, pieces, advance):
         corner, _ = trtri(A[block, block], lower=1)
         corner = np.tril(corner)
         below = block.stop
-        panel = A[below:, block] @ -corner
+        panel = A[below:, block].copy()
 
-        def multiply(rows, panel=panel, below=below, block=block):
-            A[rows, block] = A[rows, below : rows.stop] @ panel[: rows.stop - below]
+        def multiply(rows, panel=panel, below=below, block=block, corner=corner):
+            A[rows, block] = -(A[rows, below : rows.stop] @ panel[: rows.stop - below]) @ corner
             return (rows.stop - rows.start) * (rows.stop - below) * panel.shape[1]
 
-        for n_products in pieces.map(multiply, _blocks(below, n, ROWS)):
+        # The longest first, so that no thread is left with it alone.
+        for n_products in pieces.map(multiply, reversed(_blocks(below, n, ROWS))):
             advance(n_products)
         A[block, block] = corner
 

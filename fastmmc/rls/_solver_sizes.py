@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from fastmmc.execution import warn_user
@@ -63,7 +63,8 @@ def _ward(R, k):
     diag = np.diagonal(R)
     squared = np.maximum(diag[:, None] + diag - 2.0 * R, 0.0)
     np.fill_diagonal(squared, 0.0)
-    return cut_tree(linkage(squareform(np.sqrt(squared), checks=False), "ward"), k).ravel()
+    tree = linkage(squareform(np.sqrt(squared), checks=False), "ward")
+    return fcluster(tree, k, "maxclust") - 1
 
 
 def _misfit(R, labels, k):
