@@ -8,7 +8,7 @@ looked at between two of them. About n^3 / 2 multiplications, nearly all of them
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from fastmmc.threads import Pieces, counter
 
@@ -117,7 +117,7 @@ def _blocks(start, stop, size):
 def _factor(A, pieces, advance):
     """Turn A into its lower Cholesky factor, block column by block column."""
     n = A.shape[0]
-    potrf = lapack.get_lapack_funcs("potrf", (A,))
+    potrf, trtri = lapack.get_lapack_funcs(("potrf", "trtri"), (A,))
     for block in _blocks(0, n, BLOCK):
         left, top = A[:, : block.start], A[block, : block.start]
 
@@ -134,9 +134,10 @@ def _factor(A, pieces, advance):
         A[block, block] = corner
         A[block, block.stop :] = 0.0
 
-        def solve(rows, corner=corner, block=block):
-            solved = solve_triangular(corner, A[rows, block].T, lower=True, check_finite=False)
-            A[rows, block] = solved.T
+        inverse, _ = trtri(corner, lower=1)
+
+        def solve(rows, inverse=inverse, block=block):
+            A[rows, block] = A[rows, block] @ inverse.T
 
         pieces.run(solve, _blocks(block.stop, n, ROWS))
     return True
@@ -164,15 +165,22 @@ def _invert_triangle(A, pieces, advance):
 
 def _multiply_triangle(A, pieces, advance):
     """Turn a lower triangular X into the lower triangle of X^T X, block row by block row."""
-    n = A.shape[0]
-    for block in _blocks(0, n, BLOCK):
-        columns = A[block.start :, block].T
+
+    def multiply(piece):
+        block, part, product = piece
+        np.matmul(A[block.start :, block].T, A[block.start :, part], out=product[:, part])
+        return piece
+
+    # A block row is needed no more when the next one is worked on, which need not wait for it.
+    for block, part, product in pieces.map(multiply, _products(A)):
+        advance((len(A) - block.start) * product.shape[0] * (part.stop - part.start))
+        if part.stop == block.stop:
+            A[block, : block.stop] = product
+
+
+def _products(A):
+    """Yield the pieces of X^T X: a block row, columns of it, and room for what it will be."""
+    for block in _blocks(0, len(A), BLOCK):
         product = np.empty((block.stop - block.start, block.stop), dtype=A.dtype)
-
-        def multiply(part, columns=columns, product=product, block=block):
-            np.matmul(columns, A[block.start :, part], out=product[:, part])
-            return columns.size * (part.stop - part.start)
-
-        for n_products in pieces.map(multiply, _blocks(0, block.stop, ROWS)):
-            advance(n_products)
-        A[block, : block.stop] = product
+        for part in _blocks(0, block.stop, ROWS):
+            yield block, part, product

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
@@ -16,6 +18,9 @@ LEAST_PER_CLUSTER = 10
 
 # Shares of the labels' cost and error below which clusters of other sizes are far better.
 FAR_BETTER = np.array([1 / 2, 2 / 3])
+
+# What was made of the sample of a factor, for the next clustering from it.
+_SAMPLES = WeakKeyDictionary()
 
 # Share of the mean size that one of the other clusters must differ by from it.
 OTHER_SIZE = 0.2
@@ -39,14 +44,12 @@ def warn_of_other_sizes(factor, labels, k):
     k : int
         Number of clusters.
     """
-    rows = np.unique(np.linspace(0, factor.n - 1, SAMPLE).astype(np.intp))
-    if k == 1 or rows.size < LEAST_PER_CLUSTER * k:
+    if k == 1 or min(factor.n, SAMPLE) < LEAST_PER_CLUSTER * k:
         return
-    points = dense_rows(factor.X, rows)
-    if factor.kernel.name == "precomputed":
-        points = points[:, rows]
-    R = hat_matrix(factor.kernel, points.astype(np.float64), factor.lam)
-    others = _ward(R, k)
+    if factor not in _SAMPLES:
+        _SAMPLES[factor] = _sample(factor)
+    rows, R, tree = _SAMPLES[factor]
+    others = fcluster(tree, k, "maxclust") - 1
     sizes = np.bincount(others) * factor.n / rows.size
     if np.ptp(np.append(sizes, factor.n / k)) < OTHER_SIZE * factor.n / k:
         return
@@ -58,13 +61,17 @@ def warn_of_other_sizes(factor, labels, k):
         )
 
 
-def _ward(R, k):
-    """Return Ward's clusters in the metric of R."""
+def _sample(factor):
+    """Return some points, their own hat matrix, and Ward's tree in its metric."""
+    rows = np.unique(np.linspace(0, factor.n - 1, SAMPLE).astype(np.intp))
+    points = dense_rows(factor.X, rows)
+    if factor.kernel.name == "precomputed":
+        points = points[:, rows]
+    R = hat_matrix(factor.kernel, points.astype(np.float64), factor.lam)
     diag = np.diagonal(R)
     squared = np.maximum(diag[:, None] + diag - 2.0 * R, 0.0)
     np.fill_diagonal(squared, 0.0)
-    tree = linkage(squareform(np.sqrt(squared), checks=False), "ward")
-    return fcluster(tree, k, "maxclust") - 1
+    return rows, R, linkage(squareform(np.sqrt(squared), checks=False), "ward")
 
 
 def _misfit(R, labels, k):
