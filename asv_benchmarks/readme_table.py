@@ -83,7 +83,8 @@ def restart_rows():
     X, _ = fastmmc.datasets.load("digits")
     factor = fastmmc.factor(X / 16)
     labels = np.arange(len(X)) % 10
-    rounds = {"init": labels, "n_rounds": 1, "min_size": 0}
+    # A balance of k bounds no size, so the round is all there is.
+    rounds = {"init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
     claims = fastmmc.umc_rls(factor, 10, **rounds).n_moves
     moves = np.mean([fastmmc.umc_rls(factor, 10, n_init=1, random_state=i).n_moves for i in SEEDS])
     one, eleven, one_round, twin, risk, one_eigh = best_of(

@@ -209,7 +209,7 @@ class OneMove:
         return self.ours / theirs
 
     def track_numpy_twin(self, n):
-        run = fastmmc.umc_rls(self.factor, K, init=self.labels, n_rounds=1, min_size=0)
+        run = fastmmc.umc_rls(self.factor, K, init=self.labels, n_rounds=1, min_size=0, balance=K)
         labels, n_claims = numpy_round(self.factor.R, self.labels, K)
         assert (labels == run.labels).all() and n_claims == run.n_moves
         (theirs,) = best_of(3, lambda: numpy_round(self.factor.R, self.labels, K))
