@@ -660,6 +660,7 @@ def _gather(run, points, links, min_share, params):
         model=CentroidModel(centers, space),
         centers=centers,
         all_centers=run.centers,
+        kept=kept,
         weights=run.wins,
         n_active=int(kept.size),
         n_constraints=len(links.must) + len(links.cannot),

@@ -272,6 +272,8 @@ class CentroidResult(ClusteringResult):
         Prototypes of the clusters, in the order of the labels; with features among these.
     all_centers : (k, d) float64 array
         With those that were dropped, as they won too few points.
+    kept : (m,) int64 array
+        Which of these ``centers`` are.
     weights : (k,) float64 array
         Of all prototypes: learning steps plus one, or points (batch).
     n_active : int
@@ -288,6 +290,7 @@ class CentroidResult(ClusteringResult):
 
     centers: np.ndarray | None = None
     all_centers: np.ndarray | None = None
+    kept: np.ndarray | None = None
     weights: np.ndarray | None = None
     n_active: int = 0
     n_constraints: int = 0

@@ -446,6 +446,7 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         model=CenterModel(best.centers[used], rows.dtype),
         centers=best.centers[used],
         all_centers=best.centers,
+        kept=used,
         weights=weights,
         n_active=int(used.size),
         representatives=best.representatives,

@@ -276,10 +276,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
     def _continue_fit(self):
         """Return a stream that begins with the prototypes that `fit` has kept."""
         result = self.result_
-        kept = [
-            int(np.flatnonzero((result.all_centers == c).all(axis=1))[0]) for c in result.centers
-        ]
-        return Stream(self._model.space, result.centers.copy(), result.weights[kept].copy())
+        return Stream(self._model.space, result.centers.copy(), result.weights[result.kept])
 
     def _show_stream(self):
         """Make what the stream has found attributes."""

@@ -205,6 +205,7 @@ def _gather_online(best):
         "sizes": np.bincount(best.labels, minlength=kept.size),
         "centers": prototypes.centers[kept],
         "all_centers": prototypes.centers,
+        "kept": kept,
         "weights": prototypes.wins,
         "n_active": int(kept.size),
     }
@@ -218,6 +219,7 @@ def _gather_batch(best):
         "sizes": np.bincount(labels),
         "centers": best.centers[best.kept],
         "all_centers": best.centers,
+        "kept": best.kept,
         "weights": best.nearest_to.astype(np.float64),
         "n_active": int(best.kept.size),
     }

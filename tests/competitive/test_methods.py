@@ -420,3 +420,10 @@ def test_estimators_are_the_functions(kind, overlapping):
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 def test_scikit_learn_conventions(kind):
     check_estimator(kind(3, max_iter=20, random_state=0))
+
+
+@every
+def test_kept_says_which_prototypes_the_centers_are(function, blobs):
+    result = function(blobs[0], 3, random_state=0)
+    np.testing.assert_array_equal(result.all_centers[result.kept], result.centers)
+    assert result.kept.size == result.n_active
