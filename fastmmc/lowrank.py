@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import eigh, lapack, solve_triangular
+from sklearn.utils import gen_batches
 
 from fastmmc import validation
 from fastmmc._display import OneLine
@@ -233,7 +234,7 @@ class LowRankFactor(OneLine, Named):
             return len(Z[rows])
 
         with Pieces(Z.size * self.rank) as pieces:
-            yield from pieces.map(scale, _row_blocks(Z))
+            yield from pieces.map(scale, gen_batches(len(Z), BLOCK))
         half, new_scale = yield from _shrink(Z, self.lam)
         extend = self.scale.T @ half
         part = replace(
@@ -281,7 +282,7 @@ class LowRankFactor(OneLine, Named):
             return rows.stop - rows.start
 
         with Pieces(R.size * self.rank / 2) as pieces:
-            yield from pieces.map(fill, _row_blocks(R))
+            yield from pieces.map(fill, gen_batches(self.n, BLOCK))
         mirror_lower(R)
         return R
 
@@ -459,8 +460,8 @@ def make_low_rank_factor(
     advance = counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
     Z = features.Z
-    half, scale = exhaust(_shrink(Z, lam), advance)
     _check_left_out(features, lam)
+    half, scale = exhaust(_shrink(Z, lam), advance)
     Z.flags.writeable = False
     return LowRankFactor(
         Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, scale
@@ -566,20 +567,44 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
 def _inverse_root(K):
     """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere.
 
-    Also returns what these rows leave of the trace of K, 0 if it is rounding noise.
+    Also returns what these rows leave of the trace of K, 0 if it is rounding noise. Where K has
+    negative eigenvalues, its positive part stands for it, which takes an eigendecomposition.
     """
     n = K.shape[0]
     diag = np.diagonal(K)
     corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * diag.max(), lower=1)
+    order = order - 1
+    corner = np.tril(corner[:, :rank])
+    if _is_indefinite(K, corner, order):
+        return _inverse_root_of_positive_part(K)
     if rank == 0:
         return np.zeros((n, 1)), 0.0
-    corner = np.tril(corner[:, :rank])
     left_out = diag.sum() - np.sum(corner**2)
     noise = NOISE * n * np.finfo(np.float64).eps * diag.sum()
     root = np.zeros((n, rank))
     inverse = solve_triangular(corner[:rank], np.eye(rank), lower=True, check_finite=False)
-    root[order[:rank] - 1] = inverse.T
+    root[order[:rank]] = inverse.T
     return root, float(left_out) if left_out > noise else 0.0
+
+
+def _is_indefinite(K, corner, order):
+    """Tell whether a pivoted factor leaves more of K than of a positive semidefinite matrix.
+
+    Of one, what is left has no entry above its largest diagonal one, which is where the factor
+    ended; of another the diagonal says nothing. A product with some vectors is as good as looking.
+    """
+    n = K.shape[0]
+    probes = np.random.default_rng(0).standard_normal((n, 2))
+    left = (K @ probes)[order] - corner @ (corner.T @ probes[order])
+    allowed = LANDMARK_TOLERANCE * np.diagonal(K).max() + np.finfo(np.float64).eps * np.abs(K).max()
+    return bool(np.abs(left).max() > NOISE * n * allowed)
+
+
+def _inverse_root_of_positive_part(K):
+    """Return M with M M^T the pseudo-inverse of the positive part of K, and 0."""
+    w, U = eigh(K, check_finite=False)
+    keep = w > LANDMARK_TOLERANCE * w[-1]
+    return U[:, keep] / np.sqrt(w[keep]), 0.0
 
 
 def _shrink(Z, lam):
@@ -590,7 +615,9 @@ def _shrink(Z, lam):
     r = Z.shape[1]
     L = np.zeros((r, r))
     with Pieces(Z.size * r) as pieces:
-        for product, n_rows in pieces.map(lambda rows: _square(Z[rows]), _row_blocks(Z)):
+        for product, n_rows in pieces.map(
+            lambda rows: _square(Z[rows]), gen_batches(len(Z), BLOCK)
+        ):
             L += product
             yield n_rows
         L.flat[:: r + 1] += lam
@@ -601,7 +628,7 @@ def _shrink(Z, lam):
             Z[rows] = Z[rows] @ half
             return len(Z[rows])
 
-        yield from pieces.map(multiply, _row_blocks(Z))
+        yield from pieces.map(multiply, gen_batches(len(Z), BLOCK))
     return half, L
 
 
@@ -609,11 +636,6 @@ def _square(rows):
     """Return Z^T Z of some rows in double precision, and their number."""
     rows = rows.astype(np.float64, copy=False)
     return rows.T @ rows, len(rows)
-
-
-def _row_blocks(Z):
-    """Return slices of the rows that are worked on at a time."""
-    return [slice(start, min(start + BLOCK, len(Z))) for start in range(0, len(Z), BLOCK)]
 
 
 def _append(L, new, most):

@@ -254,3 +254,15 @@ def test_kernel_defaults_are_resolved():
     assert fastmmc.factor(points(), rank=5, random_state=0).kernel == fastmmc.gram.resolve_kernel(
         Kernel("rbf"), points()
     )
+
+
+def test_of_an_indefinite_kernel_the_positive_part_is_taken():
+    """Minus the distances: a zero diagonal, which says nothing of the rest."""
+    X = points()
+    K = -np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    F = fastmmc.factor(K, lam=LAM, kernel="precomputed", rank=len(K), landmarks=np.arange(len(K)))
+    w, V = np.linalg.eigh(K)
+    w = np.maximum(w, 0.0)
+    np.testing.assert_allclose(F.Z @ F.Z.T, (V * (w / (w + LAM))) @ V.T, atol=1e-8)
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        fastmmc.cpmmc(K, kernel="precomputed", n_init=1)
