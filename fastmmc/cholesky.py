@@ -133,7 +133,6 @@ def _factor(A, pieces, advance):
             return False
         A[block, block] = corner
         A[block, block.stop :] = 0.0
-
         inverse, _ = trtri(corner, lower=1)
 
         def solve(rows, inverse=inverse, block=block):
@@ -149,7 +148,6 @@ def _invert_triangle(A, pieces, advance):
     trtri = lapack.get_lapack_funcs("trtri", (A,))
     for block in reversed(_blocks(0, n, BLOCK)):
         corner, _ = trtri(A[block, block], lower=1)
-        corner = np.tril(corner)
         below = block.stop
         panel = A[below:, block].copy()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, pdist
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fastmmc._display import OneLine
@@ -381,9 +382,8 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 
     # A function of the user's need not be safe in threads.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
-    blocks = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
     with Pieces(n_products) as pieces:
-        for n_rows in pieces.map(fill, blocks):
+        for n_rows in pieces.map(fill, gen_batches(n, BLOCK)):
             if advance is not None:
                 advance(n_rows)
     return out
