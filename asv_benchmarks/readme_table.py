@@ -32,7 +32,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc import gram, hat
+from fastmmc import factors, gram
 
 ROOT = Path(__file__).parent.parent
 PICTURE = "notebooks/digits.png"
@@ -118,14 +118,16 @@ def whole_call_rows():
     def linear_algebra():
         A = np.empty((4000, 4000))
         gram.fill_lower_gram(kernel, X, A)
-        hat._add_to_diagonal(A, 0.25)
+        factors._add_to_diagonal(A, 0.25)
         lapack.dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
         lapack.dpotri(A.T, lower=0, overwrite_c=1)
 
     def eigen_route():
         A = np.empty((4000, 4000))
         gram.fill_lower_gram(kernel, X, A)
-        factor = hat.DenseFactor(hat.hat_from_eigh(*hat.eigh_lower(A), 0.25), 0.25, kernel, X)
+        factor = factors.DenseFactor(
+            factors.hat_from_eigh(*factors.eigh_lower(A), 0.25), 0.25, kernel, X
+        )
         fastmmc.umc_rls(factor, 10, n_init=1, random_state=0)
 
     def ours():

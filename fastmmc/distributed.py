@@ -14,9 +14,9 @@ from joblib.parallel import get_active_backend
 
 from fastmmc import validation
 from fastmmc._names import remember_names
-from fastmmc.competitive import _kernels as kernels
-from fastmmc.competitive import _solver
-from fastmmc.competitive._solver_online import (
+from fastmmc.competitive import _loops as kernels
+from fastmmc.competitive import methods
+from fastmmc.competitive.online import (
     Rule,
     check_rule,
     check_share,
@@ -24,7 +24,7 @@ from fastmmc.competitive._solver_online import (
     used_prototypes,
     warn_if_fewer,
 )
-from fastmmc.competitive._solver_space import (
+from fastmmc.competitive.space import (
     CentroidModel,
     assign_rows,
     check_start,
@@ -47,7 +47,7 @@ from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
 
 # Names in the registry and of the functions.
-METHODS = {registry_name(method): method for method in _solver.WEIGHTED}
+METHODS = {registry_name(method): method for method in methods.WEIGHTED}
 COMBINE = ("mean", "sum")
 
 # What may come in method_params, as far as the method has it.
@@ -82,7 +82,7 @@ class _Shard:
         Its objects, rising.
     linked : (c,) int64 array
         Objects that its constraints name, rising; its own and those of other workers.
-    links : fastmmc.competitive._kernels.Links
+    links : fastmmc.competitive._loops.Links
         Constraints of its objects, with the linked ones as their memory.
     rng : numpy.random.Generator
         Of the orders in which its objects are presented.
@@ -257,7 +257,7 @@ def fit_sharded(
         "n_workers", n_workers, least=1, most=n, why=", the number of points"
     )
     if init is None:
-        init = inspect.signature(getattr(_solver, method)).parameters["init"].default
+        init = inspect.signature(getattr(methods, method)).parameters["init"].default
     start = check_start(init)
     min_share = check_share(min_share, method, k)
     plan = _make_plan(method, learning, max_iter, shuffle, sync_every, combine)
@@ -299,7 +299,7 @@ def _check_params(method, method_params):
     if method_params is not None and not isinstance(method_params, dict):
         raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
     given = dict(method_params or {})
-    accepted = inspect.signature(getattr(_solver, method)).parameters
+    accepted = inspect.signature(getattr(methods, method)).parameters
     own = inspect.signature(fit_sharded).parameters
     known = [name for name in LEARNING if name in accepted]
     for name in given:
@@ -314,7 +314,7 @@ def _check_params(method, method_params):
 
 def _check_takes_constraints(method, **constraints):
     """Raise an error if constraints are given to a method without."""
-    accepted = inspect.signature(getattr(_solver, method)).parameters
+    accepted = inspect.signature(getattr(methods, method)).parameters
     for name, value in constraints.items():
         if value is not None and name not in accepted:
             raise ValueError(
@@ -326,7 +326,7 @@ def _check_takes_constraints(method, **constraints):
 def _make_plan(method, learning, max_iter, shuffle, sync_every, combine):
     """Check how the workers learn and when they meet."""
     rates = {name: value for name, value in learning.items() if name != "online_first_epoch"}
-    rule = check_rule(_solver.WEIGHTED[method], **({"beta": 0.0} | rates))
+    rule = check_rule(methods.WEIGHTED[method], **({"beta": 0.0} | rates))
     if sync_every is not None:
         sync_every = validation.check_integer("sync_every", sync_every, least=1)
     return _Plan(
@@ -370,7 +370,7 @@ def _shard_links(points, members, must, cannot, unseen):
     -------
     linked : (c,) int64 array
         The members among them and their partners, rising.
-    links : fastmmc.competitive._kernels.Links
+    links : fastmmc.competitive._loops.Links
         Of the members by their place in the shard.
     """
     must_start, must = _take_lists(*must, members)
@@ -563,7 +563,7 @@ def _teach(X, members, ids, links, rule, centers, wins):
         Objects of the shard.
     ids : (t,) int64 array
         Places in the shard, in the order of presentation.
-    links : fastmmc.competitive._kernels.Links
+    links : fastmmc.competitive._loops.Links
         Of the shard.
     rule : Rule
         How to learn.

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastmmc.alternating._estimator import IterLSSVM, IterSVM, IterSVR
-from fastmmc.alternating._solver import iter_ls_svm, iter_svm, iter_svr
-from fastmmc.annealing._estimator import SAMMC
-from fastmmc.annealing._solver import sammc
-from fastmmc.competitive._estimator import CRPCL, CVQE, FSCL, LCVQE, OLCVQE, RPCL, WTA
-from fastmmc.competitive._solver import c_rpcl, cvqe, fscl, lcvqe, o_lcvqe, rpcl, wta
-from fastmmc.cutting_plane._estimator import CPM3C, CPMMC
-from fastmmc.cutting_plane._solver import cpm3c, cpmmc
-from fastmmc.rls._estimator import UMCRLS, EvoMMC, FastEvoMMC
-from fastmmc.rls._solver import umc_rls
-from fastmmc.rls._solver_evolution import evo_mmc, fast_evo_mmc
-from fastmmc.sdp._estimator import GMMC, SDPMMC
-from fastmmc.sdp._solver import gmmc, sdp_mmc
+from fastmmc.alternating.estimators import IterLSSVM, IterSVM, IterSVR
+from fastmmc.alternating.methods import iter_ls_svm, iter_svm, iter_svr
+from fastmmc.annealing.estimators import SAMMC
+from fastmmc.annealing.methods import sammc
+from fastmmc.competitive.estimators import CRPCL, CVQE, FSCL, LCVQE, OLCVQE, RPCL, WTA
+from fastmmc.competitive.methods import c_rpcl, cvqe, fscl, lcvqe, o_lcvqe, rpcl, wta
+from fastmmc.cutting_plane.estimators import CPM3C, CPMMC
+from fastmmc.cutting_plane.methods import cpm3c, cpmmc
+from fastmmc.rls.estimators import UMCRLS, EvoMMC, FastEvoMMC
+from fastmmc.rls.evolution import evo_mmc, fast_evo_mmc
+from fastmmc.rls.methods import umc_rls
+from fastmmc.sdp.estimators import GMMC, SDPMMC
+from fastmmc.sdp.methods import gmmc, sdp_mmc
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.hat import factor
+from fastmmc.factors import factor
 from fastmmc.results import (
     ClusteringResult,
     RLSResult,

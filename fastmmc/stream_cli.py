@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.competitive._solver_saved import read_saved
-from fastmmc.competitive._solver_space import LARGEST
+from fastmmc.competitive.saved import read_saved
+from fastmmc.competitive.space import LARGEST
 from fastmmc.constraints import find_conflicts
 from fastmmc.families import registry_name
 from fastmmc.registry import METHODS

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import fastmmc
+from fastmmc.factors import hat_matrix
 from fastmmc.gram import Kernel
-from fastmmc.hat import hat_matrix
 
 matplotlib.use("Agg")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fastmmc
+from fastmmc.factors import hat_matrix
 from fastmmc.gram import Kernel
-from fastmmc.hat import hat_matrix
-from fastmmc.sdp._solver_machine import centre, train_soft
+from fastmmc.sdp.machine import centre, train_soft
 from fastmmc.sizes import binary_bounds
 from tests import naive
 

@@ -74,10 +74,10 @@ def count_looks(call):
 
 
 def test_long_phases_look_at_the_clock_more_than_once(rng):
-    from fastmmc.alternating._solver_machines import dense_solver, feature_solver
-    from fastmmc.alternating._solver_start import first_labels
+    from fastmmc.alternating.machines import dense_solver, feature_solver
+    from fastmmc.alternating.start import first_labels
+    from fastmmc.factors import mirror_lower
     from fastmmc.gram import Kernel, fill_lower_gram
-    from fastmmc.hat import mirror_lower
     from fastmmc.lowrank import make_features
 
     X = rng.standard_normal((1100, 2))
@@ -99,7 +99,7 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
 
 
 def test_the_factor_in_blocks_is_the_factor(rng):
-    from fastmmc.alternating._solver_machines import dense_solver
+    from fastmmc.alternating.machines import dense_solver
 
     Z = rng.standard_normal((1100, 5))
     K, ridge, y = Z @ Z.T, rng.uniform(1.0, 2.0, 1100), rng.standard_normal(1100)

@@ -54,7 +54,7 @@ def env(tmp_path):
     package = Path(fastmmc.__file__).parent
     copy = tmp_path / "src" / "fastmmc"
     (copy / "rls").mkdir(parents=True)
-    for name in ("_jit.py", "rls/_kernels_claims.py"):
+    for name in ("_jit.py", "rls/_loops_claims.py"):
         shutil.copy(package / name, copy / name)
     for folder in (copy, copy / "rls"):
         (folder / "__init__.py").touch()
@@ -64,7 +64,7 @@ def env(tmp_path):
 # One small loop that calls another: what holds for it holds for all, and it compiles in a second.
 CALL = """
 import numpy as np
-from fastmmc.rls import _kernels_claims as claims
+from fastmmc.rls import _loops_claims as claims
 U = np.array([[0.0], [3.0]])
 claims.rebuild_row(U, np.array([5.0]), 0)
 print(U[0, 0])
@@ -73,7 +73,7 @@ print(U[0, 0])
 
 def test_an_edited_callee_is_compiled_anew(env):
     assert float(python(CALL, **env)) == 2.0
-    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/_kernels_claims.py"
+    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/_loops_claims.py"
     text = file.read_text()
     edited = text.replace("        target[i] -= row[i]\n", "        target[i] -= 2.0 * row[i]\n")
     assert edited != text

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc import hat, lowrank, validation
+from fastmmc import factors, lowrank, validation
 from fastmmc.gram import Kernel
-from fastmmc.rls import _solver_batches
+from fastmmc.rls import batches
 from fastmmc.threads import exhaust
 
 MIB = 2**20
@@ -116,8 +116,8 @@ def test_the_product_is_not_made_of_many_points(n, k):
     seen = {}
     factor = lowrank.LowRankFactor(*[np.empty((0, 1))] * 8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_solver_batches, "replace", lambda plan, **new: seen.update(new) or plan)
-        matrix, _ = exhaust(_solver_batches.choose_form(factor, Plan), lambda n_rows: None)
+        patch.setattr(batches, "replace", lambda plan, **new: seen.update(new) or plan)
+        matrix, _ = exhaust(batches.choose_form(factor, Plan), lambda n_rows: None)
     assert matrix is factor and seen["batches"] >= 1
 
 
@@ -155,7 +155,7 @@ def test_all_dense_arrays_are_counted(monkeypatch, dtype):
     arrays = 2 if dtype == np.float32 else 1
     monkeypatch.setattr(validation, "available_memory", lambda: arrays * 8 * 2500 - 1)
     with pytest.raises(MemoryError, match="dense hat matrix of 50 points"):
-        next(hat.hat_path(Kernel("rbf", sigma=1.0), X, [1e-4]))
+        next(factors.hat_path(Kernel("rbf", sigma=1.0), X, [1e-4]))
 
 
 @pytest.mark.filterwarnings("ignore:the kernel matrix is not positive")
@@ -164,7 +164,7 @@ def test_the_arrays_of_an_eigendecomposition_are_counted(monkeypatch):
     K = A + A.T
     monkeypatch.setattr(validation, "available_memory", lambda: 2 * 8 * 1600)
     with pytest.raises(MemoryError, match="dense hat matrix of 40 points"):
-        hat.hat_matrix(Kernel("precomputed"), K, 0.5)
+        factors.hat_matrix(Kernel("precomputed"), K, 0.5)
 
 
 def test_the_arrays_of_the_bound_are_counted(monkeypatch):

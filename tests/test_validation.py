@@ -178,7 +178,7 @@ def test_bad_parameters(params, error, message):
 
 
 def test_parameters_are_checked_before_the_costly_part(monkeypatch):
-    monkeypatch.setattr("fastmmc.rls._solver_shared.make_factor", None)
+    monkeypatch.setattr("fastmmc.rls.source.make_factor", None)
     for params, error, message in BAD_PARAMETERS:
         params = {"k": 2} | params
         if "random_state" in params:
@@ -189,7 +189,7 @@ def test_parameters_are_checked_before_the_costly_part(monkeypatch):
 
 @pytest.mark.parametrize("params", [{"random_state": -1}, {"random_state": "a"}])
 def test_a_bad_seed_is_found_before_the_costly_part(monkeypatch, params):
-    monkeypatch.setattr("fastmmc.rls._solver_shared.make_factor", None)
+    monkeypatch.setattr("fastmmc.rls.source.make_factor", None)
     with pytest.raises((ValueError, TypeError), match="random_state"):
         fastmmc.umc_rls(X, 2, **params)
 

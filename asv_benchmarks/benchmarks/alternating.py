@@ -6,8 +6,8 @@ from time import perf_counter
 import numpy as np
 
 import fastmmc
-from fastmmc.alternating._solver_bias import WeightBounds, search_bias
-from fastmmc.alternating._solver_machines import DualMachine, LibsvmMachine
+from fastmmc.alternating.bias import WeightBounds, search_bias
+from fastmmc.alternating.machines import DualMachine, LibsvmMachine
 from fastmmc.gram import Kernel, box_diagonal
 from fastmmc.sizes import binary_bounds
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.cutting_plane._kernels_program import solve_program
+from fastmmc.cutting_plane._loops_program import solve_program
 
 from . import best_of, ratio
 

@@ -8,12 +8,12 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 import fastmmc
+from fastmmc.factors import DenseFactor
 from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.hat import DenseFactor
-from fastmmc.rls import _kernels_evolution as evolution
-from fastmmc.rls import _kernels_fitness as fitness
-from fastmmc.rls._solver_evolution_search import make_population
-from fastmmc.rls._solver_fitness import (
+from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.rls import _loops_fitness as fitness
+from fastmmc.rls.evolution_search import make_population
+from fastmmc.rls.fitness import (
     DirectFitness,
     SpectralFitness,
     SupportVectorFitness,

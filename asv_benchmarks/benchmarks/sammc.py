@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 
 import fastmmc
-from fastmmc.annealing._solver_costs import BallCosts
-from fastmmc.annealing._solver_points import Points, Walker, descend
+from fastmmc.annealing.costs import BallCosts
+from fastmmc.annealing.points import Points, Walker, descend
 
 from . import ratio
 

@@ -4,8 +4,8 @@ import numpy as np
 
 import fastmmc
 from fastmmc.gram import Kernel, median_width
-from fastmmc.sdp._solver import penalised_kernel
-from fastmmc.sdp._solver_relaxation import relax_gmmc
+from fastmmc.sdp.methods import penalised_kernel
+from fastmmc.sdp.relaxation import relax_gmmc
 
 from . import ratio
 from .datasets import blobs

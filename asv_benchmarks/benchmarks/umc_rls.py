@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.svm import SVC
 
 import fastmmc
-from fastmmc.rls import _kernels_claims as claims
+from fastmmc.rls import _loops_claims as claims
 
 from . import best_of, ratio
 from .datasets import blobs, blobs_factor

@@ -26,8 +26,8 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.rls import _solver, _solver_batches, _solver_memetic
-from fastmmc.rls._solver_memetic import MemeticSearch, matched_clusters
+from fastmmc.rls import batches, memetic, methods
+from fastmmc.rls.memetic import MemeticSearch, matched_clusters
 from fastmmc.sizes import fit_sizes
 
 # (sigma^2 / its median, lam) on digits / 16.
@@ -155,8 +155,8 @@ def run_variant(name, width, lam, seed):
     search, constants, params = VARIANTS[name]
     factor, y = digits_factor(width, lam)
     with (
-        mock.patch.object(_solver, "MemeticSearch", search),
-        mock.patch.multiple(_solver_memetic, **constants) if constants else nullcontext(),
+        mock.patch.object(methods, "MemeticSearch", search),
+        mock.patch.multiple(memetic, **constants) if constants else nullcontext(),
     ):
         run = fastmmc.umc_rls(
             factor, K, method="memetic", balance=BALANCE, random_state=seed, **params
@@ -208,7 +208,7 @@ def run_low_rank(name, way, seed):
         how = {}
     elif way == "as chosen" and name == "digits":
         # So few points are claimed one by one unless this is set.
-        with mock.patch.multiple(_solver_batches, SAMPLE=800, SAMPLE_PER_CLUSTER=80):
+        with mock.patch.multiple(batches, SAMPLE=800, SAMPLE_PER_CLUSTER=80):
             return describe(y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed))
     return describe(y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, **how))
 

@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from fastmmc import iter_ls_svm, iter_svm, iter_svr
-from fastmmc.alternating._solver_start import first_labels
+from fastmmc.alternating.start import first_labels
 from fastmmc.gram import Kernel, median_width
 
 # Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1.

@@ -29,7 +29,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.mixture import BayesianGaussianMixture
 
 import fastmmc
-from fastmmc.annealing._solver_points import Points, Walker, descend
+from fastmmc.annealing.points import Points, Walker, descend
 
 SETS = {name: Source(name) for name in ("segment", "page_blocks", "d15112", "shuttle")}
 CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)

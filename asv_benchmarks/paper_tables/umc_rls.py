@@ -30,8 +30,8 @@ from sklearn.mixture import GaussianMixture
 
 import fastmmc
 from fastmmc import umc_rls
+from fastmmc.factors import factor_path
 from fastmmc.gram import Kernel
-from fastmmc.hat import factor_path
 
 METHODS = {
     "Stoc-RLS": {"method": "stochastic"},

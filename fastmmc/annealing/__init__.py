@@ -1,6 +1,6 @@
 """Clustering by the sum of plain distances, by annealing and by a memetic search."""
 
-from fastmmc.annealing._estimator import SAMMC
-from fastmmc.annealing._solver import sammc
+from fastmmc.annealing.estimators import SAMMC
+from fastmmc.annealing.methods import sammc
 
 __all__ = ["SAMMC", "sammc"]

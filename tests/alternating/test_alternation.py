@@ -349,7 +349,7 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
     seen = []
     for budget in (1, 10**9):
         plan, data = _plan_and_data(overlapping)
-        search = fastmmc.alternating._solver_rounds.Alternation(
+        search = fastmmc.alternating.rounds.Alternation(
             plan, data, 0, restart_stream(fixed_seed(0), 0)
         )
         search.step(budget)
@@ -362,7 +362,7 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
 @pytest.mark.parametrize("weighted", [False, True])
 @every
 def test_a_start_from_a_sample(monkeypatch, function, weighted):
-    solver = fastmmc.alternating._solver_rounds
+    solver = fastmmc.alternating.rounds
     monkeypatch.setattr(solver, "SAMPLE", 60)
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], [210, 190])
@@ -388,13 +388,11 @@ def test_a_start_from_a_sample(monkeypatch, function, weighted):
 def test_a_stop_while_the_sample_is_clustered(monkeypatch):
     from fastmmc.execution import fixed_seed, restart_stream
 
-    monkeypatch.setattr(fastmmc.alternating._solver_rounds, "SAMPLE", 50)
-    monkeypatch.setattr(fastmmc.alternating._solver_rounds, "MOST_WITHOUT_SAMPLE", 100)
+    monkeypatch.setattr(fastmmc.alternating.rounds, "SAMPLE", 50)
+    monkeypatch.setattr(fastmmc.alternating.rounds, "MOST_WITHOUT_SAMPLE", 100)
     X = np.random.default_rng(0).standard_normal((300, 4))
     plan, data = _plan_and_data(X, rank=10, solver="auto")
-    search = fastmmc.alternating._solver_rounds.Alternation(
-        plan, data, 0, restart_stream(fixed_seed(0), 0)
-    )
+    search = fastmmc.alternating.rounds.Alternation(plan, data, 0, restart_stream(fixed_seed(0), 0))
     assert not search.step(1)
     search.finish()
     assert np.isfinite(search.objective)
@@ -402,11 +400,11 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
 
 
 def _plan_and_data(X, rank=None, solver="smo"):
-    from fastmmc.alternating import _solver, _solver_rounds
+    from fastmmc.alternating import methods, rounds
     from fastmmc.execution import RunControl, fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
-    plan = _solver._make_plan(
+    plan = methods._make_plan(
         X,
         kernel,
         RunControl(),
@@ -427,7 +425,7 @@ def _plan_and_data(X, rank=None, solver="smo"):
         target_sizes=None,
         min_size=1,
     )
-    return plan, _solver_rounds.make_data(plan, fixed_seed(0), lambda fraction: None)
+    return plan, rounds.make_data(plan, fixed_seed(0), lambda fraction: None)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.alternating import _solver_machines, _solver_rounds
-from fastmmc.alternating._solver_machines import DualMachine, LibsvmMachine
+from fastmmc.alternating import machines, rounds
+from fastmmc.alternating.machines import DualMachine, LibsvmMachine
 from fastmmc.execution import OutOfTime, RunControl
 
 FUNCTIONS = {f.__name__: f for f in (fastmmc.iter_svr, fastmmc.iter_svm)}
@@ -110,7 +110,7 @@ def test_libsvm_works_in_slices_that_change_nothing(rng, monkeypatch):
     K, y = problem(rng)
     found = []
     for operations in (10**9, 10):
-        monkeypatch.setattr(_solver_machines, "FIRST_OPERATIONS", operations)
+        monkeypatch.setattr(machines, "FIRST_OPERATIONS", operations)
         machine = LibsvmMachine(K, np.full(200, 500.0), False, 0.0, 1e-3)
         machine.begin(y)
         n_slices = 1
@@ -122,7 +122,7 @@ def test_libsvm_works_in_slices_that_change_nothing(rng, monkeypatch):
 
 
 def test_libsvm_leaves_a_training_that_has_no_time(rng, monkeypatch):
-    monkeypatch.setattr(_solver_machines, "FIRST_OPERATIONS", 10)
+    monkeypatch.setattr(machines, "FIRST_OPERATIONS", 10)
     K, y = problem(rng)
     late = RunControl(max_time=1e-6, started=time.perf_counter())
     machine = LibsvmMachine(K, np.full(200, 1e6), False, 0.0, 1e-3, late)
@@ -144,13 +144,13 @@ def test_a_library_that_has_no_time_still_gives_labels(points, solver):
 
 
 def test_a_refit_that_is_cut_short_says_so(points, monkeypatch):
-    monkeypatch.setattr(_solver_rounds, "REFIT_BUDGET", 1)
+    monkeypatch.setattr(rounds, "REFIT_BUDGET", 1)
 
     def leave(self):
         raise OutOfTime
 
     # The dual solver itself never looks at the clock.
-    monkeypatch.setattr(_solver_rounds.Plan, "look_at_clock", leave)
+    monkeypatch.setattr(rounds.Plan, "look_at_clock", leave)
     gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
     with pytest.warns(ConvergenceWarning, match="time limit"):
         result = fastmmc.iter_svr(gram, kernel="precomputed", refit=True, n_init=1, max_time=60)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fastmmc.alternating import _solver_interior, _solver_machines
-from fastmmc.alternating._solver_interior import InteriorMachine, _Core
-from fastmmc.alternating._solver_machines import (
+from fastmmc.alternating import interior, machines
+from fastmmc.alternating.interior import InteriorMachine, _Core
+from fastmmc.alternating.machines import (
     DualMachine,
     LeastSquaresMachine,
     LibsvmMachine,
@@ -89,7 +89,7 @@ def test_parts_change_the_way_and_not_the_solution(monkeypatch):
     K, _, y = problem(150)
     cost = np.full(y.size, 20.0)
     in_parts = train(DualMachine(K, cost, False, 0.0, 1e-6), y)
-    monkeypatch.setattr(_solver_machines, "LARGEST_PART", 0.0)  # every part is all points
+    monkeypatch.setattr(machines, "LARGEST_PART", 0.0)  # every part is all points
     whole = train(DualMachine(K, cost, False, 0.0, 1e-6), y)
     assert dual_value(in_parts) == pytest.approx(dual_value(whole), rel=1e-6)
 
@@ -110,7 +110,7 @@ def test_a_warm_start_comes_to_the_same_end(hinge, epsilon):
 @pytest.mark.parametrize("n_flips", [0, 4, 100])
 @pytest.mark.parametrize(("hinge", "epsilon"), KINDS)
 def test_the_interior_point_method_on_parts(monkeypatch, hinge, epsilon, n_flips):
-    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
+    monkeypatch.setattr(interior, "LEAST_PART", 20)
     _, Z, y = problem(200)
     Z, cost = Z[:, -8:], np.linspace(1.0, 5.0, y.size)
     found = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-7), y)
@@ -118,7 +118,7 @@ def test_the_interior_point_method_on_parts(monkeypatch, hinge, epsilon, n_flips
     other[:n_flips] *= -1
     sizes = []
     monkeypatch.setattr(
-        _solver_interior, "_Core", lambda Z, *a, make=_Core: sizes.append(len(Z)) or make(Z, *a)
+        interior, "_Core", lambda Z, *a, make=_Core: sizes.append(len(Z)) or make(Z, *a)
     )
     train(found, other)
     whole = train(InteriorMachine(Z, cost, hinge, epsilon, 1e-7), other)
@@ -130,7 +130,7 @@ def test_the_interior_point_method_on_parts(monkeypatch, hinge, epsilon, n_flips
 
 
 def test_weights_that_are_expected_change_the_way_only(monkeypatch):
-    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
+    monkeypatch.setattr(interior, "LEAST_PART", 20)
     _, Z, y = problem(200)
     Z, cost = Z[:, -8:], np.full(y.size, 5.0)
     whole = train(InteriorMachine(Z, cost, False, 0.0, 1e-7), y)
@@ -141,8 +141,8 @@ def test_weights_that_are_expected_change_the_way_only(monkeypatch):
 
 
 def test_an_interior_point_that_rounding_stops(monkeypatch):
-    monkeypatch.setattr(_solver_interior, "LEAST_PART", 20)
-    monkeypatch.setattr(_solver_interior, "MOST_ITERATIONS", 4)
+    monkeypatch.setattr(interior, "LEAST_PART", 20)
+    monkeypatch.setattr(interior, "MOST_ITERATIONS", 4)
     _, Z, y = problem(200)
     found = train(InteriorMachine(Z[:, -8:], np.full(y.size, 5.0), False, 0.0, 1e-7), y)
     assert found.capped
@@ -165,7 +165,7 @@ def test_refine(machine):
 
 
 def test_giving_up(monkeypatch):
-    monkeypatch.setattr(_solver_machines, "MOST_STEPS", 1)
+    monkeypatch.setattr(machines, "MOST_STEPS", 1)
     K, _, y = problem()
     found = train(DualMachine(K, np.full(y.size, 1e4), False, 0.0, 1e-9), y)
     assert found.capped

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from fastmmc.annealing import _kernels as kernels
-from fastmmc.annealing import _kernels_mixture as mixture
-from fastmmc.annealing import _solver_costs as costs_module
-from fastmmc.annealing._solver_costs import BallCosts
-from fastmmc.annealing._solver_points import Points, Walker, descend, descend_briefly
-from fastmmc.annealing._solver_representatives import (
+from fastmmc.annealing import _loops as kernels
+from fastmmc.annealing import _loops_mixture as mixture
+from fastmmc.annealing import costs as costs_module
+from fastmmc.annealing.costs import BallCosts
+from fastmmc.annealing.points import Points, Walker, descend, descend_briefly
+from fastmmc.annealing.representatives import (
     cut,
     make_cover,
     shares_by_cost,
@@ -117,7 +117,7 @@ def test_empty_centers_find_work(points):
 
 
 def test_a_brief_descent_ends_and_gains(points, monkeypatch):
-    import fastmmc.annealing._solver_points as module
+    import fastmmc.annealing.points as module
 
     walker, rng = Walker(Points(points), "median"), np.random.default_rng(0)
     monkeypatch.setattr(module, "BRIEF_OPERATIONS", 2.5 * points.size * 2)

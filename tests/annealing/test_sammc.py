@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.annealing import _solver_annealing, _solver_memetic
-from fastmmc.annealing._solver_points import Points, Walker
+from fastmmc.annealing import annealing, memetic
+from fastmmc.annealing.points import Points, Walker
 from tests import naive_annealing as naive
 
 QUICK = {"patience": 15, "max_representatives": 40, "random_state": 0}
@@ -98,7 +98,7 @@ def test_representatives_lead_to_where_all_points_do():
 def test_annealing_keeps_its_books(overlapping, monkeypatch):
     """After every proposal the objective is that of all points, and the parts are a partition."""
     seen = []
-    alternate = _solver_annealing.AnnealingSearch._alternate
+    alternate = annealing.AnnealingSearch._alternate
 
     def watched(self, state, **options):
         after = yield from alternate(self, state, **options)
@@ -110,7 +110,7 @@ def test_annealing_keeps_its_books(overlapping, monkeypatch):
             np.testing.assert_allclose(overlapping[own].mean(axis=0), mean, atol=1e-9)
         return after
 
-    monkeypatch.setattr(_solver_annealing.AnnealingSearch, "_alternate", watched)
+    monkeypatch.setattr(annealing.AnnealingSearch, "_alternate", watched)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         result = fastmmc.sammc(
             overlapping, 4, search="annealing", delta=0.2, max_iter=25, random_state=1
@@ -145,7 +145,7 @@ def test_annealing_ends_by_each_of_its_rules(overlapping):
 
 def test_relabelled_clusters_keep_their_names():
     before = np.array([0, 0, 1, 1, 3, 3])
-    found = _solver_annealing.rename(np.array([2, 2, 0, 0, 1, 0]), before, 4)
+    found = annealing.rename(np.array([2, 2, 0, 0, 1, 0]), before, 4)
     np.testing.assert_array_equal(found[:4], [0, 0, 1, 1])
     assert found[4] == 3 and found[5] == 1
 
@@ -157,8 +157,8 @@ def test_memetic_search_stops_after_max_iter(overlapping):
 
 
 def test_survivors_differ():
-    individuals = [_solver_memetic.Individual(f, None) for f in (2.0, 2.0 + 1e-9, 1.0, 4.0)]
-    kept = [one.objective for one in _solver_memetic.survivors(individuals, 3)]
+    individuals = [memetic.Individual(f, None) for f in (2.0, 2.0 + 1e-9, 1.0, 4.0)]
+    kept = [one.objective for one in memetic.survivors(individuals, 3)]
     assert kept == [1.0, 2.0, 4.0]
 
 
@@ -395,6 +395,6 @@ def test_history_ends_at_the_objective(options, overlapping):
 
 
 def test_representatives_that_do_not_fit_into_memory_are_refused(overlapping, monkeypatch):
-    monkeypatch.setattr(_solver_annealing.validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(annealing.validation, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="15 representatives with 3 features.*search='memetic'"):
         fastmmc.sammc(overlapping, 3, search="annealing")

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import fastmmc
-from fastmmc.rls import _kernels_claims as claims
+from fastmmc.rls import _loops_claims as claims
 from fastmmc.sizes import shaking_quota
 
 K = 10

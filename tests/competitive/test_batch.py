@@ -5,8 +5,8 @@ import pytest
 from sklearn.cluster import KMeans
 
 from fastmmc import Status
-from fastmmc.competitive._solver import Plan, cvqe, lcvqe
-from fastmmc.competitive._solver_batch import BatchSearch
+from fastmmc.competitive.batch import BatchSearch
+from fastmmc.competitive.methods import Plan, cvqe, lcvqe
 from fastmmc.constraints import Links
 from tests import naive_competitive as naive
 from tests.competitive.test_online import random_case

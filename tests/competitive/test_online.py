@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastmmc.competitive._solver_online import Rule, make_links, make_prototypes
+from fastmmc.competitive.online import Rule, make_links, make_prototypes
 from fastmmc.constraints import Links
 from tests import naive_competitive as naive
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fastmmc
-from fastmmc.competitive import _solver_stream
+from fastmmc.competitive import stream as stream_module
 from tests import naive_competitive as naive
 
 ONLINE = [fastmmc.WTA, fastmmc.FSCL, fastmmc.RPCL, fastmmc.CRPCL, fastmmc.OLCVQE]
@@ -134,7 +134,7 @@ def test_every_object_labelled(kind, labels_as, memory_size, stream, monkeypatch
         return model
 
     whole = learn(120)
-    monkeypatch.setattr(_solver_stream, "MOST_PARTNERS", 100)
+    monkeypatch.setattr(stream_module, "MOST_PARTNERS", 100)
     for size in (1, 9, 120):
         parts = learn(size)
         np.testing.assert_array_equal(parts.cluster_centers_, whole.cluster_centers_)

@@ -150,7 +150,7 @@ def test_freezing_the_signs_never_raises_the_objective_on_the_planes(seed, C):
 @pytest.mark.parametrize("eps", [0.01, 0.001])
 def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
     """Points without clusters and little room for slack: labels are held in the end."""
-    from fastmmc.cutting_plane import _solver_search
+    from fastmmc.cutting_plane import search
 
     X, C = np.random.default_rng(2).standard_normal((120, 12)), 50.0
     run = {"C": C, "eps": eps, "n_init": 1, "random_state": 0}
@@ -159,13 +159,13 @@ def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
     assert settled.trace["violation"][-1] <= eps + 1e-12
     assert abs(settled.duality_gap) <= 1e-6 * settled.objective
     rounds = []
-    freeze = _solver_search.PlaneSearch._freeze
+    freeze = search.PlaneSearch._freeze
 
     def listen(search, objective):
         rounds.append((objective, search.objective))
         return freeze(search, objective)
 
-    monkeypatch.setattr(_solver_search.PlaneSearch, "_freeze", listen)
+    monkeypatch.setattr(search.PlaneSearch, "_freeze", listen)
     again = function(X, **run)
     assert again.objective == settled.objective
     objectives = [objective for objective, _ in rounds]
@@ -173,7 +173,7 @@ def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
     assert len(rounds) >= 2
     assert (np.diff(objectives) <= C * eps + 1e-9).all()
     assert settled.objective == objectives[-1] < objectives[0]
-    monkeypatch.setattr(_solver_search, "PATIENCE", 10**9)
+    monkeypatch.setattr(search, "PATIENCE", 10**9)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         endless = function(X, **run | {"max_iter": 300})
     assert settled.objective < endless.objective
@@ -181,16 +181,16 @@ def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
 
 @every
 def test_a_stop_while_labels_are_held(monkeypatch, function):
-    from fastmmc.cutting_plane import _solver_search
+    from fastmmc.cutting_plane import search
 
     X, held = np.random.default_rng(2).standard_normal((120, 12)), []
-    end = _solver_search.PlaneSearch._end_held_pass
+    end = search.PlaneSearch._end_held_pass
 
     def listen(search, slack):
         held.append(search.n_iter)
         return end(search, slack)
 
-    monkeypatch.setattr(_solver_search.PlaneSearch, "_end_held_pass", listen)
+    monkeypatch.setattr(search.PlaneSearch, "_end_held_pass", listen)
     run = {"C": 50.0, "n_init": 1, "random_state": 0}
     function(X, **run)
     assert held
@@ -373,10 +373,10 @@ def test_stops(function, stop, status):
 
 def make_search(X, binary, k):
     """A start on the points as they are, whatever their scale."""
-    from fastmmc.cutting_plane import _solver, _solver_search
+    from fastmmc.cutting_plane import methods, search
     from fastmmc.execution import fixed_seed, restart_stream
 
-    plan = _solver._make_plan(
+    plan = methods._make_plan(
         X,
         Kernel("linear"),
         k,
@@ -392,7 +392,7 @@ def make_search(X, binary, k):
         max_iter=10,
     )
     rng = restart_stream(fixed_seed(0), 0)
-    return _solver_search.PlaneSearch(plan, X, X.mean(axis=0), rng)
+    return search.PlaneSearch(plan, X, X.mean(axis=0), rng)
 
 
 @every

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from fastmmc.cutting_plane import _solver_planes
-from fastmmc.cutting_plane._solver_planes import SignSet, Weights, WinnerSet
+from fastmmc.cutting_plane import planes as planes_module
+from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from tests import naive_cutting_plane as naive
 
 ALL = 2**62
@@ -268,7 +268,7 @@ def test_known_products_are_used_only_while_no_label_changes(kind, points, rng):
 
 @kinds
 def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points, rng):
-    monkeypatch.setattr(_solver_planes, "IDLE", 3)
+    monkeypatch.setattr(planes_module, "IDLE", 3)
     planes, all_planes = make_set(kind, points), make_set(kind, points)
     other = np.random.default_rng(0)
     dropped = False
@@ -278,10 +278,10 @@ def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points
         before = planes.n_planes
         planes.look(weights, ALL)
         planes.begin_pass()
-        dropped |= planes.n_planes < before or len(planes._sums) == _solver_planes.FIRST_ROOM
+        dropped |= planes.n_planes < before or len(planes._sums) == planes_module.FIRST_ROOM
     assert dropped and planes.n_planes < 40
     assert len(planes._shares) == planes.n_planes
-    monkeypatch.setattr(_solver_planes, "IDLE", 10**9)
+    monkeypatch.setattr(planes_module, "IDLE", 10**9)
     fill(all_planes, points, other, 40)
     assert all_planes.n_planes == 40 and len(all_planes._sums) == 64
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fastmmc.cutting_plane._kernels_program import solve_program
+from fastmmc.cutting_plane._loops_program import solve_program
 
 
 def make_program(size, rank, n_rows, seed, C=10.0):

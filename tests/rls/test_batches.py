@@ -6,10 +6,10 @@ from scipy import sparse
 
 import fastmmc
 from fastmmc import execution
-from fastmmc.rls import _kernels_batches as batches
-from fastmmc.rls import _solver_batches
-from fastmmc.rls._solver import resolve_starts
-from fastmmc.rls._solver_batches import BatchSearch
+from fastmmc.rls import _loops_batches as loops
+from fastmmc.rls import batches
+from fastmmc.rls.batches import BatchSearch
+from fastmmc.rls.methods import resolve_starts
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
 from tests import naive
@@ -25,11 +25,11 @@ def factor(overlapping):
 @pytest.fixture(params=["sample", "sample of a sample"])
 def small_samples(monkeypatch, request):
     """Let 60 points be enough for a start from a sample, or for rounds in a sample alone."""
-    monkeypatch.setattr(_solver_batches, "SAMPLE", 20)
-    monkeypatch.setattr(_solver_batches, "SAMPLE_PER_CLUSTER", 6)
+    monkeypatch.setattr(batches, "SAMPLE", 20)
+    monkeypatch.setattr(batches, "SAMPLE_PER_CLUSTER", 6)
     if request.param == "sample of a sample":
-        monkeypatch.setattr(_solver_batches, "ROUNDS", 50)
-        monkeypatch.setattr(_solver_batches, "ROUNDS_PER_CLUSTER", 15)
+        monkeypatch.setattr(batches, "ROUNDS", 50)
+        monkeypatch.setattr(batches, "ROUNDS_PER_CLUSTER", 15)
 
 
 def start(seed=0, n=N, k=K):
@@ -51,7 +51,7 @@ def test_scores_are_the_changes_of_the_risk(factor):
     score = np.empty(N - 5)
     closed = np.array([False, True, False])
     movable = np.arange(N) != 7
-    batches.score_points(Z, 5, labels, closed, W - W[1], diag, movable, score)
+    loops.score_points(Z, 5, labels, closed, W - W[1], diag, movable, score)
     expected = naive.shifts(Z @ Z.T, labels, K)[:, 1]
     expected[(labels == 1) | ~movable] = np.inf
     np.testing.assert_allclose(score, expected[5:], atol=1e-12)
@@ -63,7 +63,7 @@ def test_sums_follow_the_moves(factor, rng):
     W = sums(Z, labels)
     counts = np.bincount(labels, minlength=K)
     for i, d in zip(rng.integers(0, N, 500), rng.integers(0, K, 500), strict=True):
-        batches.move(Z, labels, counts, W, i, d)
+        loops.move(Z, labels, counts, W, i, d)
     np.testing.assert_allclose(W, sums(Z, labels), atol=1e-11)
     np.testing.assert_array_equal(counts, np.bincount(labels, minlength=K))
 
@@ -77,14 +77,14 @@ def test_in_single_precision_the_change_of_a_swap_is_that_of_the_way_back(factor
     counts = np.bincount(labels, minlength=K)
 
     def change(i, j):
-        alone = batches.exact_shift(Z, labels, W, diag, i, labels[j])
-        alone += batches.exact_shift(Z, labels, W, diag, j, labels[i])
-        return alone + 2.0 * batches.row_dot(Z, i, Z, j)
+        alone = loops.exact_shift(Z, labels, W, diag, i, labels[j])
+        alone += loops.exact_shift(Z, labels, W, diag, j, labels[i])
+        return alone + 2.0 * loops.row_dot(Z, i, Z, j)
 
     for i, j in zip(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1), strict=True):
         there = change(i, j)
-        batches.move(Z, labels, counts, W, i, 1)
-        batches.move(Z, labels, counts, W, j, 0)
+        loops.move(Z, labels, counts, W, i, 1)
+        loops.move(Z, labels, counts, W, j, 0)
         assert abs(there) > 1e-6
         assert change(i, j) == pytest.approx(-there, abs=1e-12)
 
@@ -96,7 +96,7 @@ def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor
     score = np.full(N, np.inf)
     score[:40] = np.tile([1.0, 2.0, 2.0, 3.0], 10)
     floor = np.array([17, 0, 0])
-    taken = batches.claim_batch(Z, score, 2.0, 12, labels, counts, floor, W, 2)
+    taken = loops.claim_batch(Z, score, 2.0, 12, labels, counts, floor, W, 2)
     # Three of the first cluster and no more, five of the second that score 1, four at the limit.
     assert taken == 12 and counts.tolist() == [17, 11, 32]
     assert np.flatnonzero(labels[:20] == 2).tolist() == [0, 4, 8]
@@ -212,11 +212,11 @@ def test_starts_from_a_sample_keep_to_the_size_rule(factor, small_samples, searc
 @pytest.mark.jit
 @pytest.mark.parametrize("how", [{}, {"batches": 64}, {"rounds": 450}])
 def test_the_quality_is_that_of_claims_one_by_one(monkeypatch, how):
-    monkeypatch.setattr(_solver_batches, "SAMPLE", 100)
-    monkeypatch.setattr(_solver_batches, "SAMPLE_PER_CLUSTER", 10)
+    monkeypatch.setattr(batches, "SAMPLE", 100)
+    monkeypatch.setattr(batches, "SAMPLE_PER_CLUSTER", 10)
     if "rounds" in how:
-        monkeypatch.setattr(_solver_batches, "ROUNDS", how["rounds"])
-        monkeypatch.setattr(_solver_batches, "ROUNDS_PER_CLUSTER", 1)
+        monkeypatch.setattr(batches, "ROUNDS", how["rounds"])
+        monkeypatch.setattr(batches, "ROUNDS_PER_CLUSTER", 1)
         how = {}
     X, _ = fastmmc.datasets.make_nine_gaussians(random_state=0)
     F = fastmmc.factor(X, rank=60, random_state=0)
@@ -246,7 +246,7 @@ def test_known_labels_may_fill_a_cluster_beyond_its_share(factor, small_samples,
 
 
 def test_threads_and_slices_change_nothing(factor, small_samples, monkeypatch):
-    monkeypatch.setattr(_solver_batches, "ROWS", 16)
+    monkeypatch.setattr(batches, "ROWS", 16)
     for how in ({}, {"batches": 4, "balance": 0.2}):
         whole = [run(factor, n_init=n_init, **how) for n_init in (1, 3)]
         threaded = [run(factor, n_init=n_init, n_jobs=4, **how) for n_init in (1, 3)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.hat import DenseFactor
-from fastmmc.rls import _solver_bound
-from fastmmc.rls._solver_bound import risk_bound
+from fastmmc.factors import DenseFactor
+from fastmmc.rls import bound
+from fastmmc.rls.bound import risk_bound
 from tests import naive
 
 
@@ -58,7 +58,7 @@ def test_ways_to_the_eigenvalues_agree(overlapping, monkeypatch):
         direct = risk_bound(F, lower, upper)
         assert risk_bound(low, lower, upper) == pytest.approx(direct, rel=1e-6)
         with monkeypatch.context() as patch:
-            patch.setattr(_solver_bound, "DIRECT", 10)
+            patch.setattr(bound, "DIRECT", 10)
             assert risk_bound(F, lower, upper) == pytest.approx(direct, rel=1e-9)
             single = dense(F.R.astype(np.float32))
             assert risk_bound(single, lower, upper) == pytest.approx(direct, rel=1e-4)

@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import execution
-from fastmmc.rls import _kernels_claims as claims
+from fastmmc.rls import _loops_claims as claims
 from fastmmc.sizes import balanced_random_labels, equal_sizes
 from tests import naive
 
@@ -255,7 +255,7 @@ def test_slicing_never_changes_a_result(overlapping, monkeypatch):
     ]
     monkeypatch.setattr(execution, "FIRST_BUDGET", 1)
     monkeypatch.setattr(execution, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(fastmmc.rls._solver_claims, "HISTORY_CAPACITY", 4)
+    monkeypatch.setattr(fastmmc.rls.claims, "HISTORY_CAPACITY", 4)
     sliced = [
         one_start(overlapping, 4, **options),
         one_start(overlapping, 4, method="steepest"),

@@ -8,16 +8,16 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
-from fastmmc.rls import _kernels_evolution as evolution
-from fastmmc.rls._solver_evolution import _make_plan
-from fastmmc.rls._solver_evolution_search import EvolutionSearch
-from fastmmc.rls._solver_fitness import (
+from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.rls.evolution import _make_plan
+from fastmmc.rls.evolution_search import EvolutionSearch
+from fastmmc.rls.fitness import (
     DirectFitness,
     SpectralFitness,
     SupportVectorFitness,
     evolve,
 )
-from fastmmc.rls._solver_shared import Source
+from fastmmc.rls.source import Source
 from tests import naive
 
 FUNCTIONS = [fastmmc.evo_mmc, fastmmc.fast_evo_mmc]

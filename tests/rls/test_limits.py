@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls import _solver, _solver_bound
-from fastmmc.rls._solver_batches import BatchSearch
+from fastmmc.rls import bound, methods
+from fastmmc.rls.batches import BatchSearch
 from fastmmc.sizes import fit_sizes
 
 pytestmark = pytest.mark.jit
@@ -137,7 +137,7 @@ def test_the_time_limit_covers_the_whole_call():
 
 
 def test_a_bound_for_which_there_is_no_time_is_left_out(monkeypatch, overlapping):
-    monkeypatch.setattr(_solver_bound, "eigh_seconds", lambda n: 1e6)
+    monkeypatch.setattr(bound, "eigh_seconds", lambda n: 1e6)
     assert fastmmc.umc_rls(overlapping, 4, n_init=1, bound=True).bound is not None
     with pytest.warns(ConvergenceWarning, match="no time for the bound"):
         result = fastmmc.umc_rls(overlapping, 4, n_init=1, bound=True, max_time=100.0)
@@ -164,7 +164,7 @@ def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(mon
         made.append(BatchSearch(*args))
         return made[-1]
 
-    monkeypatch.setattr(_solver, "make_start", make_start)
+    monkeypatch.setattr(methods, "make_start", make_start)
     fastmmc.umc_rls(X, 3, rank=40, sigma=4.0, n_init=1, random_state=0)
     done = made[0]
     search = BatchSearch(done._factor, done._diag, done._plan, 0, rng)

@@ -6,8 +6,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import execution
-from fastmmc.rls import _solver_batches
-from fastmmc.rls._solver_memetic import matched_clusters
+from fastmmc.rls import batches
+from fastmmc.rls.memetic import matched_clusters
 from tests import naive
 
 K = 4
@@ -76,8 +76,8 @@ def test_dense_and_low_rank(overlapping, how):
 
 @pytest.mark.parametrize("how", [{}, {"batches": 4}])
 def test_in_batches(overlapping, monkeypatch, how):
-    monkeypatch.setattr(_solver_batches, "SAMPLE", 20)
-    monkeypatch.setattr(_solver_batches, "SAMPLE_PER_CLUSTER", 5)
+    monkeypatch.setattr(batches, "SAMPLE", 20)
+    monkeypatch.setattr(batches, "SAMPLE_PER_CLUSTER", 5)
     F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=15, random_state=0)
     res = fastmmc.umc_rls(F, K, method="memetic", random_state=0, **how)
     assert res.objective == pytest.approx(naive.risk(F.Z @ F.Z.T, res.labels, K), rel=1e-9)

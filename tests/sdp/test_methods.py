@@ -18,9 +18,9 @@ from sklearn.utils.estimator_checks import check_estimator
 import fastmmc
 from fastmmc import Status, cli
 from fastmmc.gram import Kernel, median_width
-from fastmmc.sdp import _solver, _solver_relaxation
-from fastmmc.sdp._solver_machine import centre
-from fastmmc.sdp._solver_rounding import distinct, leading_vectors, split_by_rank, sweep
+from fastmmc.sdp import methods, relaxation
+from fastmmc.sdp.machine import centre
+from fastmmc.sdp.rounding import distinct, leading_vectors, split_by_rank, sweep
 
 FUNCTIONS = [fastmmc.sdp_mmc, fastmmc.gmmc]
 ESTIMATORS = [fastmmc.SDPMMC, fastmmc.GMMC]
@@ -125,7 +125,7 @@ class TestRuns:
 
     def test_a_failure_gives_labels(self, function, monkeypatch, two_blobs):
         outcome = Status.NUMERICAL, "solver_error", 0
-        monkeypatch.setattr(_solver_relaxation, "_solve", lambda *args: outcome)
+        monkeypatch.setattr(relaxation, "_solve", lambda *args: outcome)
         with pytest.warns(ConvergenceWarning, match="numerical problem"):
             res = function(two_blobs[0])
         assert res.status == Status.NUMERICAL and res.solver_status == "solver_error"
@@ -291,7 +291,7 @@ class TestGMMC:
             assert adjusted_rand_score(y, res.labels) == 1.0
             assert res.params["rounding"] == rounding
         res = fastmmc.gmmc(X, rounding="eigenvector")
-        slack = np.linalg.inv(_solver.penalised_kernel(gram(X), 1e-3, 1e-1 / 400))
+        slack = np.linalg.inv(methods.penalised_kernel(gram(X), 1e-3, 1e-1 / 400))
         assert res.sizes.min() >= 1 and np.linalg.eigvalsh(slack)[0] > 0
 
     def test_scores_of_new_points(self, two_blobs):
@@ -346,19 +346,19 @@ class TestRounding:
 @every
 def test_many_points_are_refused(function, monkeypatch):
     name = function.__name__.replace("_", "-")
-    monkeypatch.setattr(_solver.validation, "available_memory", lambda: None)
+    monkeypatch.setattr(methods.validation, "available_memory", lambda: None)
     with pytest.raises(ValueError, match="n = 151 points would take about .* GiB with SCS"):
         function(np.zeros((151, 2)))
     for solver in ("SCS", "Clarabel"):
-        _solver.check_cost(name, 150, solver, False)
-        _solver.check_cost(name, 1000, solver, True)
+        methods.check_cost(name, 150, solver, False)
+        methods.check_cost(name, 1000, solver, True)
         with pytest.raises(ValueError, match=f"{solver}.*force=True to go ahead, or use iter_svr"):
-            _solver.check_cost(name, 1000, solver, False)
+            methods.check_cost(name, 1000, solver, False)
     with pytest.raises(ValueError, match="about [0-9,]+ days"):
-        _solver.check_cost(name, 10_000, "Clarabel", False)
-    monkeypatch.setattr(_solver.validation, "available_memory", lambda: 1000)
+        methods.check_cost(name, 10_000, "Clarabel", False)
+    monkeypatch.setattr(methods.validation, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="and 9.3e-07 GiB are free"):
-        _solver.check_cost(name, 151, "SCS", True)
+        methods.check_cost(name, 151, "SCS", True)
 
 
 SHARED = [

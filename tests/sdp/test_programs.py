@@ -8,9 +8,9 @@ from sklearn.svm import SVC
 
 from fastmmc import Status
 from fastmmc.gram import Kernel
-from fastmmc.sdp._solver import _size_limits, penalised_kernel
-from fastmmc.sdp._solver_machine import centre, train_hard, train_soft
-from fastmmc.sdp._solver_relaxation import SOLVERS, relax_gmmc, relax_mmc
+from fastmmc.sdp.machine import centre, train_hard, train_soft
+from fastmmc.sdp.methods import _size_limits, penalised_kernel
+from fastmmc.sdp.relaxation import SOLVERS, relax_gmmc, relax_mmc
 
 pytest.importorskip("cvxpy")
 

@@ -1,0 +1,415 @@
+"""The paper's search: representatives are split and moved, and annealing takes or refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
+
+from fastmmc import validation
+from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
+from fastmmc._means import k_means
+from fastmmc.annealing import _loops as kernels
+from fastmmc.annealing import _loops_mixture as mixture
+from fastmmc.annealing.costs import MOST_BALLS, BallCosts, Evaluated
+from fastmmc.annealing.points import descend, weiszfeld_targets
+from fastmmc.annealing.representatives import (
+    cut,
+    first_clusters,
+    make_cover,
+    shares_by_size,
+    sizes_and_means,
+)
+from fastmmc.annealing.search import Search
+from fastmmc.gram import dense_rows
+from fastmmc.results import Status
+
+# Steps towards the geometric medians of the representatives of clusters that have changed.
+MEDIAN_STEPS = 10
+FINAL_TOL = 1e-9
+
+# Of the Gaussian mixtures: least points of a cluster that may be split, rounds, share of the
+# variances that is added to them, and features up to which covariances are full.
+LEAST_SPLIT = 4
+MIXTURE_ROUNDS = 50
+MIXTURE_RIDGE = 1e-6
+MOST_FULL = 64
+
+# Starts of k-means for the first clusters of the representatives.
+FIRST_TRIES = 10
+
+# Dense arrays of representatives that are held at a time.
+DENSE_COPIES = 4
+
+# Initial clusters at least, for each cluster wanted.
+LEAST_PARTS = 2
+
+# Initial clusters at most, as a multiple of those at the beginning.
+MOST_GROWTH = 2
+
+# Of the linear machines: LIBLINEAR's criterion, and rounds at most.
+MACHINE_TOLERANCE = 1e-4
+MACHINE_PASSES = 10_000
+
+# A linear machine or a mixture reads its numbers about so many times.
+READS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All that a proposal changes, so that a refusal has nothing to undo.
+
+    Attributes
+    ----------
+    members : tuple of (m,) int64 arrays
+        Points of each initial cluster.
+    means : (p, d) float64 array
+        Of the initial clusters.
+    representatives : (p, d) float64 array
+        A mean, or after a move a point.
+    divergences : (p,) float64 array
+        Of the two Gaussians fitted to each; -inf where it cannot be split or was tried in vain.
+    labels : (p,) int64 array
+        Cluster of every representative.
+    evaluated : Evaluated
+        Centers and objective.
+    """
+
+    members: tuple[np.ndarray, ...]
+    means: np.ndarray
+    representatives: np.ndarray
+    divergences: np.ndarray
+    labels: np.ndarray
+    evaluated: Evaluated
+
+    @property
+    def sizes(self):
+        """Points of each initial cluster."""
+        return np.array([own.size for own in self.members], dtype=np.float64)
+
+    @property
+    def objective(self):
+        """Sum of the distances of all points to their nearest centers."""
+        return self.evaluated.objective
+
+
+class AnnealingSearch(Search):
+    """One start: Algorithm 2 of the paper, then a descent over all points."""
+
+    def __init__(self, plan, points, rng):
+        super().__init__(plan, points, rng)
+        self._temperature = plan.T0
+        self._temperatures = []
+
+    def _record(self, objective):
+        super()._record(objective)
+        self._temperatures.append(self._temperature)
+
+    @property
+    def history(self):
+        """Objective after every iteration, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """Number of every iteration, and the temperature."""
+        return {
+            "iterations": self._history.counts(),
+            "temperature": np.array(self._temperatures, dtype=np.float64),
+        }
+
+    def _run(self):
+        """Anneal; a generator of the costs of its steps."""
+        plan = self._plan
+        state = yield from self._begin()
+        first_objective = state.objective
+        waited = 0
+        self._most_parts = MOST_GROWTH * len(state.means)
+        self._keep(state)
+        while True:
+            least = self.objective
+            for propose in (self._split, self._move):
+                state = yield from propose(state, self._temperature * first_objective)
+            self.n_iter += 1
+            self._keep(state)
+            self._temperature *= plan.cooling
+            waited = 0 if self.objective < least else waited + 1
+            self._share = self._fraction_done(waited)
+            if self._temperature < plan.T_min or waited >= plan.patience:
+                break
+            if self.n_iter == plan.max_iter:
+                self.status = Status.MAX_ITER
+                break
+        if plan.center == "median":
+            found = yield from descend(self._walker, self.centers, FINAL_TOL, self._rng)
+            self.objective, self.centers = found
+            self._record(self.objective)
+
+    def _fraction_done(self, waited):
+        plan = self._plan
+        # Iterations until the temperature is low enough.
+        cooling = max(1.0, (np.log(plan.T_min) - np.log(plan.T0)) / np.log(plan.cooling))
+        done = max(self.n_iter / cooling, waited / plan.patience, self.n_iter / plan.max_iter)
+        return min(0.99, float(done))
+
+    def _keep(self, state):
+        """Note the state, and keep it if it is the best so far."""
+        self._record(state.objective)
+        if state.objective < self.objective:
+            self.objective, self.centers = state.objective, state.evaluated.centers
+            self.representatives = state.representatives
+
+    def _begin(self):
+        """Return the first state (Algorithm 1, then KMSVM)."""
+        plan, rows, rng = self._plan, self._points.rows, self._rng
+        n, d = self._points.shape
+        clusters = first_clusters(rows, plan.k, plan.init, rng, plan.look_at_clock)
+        yield READS * self._points.cost
+        total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
+        _check_memory(total, d)
+        cover = yield from make_cover(rows, clusters, total, shares_by_size, rng)
+        self._costs = BallCosts(self._points, rng)
+        yield self._points.cost * MOST_BALLS
+        n_parts = len(cover.means)
+        # Linear machines want features of like size.
+        self._shift = cover.means.mean(axis=0)
+        self._scale = max(float(np.std(cover.means - self._shift)), np.finfo(np.float64).tiny)
+        order = np.argsort(cover.parts, kind="stable")
+        members = np.split(order, np.cumsum(cover.sizes.astype(np.int64))[:-1])
+        divergences = np.empty(n_parts)
+        for p, own in enumerate(members):
+            divergences[p] = self._divergence(own)
+            yield READS * own.size * d
+        weights = cover.sizes if plan.weighted else np.ones(n_parts)
+        chosen = rng.choice(n_parts, plan.k, replace=n_parts < plan.k)
+        state = State(
+            members=tuple(members),
+            means=cover.means,
+            representatives=cover.means,
+            divergences=divergences,
+            labels=self._cluster(cover.means, weights, FIRST_TRIES),
+            # Places for centers that no representative may be given to.
+            evaluated=self._costs.evaluate(cover.means[chosen]),
+        )
+        return (yield from self._alternate(state, must_evaluate=True))
+
+    def _cluster(self, representatives, weights, n_init):
+        """Return clusters of the representatives, by k-means."""
+        seed = int(self._rng.integers(2**31))
+        if len(representatives) <= self._plan.k:
+            return np.arange(len(representatives))
+        streams = np.random.SeedSequence(seed).generate_state(n_init)
+        k, look = self._plan.k, self._plan.look_at_clock
+        found = (k_means(representatives, k, int(s), weights, look=look) for s in streams)
+
+        def scatter(pair):
+            labels, centers = pair
+            return float(weights @ ((representatives - centers[labels]) ** 2).sum(axis=1))
+
+        return min(found, key=scatter)[0]
+
+    def _alternate(self, state, must_evaluate=False):
+        """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
+        plan, reps, labels = self._plan, state.representatives, state.labels
+        weights = state.sizes if plan.weighted else np.ones(len(reps))
+        if plan.relabel:
+            found = self._cluster(reps, weights, n_init=1)
+            labels = rename(found, labels, plan.k)
+            yield READS * reps.size * plan.k
+        scaled = (reps - self._shift) / self._scale
+        for _ in range(plan.n_alt):
+            present = np.unique(labels)
+            if present.size < 2:
+                break
+            predicted = labels
+            # Of classes of one or two nothing can be learned.
+            if 2 * present.size <= len(reps):
+                found = self._learn(scaled, labels, weights)
+                yield READS * reps.size * present.size
+                predicted = found if np.unique(found).size == present.size else labels
+            names, own = np.unique(predicted, return_inverse=True)
+            sums = np.zeros((names.size, reps.shape[1]))
+            np.add.at(sums, own, weights[:, None] * reps)
+            means = sums / np.bincount(own, weights=weights)[:, None]
+            after = names[np.argmin(cdist(reps, means), axis=1)]
+            if np.array_equal(after, labels):
+                break
+            labels = after
+        if np.array_equal(labels, state.labels) and not must_evaluate:
+            return state
+        state = replace(state, labels=labels)
+        evaluated = self._costs.evaluate(self._inherited_centers(state), state.evaluated)
+        yield self._points.cost
+        return replace(state, evaluated=evaluated)
+
+    def _learn(self, scaled, labels, weights):
+        """Return the labels that linear machines trained on these ones predict."""
+        names = np.unique(labels)
+        scores = np.empty((names.size, labels.size))
+        # One against the others, one by one, with a look at the clock in between.
+        for name, own in zip(names, scores, strict=True):
+            self._plan.look_at_clock()
+            W, b, _, _ = train_linear_machine(
+                scaled,
+                labels == name,
+                self._plan.C,
+                weights,
+                LINEAR_SQUARED_HINGE,
+                0.0,
+                MACHINE_TOLERANCE,
+                MACHINE_PASSES,
+                0,  # this solver draws nothing
+            )
+            own[:] = scaled @ W[0] + b[0]
+        return names[scores.argmax(axis=0)]
+
+    def _inherited_centers(self, state):
+        """Return the center of each cluster's points, which have their representatives' labels."""
+        k, d = state.evaluated.centers.shape
+        sizes = state.sizes
+        totals = np.bincount(state.labels, weights=sizes, minlength=k)
+        sums = np.zeros((k, d))
+        np.add.at(sums, state.labels, sizes[:, None] * state.means)
+        centers = state.evaluated.centers.copy()
+        used = totals > 0
+        centers[used] = sums[used] / totals[used, None]
+        if self._plan.center == "mean":
+            return centers
+        # Near enough, and a function of the state alone: the final descent is over all points.
+        pulls, sums, at_center = np.empty(k), np.empty((k, d)), np.empty(k)
+        distances = np.empty(len(sizes))
+        for _ in range(MEDIAN_STEPS):
+            kernels.label_distances(state.means, centers, state.labels, distances)
+            kernels.sum_pulls(
+                state.means,
+                sizes,
+                state.labels,
+                distances,
+                self._points.least,
+                pulls,
+                sums,
+                at_center,
+            )
+            targets = weiszfeld_targets(centers, pulls, sums, at_center)
+            centers = centers + self._walker.relaxation * (targets - centers)
+        return centers
+
+    def _accepts(self, state, proposal, temperature):
+        """Return whether annealing takes the proposal (equation 6)."""
+        change = proposal.objective - state.objective
+        accepted = bool(kernels.accepts(change, temperature, self._rng.random()))
+        self.n_moves += accepted
+        return accepted
+
+    def _split(self, state, temperature):
+        """Propose to split the initial cluster whose two Gaussians are farthest apart (step 3)."""
+        p = int(np.argmax(state.divergences))
+        if state.divergences[p] == -np.inf or len(state.means) >= self._most_parts:
+            return state
+        own = state.members[p]
+        halves = cut(self._points.rows[own], 2, self._rng)
+        if not halves.any():
+            return _with_divergence(state, p, -np.inf)
+        proposal = self._with_parts(state, p, own[halves == 0], own[halves == 1])
+        proposal = yield from self._alternate(proposal)
+        if self._accepts(state, proposal, temperature):
+            return proposal
+        return _with_divergence(state, p, -np.inf)
+
+    def _with_parts(self, state, p, first, second):
+        """Return the state with an initial cluster in two, the second part behind the first."""
+        rows = [self._points.rows[own] for own in (first, second)]
+        means = np.concatenate(
+            [sizes_and_means(part, np.zeros(part.shape[0], dtype=np.int64))[1] for part in rows]
+        )
+        divergences = [self._divergence(own) for own in (first, second)]
+
+        def with_both(old, new):
+            return np.concatenate((old[:p], new, old[p + 1 :]))
+
+        return replace(
+            state,
+            members=(*state.members[:p], first, second, *state.members[p + 1 :]),
+            means=with_both(state.means, means),
+            representatives=with_both(state.representatives, means),
+            divergences=with_both(state.divergences, divergences),
+            labels=with_both(state.labels, np.repeat(state.labels[p], 2)),
+        )
+
+    def _divergence(self, own):
+        """Return how far apart two Gaussians fitted to an initial cluster are (equation 7)."""
+        if own.size < LEAST_SPLIT:
+            return -np.inf
+        rows = self._points.rows[own]
+        rows = np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
+        variances = rows.var(axis=0)
+        if not variances.any():
+            return -np.inf
+        n, d = rows.shape
+        # Constant features get a share of the others' variance, and so tell nothing.
+        ridge = MIXTURE_RIDGE * np.where(variances > 0, variances, variances.max())
+        is_full = d <= MOST_FULL and n >= 2 * (d + 1)
+        diverge = mixture.full_divergence if is_full else mixture.diagonal_divergence
+        return diverge(rows, ridge, MIXTURE_ROUNDS)
+
+    def _move(self, state, temperature):
+        """Propose to move a random representative to a point of its initial cluster (step 4)."""
+        movable = np.flatnonzero(state.sizes > 1)
+        if movable.size == 0:
+            return state
+        p = movable[self._rng.integers(movable.size)]
+        drawn = state.members[p][[self._rng.integers(state.members[p].size)]]
+        representatives = state.representatives.copy()
+        representatives[p] = dense_rows(self._points.rows, drawn)[0]
+        proposal = yield from self._alternate(replace(state, representatives=representatives))
+        return proposal if self._accepts(state, proposal, temperature) else state
+
+
+def _check_memory(n_representatives, d):
+    """Raise MemoryError before representatives, which are dense, are made that cannot be held."""
+    needed = DENSE_COPIES * n_representatives * d * np.dtype(np.float64).itemsize
+    free = validation.available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"{n_representatives} representatives with {d} features need {needed / 2**30:.1f} GiB "
+            f"and {free / 2**30:.1f} GiB are free; give a lower max_representatives, or "
+            "search='memetic'"
+        )
+
+
+def rename(labels, before, k):
+    """Return the labels with the names under which they agree most with those of before.
+
+    Parameters
+    ----------
+    labels, before : (n,) int64 arrays
+        Clusters 0..k-1.
+    k : int
+        Clusters.
+
+    Returns
+    -------
+    (n,) int64 array
+        The first labels, renamed.
+
+    Examples
+    --------
+    >>> rename(np.array([1, 1, 0]), np.array([0, 0, 1]), 2)
+    array([0, 0, 1])
+    """
+    table = np.zeros((k, k))
+    np.add.at(table, (before, labels), 1.0)
+    olds, news = linear_sum_assignment(table, maximize=True)
+    names = np.empty(k, dtype=np.int64)
+    names[news] = olds
+    return names[labels]
+
+
+def _with_divergence(state, p, divergence):
+    """Return the state with one cluster's divergence changed."""
+    divergences = state.divergences.copy()
+    divergences[p] = divergence
+    return replace(state, divergences=divergences)

@@ -1,0 +1,424 @@
+"""The points as the searches see them: nearest centers, and Weiszfeld's next ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from fastmmc import validation
+from fastmmc._display import OneLine
+from fastmmc.annealing import _loops as kernels
+from fastmmc.gram import BLOCK, Kernel, dense_rows
+
+# Points of a block whose distances are made in one vectorised loop, and numbers that stay in cache.
+BLOCK_POINTS = 64
+BLOCK_NUMBERS = 8192
+LEAST_BLOCK_POINTS = 16
+
+# A point so near its center, as a share of the points' spread, counts as lying at it: dense points
+# have their distances from differences, sparse ones from sums of products.
+AT_CENTER = 1e-12
+AT_CENTER_SPARSE = 1e-7
+
+# A step goes so much farther than Weiszfeld's; below 2 a cluster's sum of distances still falls.
+RELAXATION = 1.5
+
+# Rounds of a descent; some tens are usual.
+MAX_ROUNDS = 1000
+
+# Sparse points are made dense in blocks of at most so many numbers.
+DENSE_NUMBERS = 2**22
+
+# What is spent on the centers of a start that was stopped.
+BRIEF_TOL = 1e-6
+BRIEF_OPERATIONS = 2 * 10**8
+
+
+def row_blocks(rows):
+    """Return slices that make up the rows, of which each can be made dense.
+
+    Parameters
+    ----------
+    rows : (n, d) array or sparse matrix
+        Points.
+
+    Returns
+    -------
+    list of slice
+        The slices.
+
+    Examples
+    --------
+    >>> row_blocks(np.zeros((600, 2)))
+    [slice(0, 512, None), slice(512, 1024, None)]
+    """
+    size = max(1, min(BLOCK, DENSE_NUMBERS // rows.shape[1]))
+    return [slice(start, start + size) for start in range(0, rows.shape[0], size)]
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What one pass over the points finds.
+
+    Attributes
+    ----------
+    objective : float
+        Weighted sum of the distances to the nearest centers.
+    targets : (k, d) float64 array
+        Where Weiszfeld's step, or the mean, takes each center.
+    is_empty : (k,) bool array
+        Centers that are nearest to no point.
+    """
+
+    objective: float
+    targets: np.ndarray
+    is_empty: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterModel(OneLine):
+    """Centers that new points are given to by distance.
+
+    Attributes
+    ----------
+    centers : (m, d) float64 array
+        Centers.
+    dtype : numpy.dtype
+        Of the training points.
+    """
+
+    centers: np.ndarray
+    dtype: np.dtype
+
+    def distances(self, X):
+        """Return the squared distances of new points to the centers, in row blocks.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (n, m) float64 array
+            Squared distances.
+        """
+        X = validation.check_new_points(X, Kernel("linear"), self.centers.shape[1], self.dtype)
+        distances = np.empty((X.shape[0], self.centers.shape[0]))
+        for block in row_blocks(X):
+            kernels.all_distances(dense_rows(X, block), self.centers, distances[block])
+        return distances
+
+    def assign(self, X):
+        """Return the nearest centers of points, and the distances to them.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR matrix
+            Points.
+
+        Returns
+        -------
+        labels : (n,) int64 array
+            Centers.
+        distances : (n,) float64 array
+            Distances.
+        """
+        labels, distances = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        for block in row_blocks(X):
+            kernels.nearest(dense_rows(X, block), self.centers, labels[block], distances[block])
+        return labels, distances
+
+    def decision_function(self, X):
+        """Return minus the distances of new points to the centers.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (n, m) float64 array
+            Scores; the largest one names the cluster.
+        """
+        return -np.sqrt(self.distances(X))
+
+
+class Points:
+    """Weighted points, shared by all starts and never changed.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Points.
+    weights : (n,) float64 array, optional
+        How often each of them counts; None: once.
+    """
+
+    def __init__(self, rows, weights=None):
+        n, d = rows.shape
+        self.rows = rows
+        self.weights = np.ones(n) if weights is None else weights
+        self.is_sparse = issparse(rows)
+        if self.is_sparse:
+            self.norms = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+            self.least = AT_CENTER_SPARSE * np.sqrt(self.norms.max(initial=0.0))
+        else:
+            self.blocks = _in_columns(rows, _block_points(d))
+            self.least = AT_CENTER * float(np.linalg.norm(np.ptp(rows, axis=0)))
+
+    @property
+    def shape(self):
+        """Number of points, and of features."""
+        return self.rows.shape
+
+    @property
+    def cost(self):
+        """Elementary operations of one pass for each center."""
+        return self.rows.nnz if self.is_sparse else self.rows.size
+
+
+def _block_points(d):
+    """Return how many points make a block."""
+    return int(np.clip(BLOCK_NUMBERS // d, LEAST_BLOCK_POINTS, BLOCK_POINTS))
+
+
+def _in_columns(rows, size):
+    """Return blocks that hold the points in columns; the last one repeats its last point."""
+    n, d = rows.shape
+    n_blocks = -(-n // size)
+    blocks = np.empty((n_blocks, d, size), dtype=rows.dtype)
+    whole = n // size
+    blocks[:whole] = rows[: whole * size].reshape(whole, size, d).transpose(0, 2, 1)
+    if whole < n_blocks:
+        rest = rows[whole * size :].T
+        blocks[-1, :, : rest.shape[1]] = rest
+        blocks[-1, :, rest.shape[1] :] = rest[:, -1:]
+    return blocks
+
+
+class Walker:
+    """Passes over the points with the work space of one start.
+
+    Parameters
+    ----------
+    points : Points
+        Points.
+    center : {"median", "mean"}
+        Whether targets are Weiszfeld's, or means.
+    """
+
+    def __init__(self, points, center):
+        n = points.shape[0]
+        self.points = points
+        self._by_distance = center == "median"
+        self.relaxation = RELAXATION if self._by_distance else 1.0
+        self.labels = np.zeros(n, dtype=np.int64)
+        self.distances = np.empty(n)
+        if not points.is_sparse:
+            self._nearest = np.empty((2, points.blocks.shape[2]))
+
+    def assign(self, centers):
+        """Give every point to its nearest center; ``labels`` and ``distances`` tell."""
+        if self.points.is_sparse:
+            self._assign_sparse(centers)
+        else:
+            kernels.assign(self.points.blocks, centers, self._nearest, self.distances, self.labels)
+
+    def _assign_sparse(self, centers):
+        rows, norms = self.points.rows, self.points.norms
+        center_norms = np.einsum("ij,ij->i", centers, centers)
+        transposed = np.ascontiguousarray(centers.T)
+        for start in range(0, rows.shape[0], BLOCK):
+            block = slice(start, min(start + BLOCK, rows.shape[0]))
+            squares = center_norms - 2.0 * (rows[block] @ transposed)
+            self.labels[block] = np.argmin(squares, axis=1)
+            least = np.take_along_axis(squares, self.labels[block, None], axis=1)[:, 0]
+            self.distances[block] = np.sqrt(np.maximum(least + norms[block], 0.0))
+
+    def shares(self):
+        """Return the running sums of the weighted distances, to draw points by."""
+        return np.cumsum(self.points.weights * self.distances)
+
+    def look(self, centers):
+        """Make one pass over the points.
+
+        Parameters
+        ----------
+        centers : (k, d) float64 array
+            Centers.
+
+        Returns
+        -------
+        Pass
+            What it finds.
+        """
+        self.assign(centers)
+        return self.pull(centers)
+
+    def pull(self, centers):
+        """Return where the labels and distances at hand pull the centers, as a Pass."""
+        points, k = self.points, centers.shape[0]
+        if not self._by_distance:
+            sizes, sums = self._sum_points(self.points.weights, k)
+            objective = float(points.weights @ self.distances)
+            return Pass(objective, _means(sums, sizes, centers), sizes == 0)
+        if points.is_sparse:
+            at = self.distances <= points.least
+            share = np.where(at, 0.0, points.weights / np.where(at, 1.0, self.distances))
+            pulls, sums = self._sum_points(share, k)
+            at_center = np.bincount(self.labels, weights=at * points.weights, minlength=k)
+            objective = float(points.weights @ self.distances)
+        else:
+            pulls, sums, at_center = np.empty(k), np.empty(centers.shape), np.empty(k)
+            objective = kernels.sum_pulls(
+                points.rows,
+                points.weights,
+                self.labels,
+                self.distances,
+                points.least,
+                pulls,
+                sums,
+                at_center,
+            )
+        targets = weiszfeld_targets(centers, pulls, sums, at_center)
+        return Pass(objective, targets, (pulls == 0) & (at_center == 0))
+
+    def _sum_points(self, weights, k):
+        """Return the weights of each cluster, and the weighted sums of its points."""
+        sizes = np.bincount(self.labels, weights=weights, minlength=k)
+        each = np.arange(self.labels.size)
+        shares = csr_matrix((weights, (self.labels, each)), shape=(k, self.labels.size))
+        sums = shares @ self.points.rows
+        return sizes, sums.toarray() if issparse(sums) else np.asarray(sums)
+
+
+def _means(sums, sizes, centers):
+    """Return means; an empty cluster's center stays."""
+    targets = centers.copy()
+    used = sizes > 0
+    targets[used] = sums[used] / sizes[used, None]
+    return targets
+
+
+def weiszfeld_targets(centers, pulls, sums, at_center):
+    """Return the next centers by Weiszfeld's step, safe at points (Vardi and Zhang 2000).
+
+    Where points of weight w lie at a center, the others pull it with the force r = ||sum_i w_i
+    (x_i - c) / d_i||: it stays if r <= w, and else goes the share 1 - w / r of the way.
+
+    Parameters
+    ----------
+    centers : (k, d) float64 array
+        Centers.
+    pulls, sums : (k,), (k, d) float64 arrays
+        Sums of w / d and w x / d over the points of each that are not at it.
+    at_center : (k,) float64 array
+        Weights of those that are.
+
+    Returns
+    -------
+    (k, d) float64 array
+        Next centers; one that nothing pulls stays.
+
+    Examples
+    --------
+    >>> weiszfeld_targets(np.zeros((1, 1)), np.ones(1), np.array([[3.0]]), np.zeros(1))
+    array([[3.]])
+    >>> weiszfeld_targets(np.zeros((1, 1)), np.ones(1), np.array([[3.0]]), np.array([4.0]))
+    array([[0.]])
+    """
+    targets = _means(sums, pulls, centers)
+    for j in np.flatnonzero((at_center > 0) & (pulls > 0)):
+        force = np.linalg.norm(sums[j] - pulls[j] * centers[j])
+        share = 1.0 - at_center[j] / force if force > at_center[j] else 0.0
+        targets[j] = centers[j] + share * (targets[j] - centers[j])
+    return targets
+
+
+def descend(walker, centers, tol, rng, most=np.inf):
+    """Move centers until the sum of distances falls by less than a share of it in a round.
+
+    A generator: it yields the elementary operations of each pass, so that a start can be
+    interrupted in between, and returns what it has found.
+
+    Parameters
+    ----------
+    walker : Walker
+        Points.
+    centers : (k, d) float64 array
+        Where to begin.
+    tol : float
+        That share.
+    rng : numpy.random.Generator
+        For new places of centers that are nearest to no point.
+    most : float
+        Elementary operations after which it ends too.
+
+    Returns
+    -------
+    objective : float
+        Sum of distances.
+    centers : (k, d) float64 array
+        Centers; the objective never rose from the first ones to these.
+    """
+    cost = walker.points.cost * centers.shape[0]
+    found = walker.look(centers)
+    yield cost
+    for _ in range(int(min(MAX_ROUNDS, most / cost))):
+        if found.is_empty.any():
+            filled = _fill_empty(walker, centers, found.is_empty, rng)
+            if filled is None:
+                # Every point lies at a center.
+                break
+            centers, found = filled, walker.look(filled)
+            yield cost
+        step = centers + walker.relaxation * (found.targets - centers)
+        after = walker.look(step)
+        yield cost
+        if after.objective > found.objective and walker.relaxation > 1.0:
+            step = found.targets
+            after = walker.look(step)
+            yield cost
+        gain = found.objective - after.objective
+        if gain > 0:
+            centers, found = step, after
+        if gain <= tol * found.objective:
+            break
+    return found.objective, centers
+
+
+def _fill_empty(walker, centers, is_empty, rng):
+    """Return centers with the empty ones at points drawn by their distances, None if all are 0."""
+    shares = walker.shares()
+    total = shares[-1]
+    if total <= 0:
+        return None
+    chosen = np.searchsorted(shares, rng.random(int(is_empty.sum())) * total, side="right")
+    filled = centers.copy()
+    filled[is_empty] = dense_rows(walker.points.rows, np.minimum(chosen, shares.size - 1))
+    return filled
+
+
+def descend_briefly(walker, centers, rng):
+    """Descend from the centers of a start that was stopped, for a fraction of a second.
+
+    Parameters
+    ----------
+    walker, centers, rng
+        As of :func:`descend`.
+
+    Returns
+    -------
+    (k, d) float64 array
+        Centers.
+    """
+    running = descend(walker, centers, BRIEF_TOL, rng, most=BRIEF_OPERATIONS)
+    while True:
+        try:
+            next(running)
+        except StopIteration as ended:
+            return ended.value[1]

@@ -1,0 +1,229 @@
+"""Batch k-means under constraints: LCVQE and CVQE."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastmmc.competitive import _loops as kernels
+from fastmmc.competitive.space import first_prototypes
+from fastmmc.gram import dense_rows
+from fastmmc.results import History, Status
+
+# Rows whose products with the prototypes are made at a time.
+ROWS = 2048
+
+# The sum of squared distances is had from sums over the clusters if it is no smaller a share of
+# the sum of squared norms: two digits are lost at most.
+LEAST_SHARE = 0.01
+
+
+class BatchSearch:
+    """One start: rounds of assignment, constraints and means, until labels come back.
+
+    Parameters
+    ----------
+    plan : Plan
+        What all starts have in common.
+    rows : (n, d) array or CSR matrix
+        Points in the space of the prototypes.
+    rng : numpy.random.Generator
+        Random stream of the start.
+    """
+
+    def __init__(self, plan, rows, rng):
+        self._plan = plan
+        self._rows = rows
+        self._centers = first_prototypes(plan.init, rows, plan.k, rng)
+        must, cannot = plan.constraints.must, plan.constraints.cannot
+        self._objects = np.unique(np.concatenate((must.ravel(), cannot.ravel())))
+        self._must = np.searchsorted(self._objects, must)
+        self._cannot = np.searchsorted(self._objects, cannot)
+        self._points = np.ascontiguousarray(dense_rows(rows, self._objects), dtype=np.float64)
+        self._history = History()
+        self._seen = {self._centers.tobytes()}
+        self._assigned = np.empty(rows.shape[0], dtype=np.int64)
+        self._products = np.empty((ROWS, plan.k))
+        self._squares, self._largest = _squared_norms(rows)
+        self._distances = self._distances_to(self._centers)
+        self.objective = np.inf
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+        self.labels = None
+        self._begin_round()
+
+    def _begin_round(self):
+        self._at = 0
+        self._transposed = np.ascontiguousarray(self._centers.T)
+        self._sums = np.zeros(self._centers.shape)
+        self._sizes = np.zeros(self._centers.shape[0])
+        self._norms = np.einsum("ij,ij->i", self._centers, self._centers)
+        # A bound on the rounding of |mu|^2 - 2 x . mu, of both that are compared.
+        terms = self._centers.shape[1] + 4
+        scale = self._largest + self._norms.max()
+        self._margin = 8.0 * terms * np.finfo(np.float64).eps * scale
+
+    def step(self, budget):
+        """Assign some points; at the end of a round return whether it was the last."""
+        n = self._rows.shape[0]
+        # Whole blocks, so that sums do not depend on the slices.
+        n_blocks = max(1, int(budget / (self._centers.size * ROWS)))
+        stop = min(n, self._at + n_blocks * ROWS)
+        for start in range(self._at, stop, ROWS):
+            self._assign(slice(start, min(start + ROWS, stop)))
+        self._at = stop
+        return stop == n and self._end_round()
+
+    def _assign(self, block):
+        """Give some points to their nearest prototypes."""
+        X = dense_rows(self._rows, block)
+        found = self._assigned[block], self._sums, self._sizes
+        if X.dtype == np.float64 and np.isfinite(self._margin):
+            products = np.dot(X, self._transposed, out=self._products[: X.shape[0]])
+            kernels.assign_screened(X, self._centers, products, self._norms, self._margin, *found)
+        else:
+            kernels.assign(X, self._centers, *found)
+
+    def _distances_to(self, centers):
+        """Return the squared distances of the constrained objects to prototypes."""
+        distances = np.empty((self._objects.size, centers.shape[0]))
+        kernels.all_distances(self._points, centers, distances)
+        return distances
+
+    def _end_round(self):
+        """Apply the constraints, move the prototypes, rate both; return whether to stop."""
+        before = self._assigned[self._objects]
+        labels = before.copy()
+        self._enforce(labels)
+        self._relabel(before, labels)
+        self._assigned[self._objects] = labels
+        centers = self._minimise(labels)
+        self._distances = self._distances_to(centers)
+        objective = 0.5 * self._sum_distances(centers) + self._penalty(centers, labels)
+        self.n_iter += 1
+        if not np.isfinite(objective):
+            objective, self.status = np.inf, Status.NUMERICAL
+        self._history.note(self.n_iter, objective)
+        if self.labels is None or objective < self.objective:
+            self._keep(objective, centers)
+        if self.status == Status.NUMERICAL:
+            return True
+        if self.n_iter == self._plan.max_iter:
+            self.status = Status.MAX_ITER
+            return True
+        key = centers.tobytes()
+        if key in self._seen:
+            # The labels would come back too.
+            return True
+        self._seen.add(key)
+        self._centers = centers
+        self._begin_round()
+        return False
+
+    def _enforce(self, labels):
+        """Change the labels of constrained objects for the prototypes that they were given by."""
+        must, cannot = self._must, self._cannot
+        if self._plan.pairwise:
+            between, nearest = _prototype_distances(self._centers)
+            kernels.enforce_pairs(self._distances, between, nearest, labels, must, cannot)
+        else:
+            kernels.enforce_linear(self._distances, labels, must, cannot)
+
+    def _relabel(self, before, after):
+        """Take the changes of labels over into the sums and sizes of the clusters."""
+        sums, sizes = self._sums, self._sizes
+        changed = np.flatnonzero(before != after)
+        np.subtract.at(sums, before[changed], self._points[changed])
+        np.add.at(sums, after[changed], self._points[changed])
+        sizes -= np.bincount(before[changed], minlength=sizes.size)
+        sizes += np.bincount(after[changed], minlength=sizes.size)
+
+    def _minimise(self, labels):
+        """Return the prototypes of the least objective for these labels."""
+        sums, weights = self._sums.copy(), self._sizes.copy()
+        must, cannot = self._must, self._cannot
+        if self._plan.pairwise:
+            _, nearest = _prototype_distances(self._centers)
+            kernels.pull_pairs(self._centers, nearest, labels, must, cannot, sums, weights)
+        else:
+            kernels.pull_linear(self._distances, self._points, labels, must, cannot, sums, weights)
+        # A prototype that nothing pulls stays where it is.
+        pulled = weights > 0
+        centers = self._centers.copy()
+        centers[pulled] = sums[pulled] / weights[pulled, None]
+        return centers
+
+    def _sum_distances(self, centers):
+        """Return the sum of squared distances to the prototypes of the labels."""
+        norms = np.einsum("ij,ij->i", centers, centers)
+        inner = float(np.vdot(centers, self._sums))
+        total = self._squares - 2.0 * inner + float(np.vdot(self._sizes, norms))
+        if total >= LEAST_SHARE * self._squares:
+            return total
+        return sum(
+            kernels.sum_distances(dense_rows(self._rows, b), centers, self._assigned[b])
+            for b in _blocks(self._rows)
+        )
+
+    def _penalty(self, centers, labels):
+        """Return what violated constraints add to the objective."""
+        if self._plan.pairwise:
+            between, nearest = _prototype_distances(centers)
+            return kernels.penalty_pairs(between, nearest, labels, self._must, self._cannot)
+        return kernels.penalty_linear(self._distances, labels, self._must, self._cannot)
+
+    def _keep(self, objective, centers):
+        """Keep the labels of this round, and the prototypes that belong to them."""
+        labels = self._assigned
+        if self.labels is None:
+            self.n_moves, self._assigned = labels.size, np.empty_like(labels)
+        else:
+            self.n_moves += int((self.labels != labels).sum())
+            self._assigned = self.labels
+        self.objective, self.labels, self.centers = objective, labels, centers
+
+    def fraction(self):
+        """Return the share of the rounds that may be made."""
+        return self.n_iter / self._plan.max_iter
+
+    def finish(self):
+        """Count the points of the prototypes; a run that was stopped first ends its first round."""
+        while self.labels is None:
+            self.step(2**62)
+        self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
+        self.kept = np.flatnonzero(self.nearest_to)
+
+    @property
+    def history(self):
+        """Objective of each round, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """Numbers of the rounds."""
+        return {"rounds": self._history.counts()}
+
+
+def _blocks(rows):
+    """Return slices that make up the rows."""
+    return [slice(start, start + ROWS) for start in range(0, rows.shape[0], ROWS)]
+
+
+def _squared_norms(rows):
+    """Return the sum of the squared norms of the rows, and the largest one."""
+    total = largest = 0.0
+    for block in _blocks(rows):
+        X = dense_rows(rows, block)
+        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        total += float(norms.sum())
+        largest = max(largest, float(norms.max()))
+    return total, largest
+
+
+def _prototype_distances(centers):
+    """Return the squared distances between prototypes, and the nearest other one of each."""
+    k = centers.shape[0]
+    between = np.empty((k, k))
+    kernels.all_distances(centers, centers, between)
+    others = between + np.diag(np.full(k, np.inf))
+    return between, np.argmin(others, axis=1)

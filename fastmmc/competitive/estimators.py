@@ -1,0 +1,1251 @@
+"""scikit-learn estimators of the competitive family, and the stream behind ``partial_fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fastmmc import validation
+from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc.competitive.methods import WEIGHTED, solve_competitive
+from fastmmc.competitive.online import check_rule, check_share
+from fastmmc.competitive.saved import (
+    make_header,
+    read_saved,
+    restore,
+    stream_arrays,
+    write_saved,
+)
+from fastmmc.competitive.space import (
+    LARGEST,
+    CentroidModel,
+    check_magnitude,
+    check_space,
+    check_start,
+    first_prototypes,
+    make_space,
+)
+from fastmmc.competitive.stream import Stream, check_chunk_constraints
+from fastmmc.execution import fixed_seed, restart_stream
+
+# Result fields that become attributes with a trailing underscore.
+RESULT_FIELDS = (
+    *COMMON_FIELDS,
+    "weights",
+    "n_active",
+    "n_constraints",
+    "n_violations",
+    "n_conflicts",
+)
+
+
+class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """What the estimators of the family share."""
+
+    _fields = RESULT_FIELDS
+    _method = ""
+
+    def _fit(self, X, y=None, **constraints):
+        X = self._check_training_points(X)
+        params = self.get_params(deep=False)
+        k = params.pop("n_clusters")
+        for name in ("memory_size", "semi_supervised"):
+            params.pop(name, None)
+        known = self._told_labels(y, X.shape[0])
+        with fit_tasks(self, params["n_init"]) as on_start_done:
+            result = solve_competitive(
+                X,
+                k,
+                method=self._method,
+                known_labels=known,
+                on_start_done=on_start_done,
+                **constraints,
+                **params,
+            )
+        self._model, self._stream = result.model, None
+        for name in ("n_seen_", "n_forgotten_", "n_late_"):
+            self.__dict__.pop(name, None)
+        self.cluster_centers_ = result.centers
+        return self._keep(result)
+
+    @property
+    def _n_features_out(self):
+        return self.cluster_centers_.shape[0]
+
+    def predict(self, X):
+        """Return the nearest prototype of new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (m,) int64 array
+            Clusters 0..k-1.
+        """
+        return np.argmin(self._distances(X), axis=1)
+
+    def decision_function(self, X):
+        """Return minus the squared distances of new points to the prototypes.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Scores; the largest one names the cluster.
+        """
+        return -self._distances(X)
+
+    def transform(self, X):
+        """Return the distances of new points to the prototypes.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Euclidean distances.
+        """
+        return np.sqrt(self._distances(X))
+
+    def score(self, X, y=None):
+        """Return minus the mean squared distance of points to their nearest prototype.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            Points.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; higher is better.
+        """
+        return -float(self._distances(X).min(axis=1).mean())
+
+    def _distances(self, X):
+        X = self._check_new_points(X)
+        return self._model.distances(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        pairwise = self.features is not None and self.kernel == "precomputed"
+        tags.input_tags.pairwise = pairwise
+        tags.input_tags.sparse = not pairwise
+        return tags
+
+
+class _StreamingClusterer(_CompetitiveClusterer):
+    """Those that learn on line."""
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Points.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As the function of the same method.
+        """
+        return self._fit(X)
+
+    def partial_fit(self, X, y=None):
+        """Learn more objects, each of them once and in the given order.
+
+        The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
+        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
+        nearest to each of these objects when it was presented; prototypes keep their numbers, so
+        none are dropped.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Objects, with no values beyond 1e150, whose squares overflow.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, X is not a finite matrix or too large, or the first call
+            has fewer objects than there are prototypes.
+        """
+        return self._partial_fit(X, lambda n: None)
+
+    def _partial_fit(self, X, check_constraints):
+        """Learn objects; their constraints are checked when their number is known."""
+        rule = self._check_rule()
+        first = getattr(self, "_model", None) is None
+        X = self._check_first(X) if first else self._check_chunk(X)
+        constraints = check_constraints(X.shape[0])
+        if getattr(self, "_stream", None) is None:
+            self._stream = self._continue_fit() if not first else self._begin(X)
+        stream = self._stream
+        rows = stream.space.rows(X)
+        if stream.space.features is not None:
+            check_magnitude(rows, "the features of X")
+        size = getattr(self, "memory_size", 0)
+        self.labels_ = stream.present(rows, rule, size, constraints)
+        self._show_stream()
+        return self
+
+    def _check_first(self, X):
+        X = self._check_training_points(X)
+        check_magnitude(X)
+        return X
+
+    def _check_chunk(self, X):
+        """Check further objects; scikit-learn's checks take as long as a thousand objects."""
+        is_fine = (
+            type(X) is np.ndarray
+            and X.dtype in (np.float64, np.float32)
+            and X.flags.c_contiguous
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not hasattr(self, "feature_names_in_")
+            # Also false if something is not finite.
+            and float(np.vdot(X, X)) < LARGEST**2
+        )
+        if not is_fine:
+            X = self._check_new_points(X)
+            check_magnitude(X)
+        return X
+
+    def _check_rule(self):
+        return check_rule(
+            WEIGHTED[self._method],
+            self.alpha,
+            getattr(self, "beta", 0.0),
+            self.schedule,
+            getattr(self, "per_constraint", "once"),
+        )
+
+    def _begin(self, X):
+        """Find the space and the first prototypes from the first objects."""
+        k = validation.check_integer("n_clusters", self.n_clusters, least=1)
+        init = check_start(self.init)
+        if isinstance(init, str) and X.shape[0] < k:
+            raise ValueError(
+                f"the first call of partial_fit finds {k} prototypes from its objects and needs as "
+                f"many; got {X.shape[0]}: begin with more of them, or give the prototypes as init"
+            )
+        seed = fixed_seed(self.random_state)
+        kernel = validation.check_kernel(
+            self.kernel, self.sigma, self.gamma, self.degree, self.coef0, self.kernel_params
+        )
+        if kernel.name == "precomputed":
+            raise ValueError("partial_fit needs points; got kernel='precomputed'")
+        plan = check_space(X, self.features, kernel, self.rank, self.landmarks, self.rank_tol)
+        space, rows = make_space(X, plan, seed)
+        centers = first_prototypes(init, rows, k, restart_stream(seed, 0))
+        return Stream(space, centers, np.ones(k))
+
+    def _continue_fit(self):
+        """Return a stream that begins with the prototypes that `fit` has kept."""
+        result = self.result_
+        return Stream(self._model.space, result.centers.copy(), result.weights[result.kept])
+
+    def _show_stream(self):
+        """Make what the stream has found attributes."""
+        stream = self._stream
+        self._model = CentroidModel(stream.centers, stream.space)
+        # Copies: the stream goes on in its own arrays.
+        self.cluster_centers_ = stream.centers.copy()
+        self.weights_ = stream.wins.copy()
+        n_learned = stream.wins - 1.0
+        min_share = check_share(self.min_share, self._method, n_learned.size)
+        enough = n_learned >= max(min_share * n_learned.sum(), 1.0)
+        self.n_active_ = max(1, int(np.count_nonzero(enough)))
+        self.n_seen_ = stream.n_seen
+
+    def save(self, path, extra=None):
+        """Write the prototypes, and all that ``partial_fit`` needs to go on, to a file.
+
+        The file appears whole or not at all, also if the process is killed.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file; no pickles are in it.
+        extra : object, optional
+            Whatever else belongs to this moment, such as a place in the source of the objects; of
+            what JSON can hold. It becomes the attribute ``extra_`` of what :meth:`load` returns.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there is nothing to save.
+        TypeError
+            If a parameter is an object that a file of numbers cannot hold, as a callable kernel, or
+            extra is not what JSON can hold.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        stream = self._stream if self._stream is not None else self._continue_fit()
+        arrays = stream_arrays(stream)
+        if hasattr(self, "feature_names_in_"):
+            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
+        params = self.get_params(deep=False)
+        for name in ("init", "landmarks"):
+            if not isinstance(params[name], str):
+                arrays[f"param_{name}"] = np.asarray(params.pop(name))
+        # A stream draws nothing any more; progress is for the process that made it.
+        params |= {"random_state": None, "callback": None}
+        write_saved(Path(path), arrays, make_header(self, params, stream.space.kernel, extra))
+
+    @classmethod
+    def load(cls, path):
+        """Read what :meth:`save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        object
+            An estimator that predicts and learns on as the saved one.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else, or another estimator, or is damaged.
+        OSError
+            If there is no such file.
+        """
+        arrays, header = read_saved(path)
+        model, model._stream = restore(path, arrays, header, cls)
+        model.n_features_in_ = int(arrays["n_features_in"])
+        if "feature_names_in" in arrays:
+            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+        model._show_stream()
+        model.extra_ = header.get("extra")
+        return model
+
+
+class _ConstrainedStream(_StreamingClusterer):
+    """Those that learn on line, with constraints."""
+
+    @with_callbacks
+    def fit(self, X, y=None, must_link=None, cannot_link=None):
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Points.
+        y : (n,) or (n, 1) array_like, optional
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere.
+        must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
+            Pairs of objects that belong together, and that do not.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As the function of the same method.
+        """
+        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
+
+    def partial_fit(self, X, y=None, must_link=None, cannot_link=None):
+        """Learn more objects, each of them once and in the given order.
+
+        The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
+        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
+        nearest to each of these objects when it was presented; prototypes keep their numbers, so
+        none are dropped.
+
+        Objects are numbered from 0 in the order in which they come, call after call; constraints
+        name these numbers and may name objects yet to come. A constraint is learned from when its
+        later object is presented, if the earlier one is among the last ``memory_size`` constrained
+        ones: those that are labelled or were in a constraint given by the time they came.
+        ``n_forgotten_`` counts pairs whose earlier object is not; those that labels imply are not
+        counted. Pairs given after both objects had been presented change nothing, also if they are
+        repeated ones that were learned from; ``n_late_`` counts them, each time.
+
+        Contradictions are looked for among the pairs of this call, those of earlier calls that wait
+        for an object to come, and what labels of their objects imply, as far as these are in X or
+        remembered. What was learned from is not kept, and not compared.
+
+        From the first prototypes on the result is the same whatever the chunks, if constraints
+        come no later than their objects.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Objects, with no values beyond 1e150, whose squares overflow.
+        y : (n,) or (n, 1) array_like, optional
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere. They imply constraints with remembered labelled objects.
+        must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
+            Pairs of objects, by their numbers in the stream, that belong together, and that do not.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, X is not a finite matrix or too large, constraints
+            contradict each other, or the first call has fewer objects than there are prototypes.
+        """
+        validation.check_integer("memory_size", self.memory_size, least=1)
+
+        def check_constraints(n):
+            return check_chunk_constraints(
+                must_link,
+                cannot_link,
+                self._told_labels(y, n),
+                n,
+                labels_as=self.labels_as,
+                on_conflict=self.on_conflict,
+                stream=getattr(self, "_stream", None),
+            )
+
+        return self._partial_fit(X, check_constraints)
+
+    def _show_stream(self):
+        super()._show_stream()
+        self.n_forgotten_ = self._stream.n_forgotten
+        self.n_late_ = self._stream.n_late
+        self.n_conflicts_ = self._stream.n_conflicts
+
+
+class _ConstrainedClusterer(_CompetitiveClusterer):
+    """Those that work in batch, with constraints."""
+
+    @with_callbacks
+    def fit(self, X, y=None, must_link=None, cannot_link=None):
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            Points.
+        y : (n,) or (n, 1) array_like, optional
+            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
+            and -1, NaN or None elsewhere.
+        must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
+            Pairs of objects that belong together, and that do not.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As the function of the same method.
+        """
+        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
+
+
+class WTA(_StreamingClusterer):
+    """Competitive learning where the winner takes all as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.wta`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    alpha, schedule, shuffle, init, max_iter, min_share
+        See :func:`fastmmc.wta`.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points; of ``partial_fit`` those of the last objects.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    n_seen_ : int
+        Objects presented by ``partial_fit``.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.WTA(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "wta"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        alpha=0.05,
+        schedule="constant",
+        shuffle=True,
+        init="k-means++",
+        max_iter=100,
+        min_share=None,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.schedule = schedule
+        self.shuffle = shuffle
+        self.init = init
+        self.max_iter = max_iter
+        self.min_share = min_share
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class FSCL(_StreamingClusterer):
+    """Frequency-sensitive competitive learning as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.fscl`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    alpha, schedule, shuffle, init, max_iter, min_share
+        See :func:`fastmmc.fscl`.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points; of ``partial_fit`` those of the last objects.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    n_seen_ : int
+        Objects presented by ``partial_fit``.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.FSCL(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "fscl"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        alpha=0.05,
+        schedule="constant",
+        shuffle=True,
+        init="gaussian",
+        max_iter=100,
+        min_share=None,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.schedule = schedule
+        self.shuffle = shuffle
+        self.init = init
+        self.max_iter = max_iter
+        self.min_share = min_share
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class RPCL(_StreamingClusterer):
+    """Rival-penalised competitive learning as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.rpcl`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    alpha, beta, schedule, shuffle, init, max_iter, min_share
+        See :func:`fastmmc.rpcl`.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points; of ``partial_fit`` those of the last objects.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    n_seen_ : int
+        Objects presented by ``partial_fit``.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.RPCL(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "rpcl"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        alpha=0.05,
+        beta=0.002,
+        schedule="constant",
+        shuffle=True,
+        init="gaussian",
+        max_iter=100,
+        min_share=None,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.beta = beta
+        self.schedule = schedule
+        self.shuffle = shuffle
+        self.init = init
+        self.max_iter = max_iter
+        self.min_share = min_share
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class CRPCL(_ConstrainedStream):
+    """Rival-penalised competitive learning with constraints as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.c_rpcl`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    alpha, beta, schedule, shuffle, init, max_iter, min_share, online_first_epoch
+        See :func:`fastmmc.c_rpcl`.
+    labels_as, on_conflict
+        See :func:`fastmmc.c_rpcl`.
+    memory_size : int, default=10_000
+        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
+        those of long ago tell what is no longer true.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
+        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points; of ``partial_fit`` those of the last objects.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    n_seen_ : int
+        Objects presented by ``partial_fit``.
+    n_forgotten_ : int
+        Pairs that could not be used, as the earlier object was not remembered.
+    n_late_ : int
+        Pairs given after both their objects had been presented, as often as they were.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.CRPCL(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "c_rpcl"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        alpha=0.05,
+        beta=0.002,
+        schedule="constant",
+        shuffle=True,
+        init="gaussian",
+        max_iter=100,
+        min_share=None,
+        online_first_epoch=False,
+        labels_as="cannot_link",
+        on_conflict="raise",
+        memory_size=10_000,
+        semi_supervised=False,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.beta = beta
+        self.schedule = schedule
+        self.shuffle = shuffle
+        self.init = init
+        self.max_iter = max_iter
+        self.min_share = min_share
+        self.online_first_epoch = online_first_epoch
+        self.labels_as = labels_as
+        self.on_conflict = on_conflict
+        self.memory_size = memory_size
+        self.semi_supervised = semi_supervised
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class OLCVQE(_ConstrainedStream):
+    """On-line linear constrained vector quantisation as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.o_lcvqe`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    alpha, beta, schedule, shuffle, init, max_iter, min_share, online_first_epoch, per_constraint
+        See :func:`fastmmc.o_lcvqe`.
+    labels_as, on_conflict
+        See :func:`fastmmc.o_lcvqe`.
+    memory_size : int, default=10_000
+        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
+        those of long ago tell what is no longer true.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
+        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points; of ``partial_fit`` those of the last objects.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    n_seen_ : int
+        Objects presented by ``partial_fit``.
+    n_forgotten_ : int
+        Pairs that could not be used, as the earlier object was not remembered.
+    n_late_ : int
+        Pairs given after both their objects had been presented, as often as they were.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.OLCVQE(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "o_lcvqe"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        alpha=0.05,
+        beta=0.002,
+        schedule="constant",
+        shuffle=True,
+        init="k-means++",
+        max_iter=100,
+        min_share=None,
+        online_first_epoch=False,
+        per_constraint="once",
+        labels_as="cannot_link",
+        on_conflict="raise",
+        memory_size=10_000,
+        semi_supervised=False,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.beta = beta
+        self.schedule = schedule
+        self.shuffle = shuffle
+        self.init = init
+        self.max_iter = max_iter
+        self.min_share = min_share
+        self.online_first_epoch = online_first_epoch
+        self.per_constraint = per_constraint
+        self.labels_as = labels_as
+        self.on_conflict = on_conflict
+        self.memory_size = memory_size
+        self.semi_supervised = semi_supervised
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class LCVQE(_ConstrainedClusterer):
+    """Linear constrained vector quantisation as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.lcvqe`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    init, max_iter
+        See :func:`fastmmc.lcvqe`.
+    labels_as, on_conflict
+        See :func:`fastmmc.lcvqe`.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
+        whatever it holds, so that true labels may be passed around by pipelines.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.LCVQE(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "lcvqe"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        max_iter=500,
+        labels_as="cannot_link",
+        on_conflict="raise",
+        semi_supervised=False,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.labels_as = labels_as
+        self.on_conflict = on_conflict
+        self.semi_supervised = semi_supervised
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose
+
+
+class CVQE(_ConstrainedClusterer):
+    """Constrained vector quantisation as a scikit-learn clusterer.
+
+    The estimator behind :func:`fastmmc.cvqe`, which documents the parameters; here ``k`` is
+    ``n_clusters``.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Prototypes.
+    init, max_iter
+        See :func:`fastmmc.cvqe`.
+    labels_as, on_conflict
+        See :func:`fastmmc.cvqe`.
+    semi_supervised : bool, default=False
+        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
+        whatever it holds, so that true labels may be passed around by pipelines.
+    features, kernel, sigma, gamma, degree, coef0, kernel_params
+        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
+    rank, landmarks, rank_tol
+        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
+    n_init, random_state, n_jobs, max_time, callback, verbose
+        The run, see :func:`fastmmc.c_rpcl`.
+
+    Attributes
+    ----------
+    labels_ : (n,) int64 array
+        Clusters of the training points.
+    cluster_centers_ : (m, d) float64 array
+        Prototypes, in the order of the labels.
+    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
+        As in :class:`fastmmc.CentroidResult`, of ``fit``.
+    weights_, n_active_, n_conflicts_
+        As in :class:`fastmmc.CentroidResult`.
+    n_violations_, n_constraints_
+        The same, of ``fit``.
+    result_ : CentroidResult
+        Everything else, of ``fit``.
+    n_features_in_ : int
+        Features of the training points.
+    feature_names_in_ : (d,) array
+        Their names, where X had any.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.CVQE(3, random_state=0).fit(X).labels_.shape
+    (150,)
+    """
+
+    _method = "cvqe"
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        max_iter=500,
+        labels_as="cannot_link",
+        on_conflict="raise",
+        semi_supervised=False,
+        features=None,
+        kernel="rbf",
+        sigma=None,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        kernel_params=None,
+        rank="auto",
+        landmarks="uniform",
+        rank_tol=1e-6,
+        n_init=1,
+        random_state=None,
+        n_jobs=None,
+        max_time=None,
+        callback=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.labels_as = labels_as
+        self.on_conflict = on_conflict
+        self.semi_supervised = semi_supervised
+        self.features = features
+        self.kernel = kernel
+        self.sigma = sigma
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rank = rank
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.verbose = verbose

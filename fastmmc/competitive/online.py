@@ -1,0 +1,378 @@
+"""Runs of competitive learning: epochs in slices, and what they have found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc.competitive import _loops as kernels
+from fastmmc.competitive.space import assign_rows, first_prototypes
+from fastmmc.constraints import partner_lists
+from fastmmc.execution import warn_user
+from fastmmc.gram import BLOCK, dense_rows
+from fastmmc.results import History, Status
+
+SCHEDULES = ("constant", "robbins-monro")
+PER_CONSTRAINT = ("once", "paper")
+
+# Methods that drive spare prototypes away, so that those which are left estimate the number of
+# clusters. The others are asked for k clusters.
+ESTIMATING = ("rpcl", "c_rpcl")
+
+# Share of the points below which an estimating method's prototype is a spare one; of many
+# prototypes so large a part of their mean share.
+SPARE_SHARE = 0.01
+SPARE_PART = 0.25
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a method learns from an object.
+
+    Attributes
+    ----------
+    weighted : bool
+        Whether wins weight the distances (FSCL, RPCL, C-RPCL); else constraints are learned from
+        as in O-LCVQE.
+    alpha, beta : float
+        Rates of learning and of unlearning.
+    schedule : str
+        "constant" or "robbins-monro".
+    once : bool
+        O-LCVQE: an object moves a prototype at most once a presentation.
+    """
+
+    weighted: bool
+    alpha: float
+    beta: float = 0.0
+    schedule: str = "constant"
+    once: bool = True
+
+    def present(self, X, rows, ids, prototypes, links, total=0.0):
+        """Present objects.
+
+        Parameters
+        ----------
+        X : (m, d) array
+            Points.
+        rows, ids : (t,) int64 arrays
+            Rows of X in the order of presentation, and which objects of the constraints they are.
+        prototypes, links
+            Of :func:`make_prototypes` and :func:`make_links`; modified in place.
+        total : float, default=0.0
+            Sum so far: added up object by object, it does not depend on how objects are sliced.
+
+        Returns
+        -------
+        labels : (t,) int64 array
+            Which prototype was nearest to an object when it was presented.
+        total : float
+            With the squared distances to these added.
+        """
+        decay = self.alpha if self.schedule == "robbins-monro" else 0.0
+        rates = kernels.Rates(self.alpha, self.beta, decay)
+        labels = np.empty(rows.size, dtype=np.int64)
+        common = (X, rows, ids, prototypes, links, rates, total)
+        if self.weighted:
+            return labels, kernels.present_weighted(*common, labels)
+        return labels, kernels.present_plain(*common, self.once, labels)
+
+
+def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
+    """Check the rates.
+
+    Parameters
+    ----------
+    weighted : bool
+        Of the method.
+    alpha, beta, schedule, per_constraint
+        As the user gave them.
+
+    Returns
+    -------
+    Rule
+        How to learn.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Unless 0 <= beta < alpha <= 1.
+
+    Examples
+    --------
+    >>> check_rule(True, 0.05, 0.002, "constant").beta
+    0.002
+    """
+    alpha = validation.check_positive("alpha", alpha)
+    if alpha > 1:
+        raise ValueError(
+            f"alpha must be at most 1, where a prototype jumps onto the object; got {alpha}"
+        )
+    beta = validation.check_number("beta", beta)
+    if not 0 <= beta < alpha:
+        raise ValueError(
+            f"beta must be at least 0 and below alpha = {alpha}, or rivals are driven away faster "
+            f"than winners learn (a tenth of alpha is plenty); got {beta}"
+        )
+    validation.check_choice("schedule", schedule, SCHEDULES)
+    once = validation.check_choice("per_constraint", per_constraint, PER_CONSTRAINT) == "once"
+    return Rule(weighted, alpha, beta, schedule, once)
+
+
+def check_share(min_share, method, k):
+    """Check the least share of the points that a prototype is kept for.
+
+    Parameters
+    ----------
+    min_share : float or None
+        As the user gave it.
+    method : str
+        Name of the method's function.
+    k : int
+        Prototypes.
+
+    Returns
+    -------
+    float
+        The share; what None becomes depends on whether the method estimates the number of clusters.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Unless 0 <= min_share < 1.
+
+    Examples
+    --------
+    >>> check_share(None, "wta", 3), check_share(None, "rpcl", 3), check_share(None, "rpcl", 100)
+    (0.0, 0.01, 0.0025)
+    """
+    if min_share is None:
+        return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
+    min_share = validation.check_number("min_share", min_share)
+    if not 0 <= min_share < 1:
+        raise ValueError(f"min_share must be at least 0 and below 1, or None; got {min_share}")
+    return min_share
+
+
+def warn_if_fewer(method, init, sizes, kept, min_share):
+    """Say aloud that a method which was asked for k clusters found fewer.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method's function.
+    init : str or array
+        How the prototypes began.
+    sizes : (k,) int array
+        Points that each prototype is nearest to.
+    kept : (m,) int array
+        Prototypes that were not dropped.
+    min_share : float
+        Least share of the points that a prototype is kept for.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> from sklearn.exceptions import ConvergenceWarning
+    >>> with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 asked for"):
+    ...     warn_if_fewer("wta", "gaussian", np.array([5, 0]), np.array([0]), 0.0)
+    """
+    k = len(sizes)
+    if len(kept) == k or method in ESTIMATING:
+        return
+    reasons, cures = [], []
+    n_empty = int(np.count_nonzero(sizes == 0))
+    n_small = k - len(kept) - n_empty
+    if n_empty:
+        reasons.append(
+            f"{n_empty} of the prototypes {'is' if n_empty == 1 else 'are'} nearest to no point, "
+            "as happens where they begin far from all points or points coincide"
+        )
+        cures.append("try other starts (n_init, random_state)")
+        if not isinstance(init, str) or init != "k-means++":
+            cures[0] += ", init='k-means++'"
+        if method == "wta":
+            cures[0] += " or fscl, in which every prototype learns"
+    if n_small:
+        reasons.append(f"{n_small} had fewer points than min_share={min_share:g} of them")
+        cures.append("min_share=0 keeps all that have a point")
+    warn_user(
+        f"found {len(kept)} cluster{'s' * (len(kept) > 1)}, fewer than the {k} asked for: "
+        f"{' and '.join(reasons)}; {'; '.join(cures)}"
+    )
+
+
+def make_prototypes(centers, wins=None):
+    """Return prototypes and their work space.
+
+    Parameters
+    ----------
+    centers : (k, d) float64 array
+        Prototypes, used as they are.
+    wins : (k,) float64 array, optional
+        Learning steps of each plus one, used as they are; None: ones.
+
+    Returns
+    -------
+    fastmmc.competitive._loops.Prototypes
+        For the compiled loops.
+    """
+    k = centers.shape[0]
+    return kernels.Prototypes(
+        centers=centers,
+        wins=np.ones(k) if wins is None else wins,
+        distance=np.empty(k),
+        cost=np.empty(k),
+        other=np.empty(k),
+        forbidden=np.zeros(k, dtype=np.int64),
+        votes=np.zeros(k, dtype=np.int64),
+        learned=np.zeros(k, dtype=np.int64),
+    )
+
+
+def make_links(rows, constraints, unseen):
+    """Return constraints as the compiled loops take them.
+
+    Parameters
+    ----------
+    rows : (n, d) array or CSR matrix
+        Objects.
+    constraints : fastmmc.constraints.Links
+        Pairs of objects.
+    unseen : bool
+        Whether objects count as partners only after they were presented.
+
+    Returns
+    -------
+    fastmmc.competitive._loops.Links
+        With the constrained objects as their memory.
+    """
+    n = rows.shape[0]
+    objects = np.unique(np.concatenate((constraints.must.ravel(), constraints.cannot.ravel())))
+    own = np.full(n, -1, dtype=np.int64)
+    own[objects] = np.arange(objects.size)
+    cannot_start, cannot = partner_lists(constraints.cannot, n)
+    must_start, must = partner_lists(constraints.must, n)
+    seen = np.zeros if unseen else np.ones
+    return kernels.Links(
+        memory=np.ascontiguousarray(dense_rows(rows, objects)),
+        seen=seen(objects.size, dtype=np.uint8),
+        own=own,
+        cannot_start=cannot_start,
+        cannot=own[cannot],
+        must_start=must_start,
+        must=own[must],
+    )
+
+
+class OnlineSearch:
+    """One start of a fixed number of epochs.
+
+    Parameters
+    ----------
+    plan : Plan
+        What all starts have in common.
+    rows : (n, d) array or CSR matrix
+        Points in the space of the prototypes.
+    rng : numpy.random.Generator
+        Random stream of the start.
+    """
+
+    def __init__(self, plan, rows, rng):
+        self._plan = plan
+        self._rows = rows
+        self._rng = rng
+        self._history = History()
+        self.prototypes = make_prototypes(first_prototypes(plan.init, rows, plan.k, rng))
+        self._links = make_links(rows, plan.constraints, plan.online_first_epoch)
+        n_partners = (self._links.cannot.size + self._links.must.size) / rows.shape[0]
+        self._cost = self.prototypes.centers.size * (1.0 + n_partners)
+        self.objective = np.inf
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+        self._begin_epoch()
+
+    def _begin_epoch(self):
+        n = self._rows.shape[0]
+        self._order = self._rng.permutation(n) if self._plan.shuffle else np.arange(n)
+        self._at = 0
+        self._total = 0.0
+
+    def step(self, budget):
+        """Present some objects; return whether the last epoch has ended."""
+        n, dense = self._rows.shape[0], isinstance(self._rows, np.ndarray)
+        # Of a sparse matrix so many rows are made dense at a time.
+        most = n if dense else BLOCK
+        stop = min(n, self._at + most, self._at + max(1, int(budget / self._cost)))
+        ids = self._order[self._at : stop]
+        X = self._rows if dense else dense_rows(self._rows, ids)
+        rows = ids if dense else np.arange(ids.size)
+        _, self._total = self._plan.rule.present(
+            X, rows, ids, self.prototypes, self._links, self._total
+        )
+        self._at = stop
+        self.n_moves += ids.size
+        if stop == n:
+            self.n_iter += 1
+            self._history.note(self.n_moves, self._total)
+            if self.n_iter == self._plan.max_iter:
+                return True
+            self._begin_epoch()
+        return False
+
+    def fraction(self):
+        """Return the share of the objects that were presented."""
+        return self.n_moves / (self._plan.max_iter * self._rows.shape[0])
+
+    def finish(self):
+        """Give every point to its nearest prototype; little-used ones are dropped.
+
+        Where squared distances overflow, the objective is infinite and the status says so.
+        """
+        centers = self.prototypes.centers
+        labels, total = assign_rows(self._rows, centers)
+        self.nearest_to = np.bincount(labels, minlength=len(centers))
+        self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
+        if self.kept.size < len(centers):
+            labels, total = assign_rows(self._rows, centers[self.kept])
+        self.labels, self.objective = labels, total
+        if not np.isfinite(total):
+            self.objective, self.status = np.inf, Status.NUMERICAL
+
+    @property
+    def history(self):
+        """Sum of squared distances of each epoch, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """How many objects had been presented."""
+        return {"objects": self._history.counts()}
+
+
+def used_prototypes(sizes, min_share):
+    """Return which prototypes have their share of the points; the largest one always counts.
+
+    Parameters
+    ----------
+    sizes : (k,) int array
+        Points of each.
+    min_share : float
+        Least share.
+
+    Returns
+    -------
+    (m,) int64 array
+        Prototypes.
+
+    Examples
+    --------
+    >>> used_prototypes(np.array([60, 0, 40]), 0.01)
+    array([0, 2])
+    """
+    enough = (sizes > 0) & (sizes >= min_share * sizes.sum())
+    enough[np.argmax(sizes)] = True
+    return np.flatnonzero(enough)

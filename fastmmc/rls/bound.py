@@ -1,0 +1,115 @@
+"""A spectral lower bound on the risk: how far from the best labelling a result can be at most."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigvalsh, solve_triangular
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from fastmmc import validation
+from fastmmc.factors import eigh_seconds
+from fastmmc.lowrank import LowRankFactor
+
+# Up to this many points the matrix is reduced to a tridiagonal one, else the eigenvalues come from
+# Lanczos, which is slow where the largest ones are close together: digits, n = 1797, lam = 0.25
+# take three times as long.
+DIRECT = 2_000
+
+
+def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
+    """Return a number that Q = k n + (4 - k) e^T R e - 4 tr(E^T R E) is never below.
+
+    Let the sizes be s_1 >= ... >= s_k and E = V diag(s)^1/2, with orthonormal columns V. Any h of
+    them have tr(V_h^T R V_h) <= L_h, the sum of the h largest eigenvalues of R (Ky Fan), and as
+    the span of all k holds e, tr(V^T R V) <= T = e^T R e / n + the sum of the k - 1 largest
+    eigenvalues of R on the complement of e. So
+
+        tr(E^T R E) <= sum_h<k (s_h - s_h+1) L_h + s_k min(T, L_k),
+
+    which is largest where the h largest sizes are as large as the size rule lets them be.
+
+    Parameters
+    ----------
+    factor : DenseFactor or LowRankFactor
+        Hat matrix.
+    lower, upper : (k,) int arrays
+        Size bounds.
+    check_time : callable, optional
+        Called with the seconds that an eigendecomposition takes, or between two products of an
+        iterative one; what it raises ends the work.
+
+    Returns
+    -------
+    float
+        At least 0, as Q is.
+    """
+    n, k = factor.n, len(lower)
+    largest, centred, total = _spectrum(factor, k, check_time)
+    # What one more point in the h-th largest cluster can add; decreasing in h.
+    weights = largest.copy()
+    weights[-1] = min(total / n + centred.sum(), largest.sum()) - largest[:-1].sum()
+    # How many points the h largest clusters can have: their upper bounds, or what the lower bounds
+    # of the others leave.
+    most = np.cumsum(np.sort(upper)[::-1])
+    left = n - np.cumsum(np.sort(lower))[-2::-1]
+    most[:-1] = np.minimum(most[:-1], left)
+    most[-1] = n
+    within = np.sum((weights - np.append(weights[1:], 0.0)) * most)
+    return max(0.0, float(k * n + (4 - k) * total - 4 * within))
+
+
+def _spectrum(factor, k, check_time):
+    """Return the k largest eigenvalues of R, the k - 1 largest on the complement of e, and e^T R e.
+
+    All in descending order, as many zeros added as are missing.
+    """
+    if isinstance(factor, LowRankFactor):
+        check_time(eigh_seconds(factor.rank))
+        inverse = solve_triangular(factor.scale, np.eye(factor.rank), lower=True)
+        inner = np.eye(factor.rank) - factor.lam * inverse @ inverse.T
+        z = factor.Z.sum(axis=0, dtype=np.float64)
+        centred = eigvalsh(inner - np.outer(z, z / factor.n))
+        return _largest(eigvalsh(inner), k), _largest(centred, k - 1), float(z @ z)
+    R, n = factor.R, factor.n
+    means = R.mean(axis=1, dtype=np.float64)
+    total = n * means.sum()
+    if n <= DIRECT or 10 * k > n:
+        validation.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
+        check_time(eigh_seconds(n))
+        centred = R - means - means[:, None] + total / n**2
+        return _largest(_top(R, k), k), _largest(_top(centred, k - 1), k - 1), float(total)
+
+    def times(x):
+        check_time()
+        return R @ x.astype(R.dtype, copy=False).ravel()
+
+    def times_centred(x):
+        y = times(x - x.mean())
+        return y - y.mean()
+
+    largest = _lanczos(times, n, k)
+    return largest, _lanczos(times_centred, n, k - 1), float(total)
+
+
+def _top(A, count):
+    """Return the largest eigenvalues of a dense matrix."""
+    n = A.shape[0]
+    if count == 0:
+        return np.empty(0)
+    return eigvalsh(A, subset_by_index=[max(0, n - count), n - 1], check_finite=False)
+
+
+def _largest(values, count):
+    """Return the largest values in descending order, zeros added if there are too few."""
+    values = np.sort(values)[::-1][:count].astype(np.float64)
+    return np.pad(np.maximum(values, 0.0), (0, count - values.size))
+
+
+def _lanczos(times, n, count):
+    """Return the largest eigenvalues of a positive semidefinite map, in descending order."""
+    if count == 0:
+        return np.empty(0)
+    operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)
+    values = eigsh(operator, count, which="LA", v0=start, return_eigenvectors=False)
+    return _largest(values, count)

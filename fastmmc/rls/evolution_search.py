@@ -1,0 +1,346 @@
+"""One restart of EvoMMC: the plan it follows, its population and the loops that improve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastmmc._means import k_means
+from fastmmc.factors import leave_one_out_residuals
+from fastmmc.gram import BLOCK, dense_rows, squared_distances
+from fastmmc.lowrank import LowRankFactor
+from fastmmc.results import HISTORY_CAPACITY, History, Status
+from fastmmc.rls import _loops_evolution as evolution
+
+# Pairs that the proof of a local optimum may look at, as a multiple of n, and how many at a time.
+PAIRS = 200
+PAIRS_A_TIME = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that the restarts of one call have in common."""
+
+    n: int
+    mu: int
+    nu: int
+    flips: int
+    init: str | np.ndarray
+    points: np.ndarray
+    lower: int
+    upper: int
+    classify: bool
+    distinct: bool
+    polish: bool
+    patience: int
+    max_iter: int
+    params: dict
+
+    def first_labels(self, rng):
+        """Return the labels of the individuals that a start begins with, (mu, n) int8."""
+        y = np.stack([self._random_labels(rng) for _ in range(self.mu)])
+        if not isinstance(self.init, str):
+            y[0] = np.where(self.init == 1, 1, -1)
+        elif self.init == "kmeans":
+            y[0] = self._k_means_labels(rng)
+        return y
+
+    def _random_labels(self, rng):
+        """Draw the number of labels +1 uniformly within the bounds, and then which they are."""
+        y = np.full(self.n, -1, dtype=np.int8)
+        y[: rng.integers(self.lower, self.upper + 1)] = 1
+        return rng.permutation(y)
+
+    def _k_means_labels(self, rng):
+        """Split by k-means, and move the points nearest to the border until the sizes fit."""
+        _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
+        distances = np.sqrt(squared_distances(dense_rows(self.points, slice(None)), centers))
+        return self.split(distances[:, 0] - distances[:, 1])
+
+    def split(self, scores):
+        """Label points of positive score +1, but as many as the bounds allow, by their scores."""
+        n_plus = int(np.clip(np.sum(scores >= 0), self.lower, self.upper))
+        y = np.full(self.n, -1, dtype=np.int8)
+        y[np.argsort(-scores, kind="stable")[:n_plus]] = 1
+        return y
+
+
+def make_population(matrix, dense, y, nu, most, random):
+    """Return what the compiled loop works on.
+
+    Parameters
+    ----------
+    matrix : (n, n) or (n, r) array
+        Hat matrix, or its factor Z.
+    dense : bool
+        Which of the two it is.
+    y : (mu, n) int8 array
+        Labels -1, +1 of the first individuals.
+    nu : int
+        Children a generation.
+    most : int
+        Labels that a child flips at most.
+    random : (1,) uint64 array
+        State of the random numbers.
+
+    Returns
+    -------
+    Population
+        With the individuals in the order of their fitness.
+    """
+    mu, n = y.shape
+    caches = _cached(matrix, y)
+    width = caches.shape[1]
+    fitness = _fitness_of(caches, y, dense)
+    order = np.argsort(fitness, kind="stable")
+    pop = evolution.Population(
+        y=np.zeros((mu + nu, n), dtype=np.int8),
+        cache=np.zeros((mu + nu, width)),
+        fitness=fitness[order],
+        n_plus=np.sum(y[order] == 1, axis=1, dtype=np.int64),
+        slot=np.arange(mu + nu),
+        parent=np.zeros(nu, dtype=np.int64),
+        child_fitness=np.zeros(nu),
+        child_plus=np.zeros(nu, dtype=np.int64),
+        n_flips=np.zeros(nu, dtype=np.int64),
+        # A swap may be the last of the flips.
+        flips=np.zeros((nu, most + 1), dtype=np.int64),
+        mark=np.zeros(n, dtype=np.int64),
+        anchor=np.zeros((1, 0 if dense else n)),
+        anchor_cache=np.zeros(0 if dense else width),
+        # Infinite: nothing is known before the first anchor is taken.
+        slack=np.full(mu + nu, 0.0 if dense else np.inf),
+        rank=np.zeros(mu + nu, dtype=np.int64),
+        spare=np.zeros((2, mu + nu), dtype=np.int64),
+        spare_fitness=np.zeros(mu),
+        work=np.zeros(0 if dense else width),
+        random=random,
+        pos=np.zeros(evolution.N_POS, dtype=np.int64),
+        history=np.empty((HISTORY_CAPACITY, 2)),
+    )
+    pop.y[:mu] = y[order]
+    pop.cache[:mu] = caches[order]
+    return pop
+
+
+def _cached(matrix, y):
+    """Return t = R y, or u = Z^T y, for the rows of y, summed in double precision."""
+    total = np.zeros((len(y), matrix.shape[1]))
+    for start in range(0, len(matrix), BLOCK):
+        rows = slice(start, start + BLOCK)
+        total += y[:, rows].astype(np.float64) @ matrix[rows].astype(np.float64, copy=False)
+    return total
+
+
+def _fitness_of(caches, y, dense):
+    """Return F(y) = n - y^T R y for the rows of y."""
+    return y.shape[1] - np.einsum("ij,ij->i", caches, y if dense else caches)
+
+
+class EvolutionSearch:
+    """One restart: the population and the loops that improve it."""
+
+    def __init__(self, factor, diag, plan, rng):
+        self._factor = factor
+        self._diag = diag
+        self._root = np.sqrt(diag)
+        self._plan = plan
+        self._dense = not isinstance(factor, LowRankFactor)
+        self._matrix = factor.R if self._dense else factor.Z
+        self._tol = 1e-12 * plan.n
+        self._next_proof = plan.n
+        self._history = History()
+        self._budget = 0
+        self.status = Status.CONVERGED
+        y = plan.first_labels(rng)
+        if plan.classify:
+            y = np.stack([self._classify(individual) for individual in y])
+        self._population = make_population(
+            self._matrix,
+            self._dense,
+            y,
+            plan.nu,
+            plan.flips or max(1, plan.n // 2),
+            rng.integers(1, 2**63, size=1, dtype=np.uint64),
+        )
+        self._note()
+        self._work = self._run()
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        self._budget = budget
+        return next(self._work, "ended") == "ended"
+
+    def _run(self):
+        """Make generations, then polish; yield when the budget of a slice is used up."""
+        while not (yield from self._search()):
+            yield
+        self._note()
+        while self._plan.polish:
+            points = yield from self._improvement(0, swaps=True)
+            if not points:
+                return
+            self._flip_best(list(points))
+
+    def _pay(self, cost):
+        """Take a cost from the budget of the slice; tell whether it is used up."""
+        self._budget -= cost
+        return self._budget <= 0
+
+    def _search(self):
+        """Make generations, a slice of them; return whether there is no more to make."""
+        plan, pop = self._plan, self._population
+        ended = evolution.evolve(
+            self._matrix,
+            self._diag,
+            self._root,
+            pop,
+            self._dense,
+            plan.lower,
+            plan.upper,
+            plan.flips,
+            plan.distinct,
+            min(plan.patience, self._next_proof),
+            plan.max_iter,
+            self._tol,
+            self._budget,
+        )
+        self._history.drain(pop.history, pop.pos, evolution.RECORDS)
+        stale = int(pop.pos[evolution.STALE])
+        self._next_proof = plan.n * (stale // plan.n + 1)
+        if not ended:
+            return False
+        if pop.pos[evolution.GENERATION] >= plan.max_iter:
+            self.status = Status.MAX_ITER
+            return True
+        return stale >= plan.patience or (yield from self._is_local_optimum())
+
+    def _flip_best(self, points):
+        """Flip labels of the best individual."""
+        pop, own = self._population, self._population.slot[0]
+        y, cache = pop.y[own], pop.cache[own]
+        pop.n_plus[0] -= y[points].sum()
+        cache -= 2.0 * _cached(self._matrix[points], y[None, points])[0]
+        y[points] = -y[points]
+        pop.fitness[0] = self._plan.n - cache @ (y if self._dense else cache)
+        if not self._dense:
+            pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
+        pop.pos[evolution.ACCEPTED] += 1
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        pos = self._population.pos
+        stale = pos[evolution.STALE] / self._plan.patience
+        return min(0.95, max(stale, pos[evolution.GENERATION] / max(1, self._plan.max_iter)))
+
+    def finish(self):
+        """Take the final figures, from scratch, and let the work space go."""
+        pop = self._population
+        y = pop.y[pop.slot[0]]
+        self.labels = (y == 1).astype(np.int64)
+        self.objective = self._fitness(y.astype(np.float64))
+        self.n_iter = int(pop.pos[evolution.GENERATION])
+        self.n_moves = int(pop.pos[evolution.ACCEPTED])
+        self._history.note(self.n_iter, self.objective)
+        self.history = self._history.values()
+        self.trace = {"generations": self._history.counts()}
+        self._population = self._work = None
+
+    def _fitness(self, y):
+        """Return F(y) = n - y^T R y."""
+        return float(_fitness_of(_cached(self._matrix, y[None]), y[None], self._dense)[0])
+
+    def _smoothed(self, cache):
+        """Return R y from what is kept of y."""
+        if self._dense:
+            return cache
+        return self._factor.cluster_scores(cache[None])[0]
+
+    def _classify(self, y):
+        """Take the signs of the leave-one-out predictions as labels while that lowers F."""
+        value = self._fitness(y.astype(np.float64))
+        while True:
+            targets = y.astype(np.float64)
+            residuals = leave_one_out_residuals(
+                targets, self._smoothed(_cached(self._matrix, targets[None])[0]), self._diag
+            )
+            new = self._plan.split(targets - residuals)
+            new_value = self._fitness(new.astype(np.float64))
+            if new_value >= value - self._tol:
+                return y
+            y, value = new, new_value
+
+    def _is_local_optimum(self):
+        """Tell whether no child can be better than its parent, for single flips from now on."""
+        plan, pop = self._plan, self._population
+        single = plan.flips == 1 or (
+            plan.flips == 0 and plan.n < 2 * (int(pop.pos[evolution.GENERATION]) + 2)
+        )
+        if not single:
+            return False
+        for i in range(plan.mu):
+            # Mutations swap only where a flip would break a bound.
+            swaps = not plan.lower < pop.n_plus[i] < plan.upper
+            if (yield from self._improvement(i, swaps)) != ():
+                return False
+        return True
+
+    def _improvement(self, individual, swaps):
+        """Return points whose flips lower F: one, two, none if that is proven, None if unknown."""
+        plan, pop = self._plan, self._population
+        slot = pop.slot[individual]
+        smooth, row = (pop.cache, slot) if self._dense else (pop.anchor, 0)
+        j = evolution.improving_flip(
+            self._matrix,
+            self._diag,
+            self._root,
+            pop.y,
+            pop.cache,
+            slot,
+            smooth,
+            row,
+            pop.slack[slot],
+            pop.n_plus[individual],
+            plan.lower,
+            plan.upper,
+            self._tol,
+        )
+        if self._pay(plan.n):
+            yield
+        if j >= 0:
+            return (j,)
+        if not swaps:
+            return ()
+        y, t = pop.y[slot], self._smoothed(pop.cache[slot])
+        if self._pay(self._matrix.size // 8):
+            yield
+        order = np.argsort(y * t - self._diag, kind="stable")
+        largest = self._diag.max()
+        at = np.array([0, 1])
+        price = 1 if self._dense else 1 + self._matrix.shape[1] // 8
+        for _ in range(0, PAIRS * plan.n, PAIRS_A_TIME):
+            found = evolution.improving_swap(
+                self._matrix,
+                self._dense,
+                y,
+                t,
+                self._diag,
+                order,
+                largest,
+                self._tol,
+                at,
+                PAIRS_A_TIME,
+            )
+            if found == 1:
+                return tuple(int(i) for i in order[at])
+            if found == 0:
+                return ()
+            if self._pay(price * PAIRS_A_TIME):
+                yield
+        return None
+
+    def _note(self):
+        """Note where the search stands."""
+        pop = self._population
+        self._history.note(pop.pos[evolution.GENERATION], pop.fitness[0])

@@ -1,0 +1,169 @@
+"""The fitness of EvoMMC as the paper evaluates it, and Algorithm 1 over any of these ways.
+
+Kept for tests and benchmarks. :func:`fastmmc.evo_mmc` and :func:`fastmmc.fast_evo_mmc` reach the
+same fitness by their caches, for O(s^2) a refused child instead of O(n^2), O(sn) or O(sr).
+
+A route has ``start(y)``, which returns the fitness of y and what is to be remembered of it, and
+``child(y, memory, flips)``, which returns both for y with some labels flipped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.svm import SVC
+
+from fastmmc.lowrank import LowRankFactor
+from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.rls import _loops_fitness as kernels
+
+
+class _FromScratch:
+    """A route that remembers nothing of a parent."""
+
+    def child(self, y, memory, flips):
+        """Return the fitness of y with ``flips`` flipped, and nothing to remember."""
+        flipped = y.copy()
+        flipped[flips] *= -1
+        return self.start(flipped)
+
+
+class DirectFitness(_FromScratch):
+    """F(y) = n - y^T R y from scratch, O(n^2).
+
+    Parameters
+    ----------
+    factor : DenseFactor
+        The hat matrix R.
+    """
+
+    def __init__(self, factor):
+        self._R = factor.R
+
+    def start(self, y):
+        """Return F(y), and nothing to remember."""
+        return float(y.size - y @ (self._R @ y)), None
+
+
+class SpectralFitness:
+    """F(y) = n - v^T D v with v = V^T y remembered: Theorem 1, and Theorem 2 for low rank.
+
+    R = V D V^T with D diagonal. The paper's fitness is F / n, and its D is -D / n here.
+
+    Parameters
+    ----------
+    factor : DenseFactor or LowRankFactor
+        The hat matrix; O(sn) a child, or O(sr) of its factor.
+    """
+
+    def __init__(self, factor):
+        if isinstance(factor, LowRankFactor):
+            self.V = factor.Z
+            self.weight = np.ones(factor.rank)
+        else:
+            self.weight, V = eigh(factor.R)
+            self.V = np.ascontiguousarray(V)
+
+    def start(self, y):
+        """Return F(y) and v."""
+        v = self.V.T @ y
+        return y.size - kernels.weighted_square(self.weight, v), v
+
+    def child(self, y, memory, flips):
+        """Return F of y with ``flips`` flipped, and its v."""
+        v = np.empty_like(memory)
+        kernels.child_transform(self.V, y, memory, flips, v)
+        return y.size - kernels.weighted_square(self.weight, v), v
+
+
+class SupportVectorFitness(_FromScratch):
+    """The least of sum_i max(0, 1 - y_i f(x_i)) + lam |f|^2 over f, by LIBSVM.
+
+    What EvoMMC's square loss replaces: another objective, on the scale of F.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    lam : float
+        Regularisation.
+    """
+
+    def __init__(self, K, lam):
+        self._K = K
+        self._lam = lam
+
+    def start(self, y):
+        """Return the fitness of y, and nothing to remember."""
+        model = SVC(kernel="precomputed", C=0.5 / self._lam).fit(self._K, y)
+        smooth = self._K[:, model.support_] @ model.dual_coef_[0]
+        square = model.dual_coef_[0] @ smooth[model.support_]
+        hinge = np.maximum(0.0, 1.0 - y * (smooth + model.intercept_[0]))
+        return float(hinge.sum() + self._lam * square), None
+
+
+def evolve(route, y, *, nu, lower, upper, flips=None, max_iter, patience, random):
+    """Run Algorithm 1 of the EvoMMC paper over any route to the fitness.
+
+    Parameters
+    ----------
+    route : DirectFitness, SpectralFitness or SupportVectorFitness
+        How the fitness is evaluated.
+    y : (mu, n) float64 array
+        Labels -1, +1 of the first individuals, within the bounds.
+    nu : int
+        Children a generation.
+    lower, upper : int
+        Bounds for the number of labels +1.
+    flips : int, optional
+        Labels that a mutation changes. None: max(1, n / (t + 1)) in generation t.
+    max_iter : int
+        Generations.
+    patience : int
+        Generations without a better fitness after which to stop.
+    random : (1,) uint64 array
+        State of the random numbers, advanced.
+
+    Returns
+    -------
+    y : (n,) float64 array
+        The best labels.
+    fitness : float
+        Their fitness.
+    n_iter : int
+        Generations made.
+    """
+    mu, n = y.shape
+    mark = np.zeros(n, dtype=np.int64)
+    chosen = np.zeros((1, n + 1), dtype=np.int64)
+    population = [(*route.start(labels), labels) for labels in y]
+    best = min(fitness for fitness, _, _ in population)
+    stale = generation = stamp = 0
+    while stale < patience and generation < max_iter:
+        wanted = evolution.flips_of(generation, n, flips or 0)
+        children = []
+        for _ in range(nu):
+            _, memory, labels = population[int(evolution.uniform(random) * mu) if mu > 1 else 0]
+            stamp += 1
+            n_plus = int(np.sum(labels == 1))
+            if wanted == 1:
+                count = 1
+                chosen[0, 0] = j = int(evolution.uniform(random) * n)
+                if not lower <= n_plus - labels[j] <= upper:
+                    count = 2
+                    chosen[0, 1] = evolution.opposite(labels[None], 0, j, random)
+            else:
+                count = evolution.mutate(
+                    labels[None], 0, n_plus, wanted, lower, upper, chosen, 0, mark, stamp, random
+                )
+            flipped = chosen[0, :count]
+            child = labels.copy()
+            child[flipped] *= -1
+            children.append((*route.child(labels, memory, flipped), child))
+        population = sorted(population + children, key=lambda one: one[0])[:mu]
+        generation += 1
+        stale += 1
+        if population[0][0] < best - 1e-12 * n:
+            best = population[0][0]
+            stale = 0
+    return population[0][2], population[0][0], generation

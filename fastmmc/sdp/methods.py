@@ -1,0 +1,607 @@
+"""MMC and GMMC: relax the labels to a matrix, solve a semidefinite program, round."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc._binary import two_clusters
+from fastmmc._names import remember_names
+from fastmmc.execution import (
+    Progress,
+    check_control,
+    show_progress,
+    warn_if_stopped,
+    warn_of_equal_points,
+)
+from fastmmc.gram import Kernel, resolve_kernel
+from fastmmc.results import SDPResult
+from fastmmc.sdp.machine import (
+    centre,
+    make_model,
+    mean_diagonal,
+    train_hard,
+    train_soft,
+)
+from fastmmc.sdp.relaxation import SOLVERS, import_cvxpy, relax_gmmc, relax_mmc
+from fastmmc.sdp.rounding import (
+    MOST_DIRECTIONS,
+    distinct,
+    leading_vectors,
+    split_by_rank,
+    sweep,
+)
+from fastmmc.sizes import binary_bounds
+
+# More points than this are refused without force=True.
+MOST_POINTS = 150
+
+ROUNDINGS = ("dual", "leading", "eigenvector")
+
+# A kernel may have negative eigenvalues up to this share of the largest one: rounding.
+DEFINITE_TOLERANCE = 1e-6
+
+# Between these a kernel and the weight that stands beside it are both seen in double precision.
+LEAST_SHARE, MOST_SHARE = 1e-12, 1e14
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run costs: as measured at some number of points, and how it grows.
+
+    Attributes
+    ----------
+    n : int
+        Points it was measured at.
+    seconds, power : float
+        Seconds there, and the power of n that they grow with.
+    bytes, memory_power : float
+        The same for the memory.
+    """
+
+    n: int
+    seconds: float
+    power: float
+    bytes: float
+    memory_power: float
+
+    def at(self, n):
+        """Return seconds and bytes for n points."""
+        share = n / self.n
+        return self.seconds * share**self.power, self.bytes * share**self.memory_power
+
+
+# On digits with the defaults of both methods, one thread.
+COSTS = {
+    ("sdp-mmc", "SCS"): Cost(100, 3.2, 4.0, 3e7, 2.0),
+    ("sdp-mmc", "Clarabel"): Cost(40, 2.2, 7.0, 1.2e8, 5.0),
+    ("gmmc", "SCS"): Cost(100, 1.8, 4.5, 1.1e8, 3.0),
+    ("gmmc", "Clarabel"): Cost(80, 43.0, 5.0, 6.5e8, 3.7),
+}
+
+
+def check_cost(method, n, solver, force):
+    """Refuse points that a solver cannot manage in reasonable time, and say what they would cost.
+
+    Parameters
+    ----------
+    method : str
+        "sdp-mmc" or "gmmc".
+    n : int
+        Points.
+    solver : str
+        One of SOLVERS.
+    force : bool
+        Go ahead with more than MOST_POINTS.
+
+    Raises
+    ------
+    ValueError
+        If there are less than two points, or more than MOST_POINTS without ``force``.
+    MemoryError
+        If what they would take is not free.
+    """
+    if n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    cost = COSTS[method, solver]
+    seconds, size = cost.at(n)
+    if n > MOST_POINTS and not force:
+        raise ValueError(
+            f"{method} of n = {n} points would take about {_duration(seconds)} and "
+            f"{size / 2**30:.2g} GiB with {solver}, growing like n^{cost.power:g}; give at most "
+            f"{MOST_POINTS} points, force=True to go ahead, or use iter_svr"
+        )
+    free = validation.available_memory()
+    if free is not None and size > free:
+        raise MemoryError(
+            f"{method} of n = {n} points would take about {size / 2**30:.2g} GiB with {solver} and "
+            f"{free / 2**30:.2g} GiB are free; give fewer points, or use iter_svr"
+        )
+
+
+def _duration(seconds):
+    """Return a time in words that one can picture."""
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """The points of a call, less their mean where that was subtracted, and their Gram matrix."""
+
+    points: np.ndarray
+    mean: np.ndarray | None
+    kernel: Kernel
+    K: np.ndarray
+
+    @property
+    def n(self):
+        return self.K.shape[0]
+
+
+def _check_data(method, X, kernel, solver, force, is_centred):
+    """Check the points and make their Gram matrix, which is to be centred or not."""
+    solver = validation.check_choice("solver", solver, tuple(SOLVERS))
+    force = validation.check_flag("force", force)
+    points = validation.check_points(X, kernel)
+    check_cost(method, points.shape[0], solver, force)
+    import_cvxpy()
+    warn_of_equal_points(points, 2)
+    kernel = resolve_kernel(kernel, points)
+    mean = None
+    if is_centred and kernel.name == "linear":
+        # Beside a far mean or a constant no digits are left of what centring keeps.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = points.mean(axis=0, dtype=np.float64)
+            points = points - mean
+        kernel = replace(kernel, coef0=0.0)
+    return _Data(points, mean, kernel, _gram_matrix(kernel, points))
+
+
+def _check_scale(level, unit, names):
+    """Refuse a kernel beside which a weight is lost in rounding, or the other way round."""
+    share = level / unit
+    if level > 0 and not LEAST_SHARE <= share <= MOST_SHARE:
+        raise ValueError(
+            f"the mean squared norm of the points, {level:.3g}, times {names} must be between "
+            f"{LEAST_SHARE:g} and {MOST_SHARE:g}; got {share:.3g}; scale the points"
+        )
+
+
+def _gram_matrix(kernel, points):
+    """Return the Gram matrix without its negative eigenvalues, if these are only rounding."""
+    K = kernel.block(points, points).astype(np.float64)
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    if values[0] < -DEFINITE_TOLERANCE * max(values[-1], 0.0):
+        raise ValueError(
+            f"kernel={kernel.name!r} must be positive semidefinite on X; its eigenvalues reach "
+            f"from {values[0]:.3g} to {values[-1]:.3g}"
+        )
+    K = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return 0.5 * (K + K.T)
+
+
+def _size_limits(n, balance, target_sizes, min_size):
+    """Return the least and the greatest |e^T y| of the size rule, as real numbers."""
+    slack = max(balance * n, n % 2)
+    offset = 0.0 if target_sizes is None else abs(n - 2.0 * target_sizes[1])
+    return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size)
+
+
+def _by_value(labellings, train):
+    """Return the labels of the lowest value, and their machine."""
+    trained = [(y, train(y)) for y in distinct(labellings)]
+    return min(trained, key=lambda pair: pair[1].value)
+
+
+def _make_result(data, y, machine, constant, relaxation, n_moves, params, control):
+    """Gather what was found."""
+    kernel = data.kernel
+    labels = (y > 0).astype(np.int64)
+    # Where the relaxation is exact only rounding is between them.
+    bound = None if relaxation.bound is None else min(relaxation.bound, machine.value)
+    result = SDPResult(
+        labels=labels,
+        objective=machine.value,
+        status=relaxation.status,
+        n_iter=relaxation.n_iter,
+        n_moves=n_moves,
+        sizes=np.bincount(labels, minlength=2),
+        history=np.array([machine.value]),
+        trace={"moves": np.array([n_moves])},
+        objectives=np.array([machine.value]),
+        best_init=0,
+        params=params
+        | {
+            "kernel": kernel.name if kernel.function is None else kernel.function,
+            "sigma": kernel.sigma,
+            "gamma": kernel.gamma,
+            "degree": kernel.degree,
+            "coef0": kernel.coef0,
+            "kernel_params": kernel.kernel_params,
+        },
+        model=make_model(machine, data.points, data.mean, kernel, data.K, constant),
+        bound=bound,
+        matrix=relaxation.matrix,
+        solver_status=relaxation.solver_status,
+    )
+    elapsed = time.perf_counter() - control.started
+    control.bar.show(Progress(1.0, 1, 1, machine.value, elapsed))
+    warn_if_stopped(result.status, 1, 1)
+    return result
+
+
+def _deadline(control):
+    """Return when the solver must end, or None."""
+    return None if control.max_time is None else control.started + control.max_time
+
+
+def _or_kernel(relaxation, K):
+    """Return the matrix to round: without one from a solver, the centred Gram matrix."""
+    return centre(K) if relaxation.matrix is None else relaxation.matrix
+
+
+@two_clusters
+@remember_names
+def sdp_mmc(
+    X,
+    *,
+    C=1.0,
+    center_kernel=True,
+    solver="SCS",
+    force=False,
+    kernel="rbf",
+    sigma=None,
+    gamma=None,
+    degree=3,
+    coef0=1.0,
+    kernel_params=None,
+    balance=0.03,
+    target_sizes=None,
+    min_size=1,
+    max_time=None,
+    verbose=0,
+):
+    """Cluster in two by maximum margin clustering, relaxed to a semidefinite program (MMC).
+
+    Wanted are labels y of -1 and +1 under which a support vector machine without a bias has the
+    least
+
+        |w|^2 + 2 C sum_i max(0, 1 - y_i w . phi(x_i)),   |e^T y| <= l = balance n.
+
+    The matrix y y^T in the machine's dual is replaced by any M that is positive semidefinite with
+    diag(M) = e and -l e <= M e <= l e. That makes a semidefinite program, whose value no labelling
+    of allowed sizes is below; the labels are the signs of the leading eigenvector of its M.
+    A baseline: it takes seconds for 100 points.
+
+    Parameters
+    ----------
+    X : (n, d) array_like
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+    C : float, default=1.0
+        Weight of the loss, > 0.
+    center_kernel : bool, default=True
+        Move the mean of the points to the origin of the feature space, through which the border
+        goes, as there is no bias.
+    solver : {"SCS", "Clarabel"}, default="SCS"
+        Of the semidefinite program. SCS is a first-order method with a relative accuracy of about
+        1e-5; Clarabel, an interior-point method, is more exact and grows like n^7: 2 seconds for
+        40 points, and a minute for 60.
+    force : bool, default=False
+        Go on with more than 150 points.
+    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
+        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
+        matrix.
+    sigma : float, optional
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
+    gamma : float, optional
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the linear and polynomial kernels.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+    balance : float, default=0.03
+        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1: |e^T y| <=
+        balance n for equal targets. For an odd n anything above 0 allows a difference of one.
+    target_sizes : (2,) array_like of int, optional
+        Sizes asked for, summing to n. None: n / 2 each.
+    min_size : int, default=1
+        No cluster is smaller than this.
+    max_time : float, optional
+        Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
+        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
+        alike; Clarabel does not heed it and runs to its end: set max_time.
+    verbose : int, default=0
+        1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
+
+    Returns
+    -------
+    SDPResult
+        ``labels`` (0 and 1), ``objective`` (that of the labels, above), ``bound`` (the program's
+        value), ``matrix`` (M). ``n_iter`` counts the solver's iterations, ``n_moves`` labels that
+        the size rule changed. It predicts by the machine of the labels.
+
+    Raises
+    ------
+    ImportError
+        If cvxpy is not installed: ``python -m pip install cvxpy scs``.
+    ValueError, TypeError
+        If a parameter is out of range, X is not a finite matrix, there are more than 150 points
+        without ``force``, the kernel is not positive semidefinite, or C times the mean squared
+        norm of the points is beyond what the solvers can resolve.
+    MemoryError
+        If the program does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the solver was stopped or did not reach its accuracy. If it gave no matrix at all, the
+        leading eigenvector of the centred Gram matrix is rounded instead (status NUMERICAL or
+        INTERRUPTED, ``bound`` None).
+
+    Notes
+    -----
+    The program has n^2 / 2 variables; a step of SCS is an eigendecomposition, O(n^3). ``bound`` is
+    computed from the multipliers, so that it holds however exactly the solver worked.
+
+    References
+    ----------
+    L. Xu, J. Neufeld, B. Larson, D. Schuurmans, Maximum margin clustering, NIPS 2004; as in
+    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007,
+    equation (5).
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> res = fastmmc.sdp_mmc(X)
+    >>> res.labels, res.bound <= res.objective
+    (array([0, 0, 0, 1, 1, 1]), True)
+    """
+    control = check_control(time.perf_counter(), None, max_time, None, verbose)
+    C = validation.check_positive("C", C)
+    center_kernel = validation.check_flag("center_kernel", center_kernel)
+    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
+    data = _check_data("sdp-mmc", X, kernel, solver, force, center_kernel)
+    lower, upper = binary_bounds(data.n, balance, target_sizes, min_size)
+    least, largest = _size_limits(data.n, balance, target_sizes, min_size)
+    K = centre(data.K) if center_kernel else data.K
+    _check_scale(mean_diagonal(K), 1.0 / C, "C")
+    params = {
+        "C": C,
+        "center_kernel": center_kernel,
+        "solver": solver,
+        "force": force,
+        "balance": balance,
+        "target_sizes": target_sizes,
+        "min_size": min_size,
+    }
+    with show_progress(control, "program") as control:
+        control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
+        relaxation = relax_mmc(K, C, least, largest, solver, _deadline(control))
+        v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
+        y, machine = _round_to_sizes(v, lower, upper, lambda y: train_soft(K, y, C))
+        n_changed = int(np.sum((v >= 0) != (y > 0)))
+        n_moves = min(n_changed, data.n - n_changed)
+        constant = 0.0 if center_kernel else None
+        return _make_result(data, y, machine, constant, relaxation, n_moves, params, control)
+
+
+def _round_to_sizes(v, lower, upper, train):
+    """Return labels by the sign of v, as far as the sizes of cluster 1 allow, and their machine."""
+    labellings = [split_by_rank(v, lower, upper), split_by_rank(-v, lower, upper)]
+    y, machine = _by_value(labellings, train)
+    # Where both names of the clusters are allowed, the first point is in cluster 0.
+    return _with_first_in_0(y, machine) if lower + upper == v.size else (y, machine)
+
+
+def _with_first_in_0(y, machine):
+    """Exchange the two labels unless the first point has the label -1."""
+    if y[0] < 0:
+        return y, machine
+    return -y, replace(machine, u=-machine.u)
+
+
+@two_clusters
+@remember_names
+def gmmc(
+    X,
+    *,
+    C_delta=100.0,
+    C_e=10.0,
+    ridge=1e-3,
+    rounding="dual",
+    solver="SCS",
+    force=False,
+    kernel="rbf",
+    sigma=None,
+    gamma=None,
+    degree=3,
+    coef0=1.0,
+    kernel_params=None,
+    max_time=None,
+    verbose=0,
+):
+    """Cluster in two by generalized maximum margin clustering, a semidefinite program (GMMC).
+
+    Wanted are scores z_i = w . phi(x_i) + b outside the margin, on whichever side,
+
+        min |w|^2 + C_e (e^T z)^2 + C_delta sum_i delta_i^2,   z_i^2 + delta_i^2 >= 1,
+
+    whose signs are the labels; C_e keeps them from being all the same. The Lagrangian dual is a
+    semidefinite program of n variables,
+
+        max sum_i gamma_i,   P - diag(gamma) positive semidefinite,   0 <= gamma_i <= C_delta,
+
+    where z^T P z is |w|^2 + C_e (e^T z)^2 at the best bias; the multiplier W of its constraint
+    stands for z z^T. A baseline: it takes seconds for 100 points.
+
+    Parameters
+    ----------
+    X : (n, d) array_like
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+    C_delta : float, default=100.0
+        Cost of a point in the middle of the margin, > 0.
+    C_e : float, default=10.0
+        Cost of scores that do not balance, > 0. One cluster of all points has the objective
+        C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
+    ridge : float, default=1e-3
+        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
+        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
+        margin by a squared loss. > 0.
+    rounding : {"dual", "leading", "eigenvector"}, default="dual"
+        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
+        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
+        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
+        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
+    solver : {"SCS", "Clarabel"}, default="SCS"
+        Of the semidefinite program. SCS is a first-order method with a relative accuracy of about
+        1e-5; Clarabel, an interior-point method, is more exact and grows like n^5: a second for 40
+        points, most of a minute for 80.
+    force : bool, default=False
+        Go on with more than 150 points.
+    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
+        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
+        matrix.
+    sigma : float, optional
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
+    gamma : float, optional
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1.0
+        Constant of the linear and polynomial kernels.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+    max_time : float, optional
+        Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
+        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
+        alike; Clarabel does not heed it and runs to its end: set max_time.
+    verbose : int, default=0
+        1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
+
+    Returns
+    -------
+    SDPResult
+        ``labels`` (0 and 1), ``objective`` (|w|^2 + C_e (e^T z)^2 with y_i z_i >= 1: the hard
+        margin of the labels on the kernel with its ridge), ``bound`` (the program's value),
+        ``matrix`` (W). ``n_iter`` counts the solver's iterations. It predicts by the machine of
+        the labels, which may disagree with labels that only the ridge allows for.
+
+    Raises
+    ------
+    ImportError
+        If cvxpy is not installed: ``python -m pip install cvxpy scs``.
+    ValueError, TypeError
+        If a parameter is out of range, X is not a finite matrix, there are more than 150 points
+        without ``force``, the kernel is not positive semidefinite, or C_e n^2 times the mean
+        squared norm of the centred points is beyond what the solvers can resolve.
+    MemoryError
+        If the program does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the solver was stopped or did not reach its accuracy. If it gave no matrix at all, the
+        leading eigenvector of the centred Gram matrix is rounded instead (status NUMERICAL or
+        INTERRUPTED, ``bound`` None).
+
+    Notes
+    -----
+    There is no size rule but C_e; both clusters have a point at least. Eliminating the bias gives
+    P^-1 = H (K + r I) H + e e^T / (C_e n^2) with H = I - e e^T / n and
+    r = ridge trace(H K H) / n: a support vector machine without a bias on centred features and a
+    constant one. ``bound`` is computed from gamma, so that it holds however exactly the solver
+    worked.
+
+    References
+    ----------
+    H. Valizadegan, R. Jin, Generalized maximum margin clustering and unsupervised kernel learning,
+    NIPS 2006.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> res = fastmmc.gmmc(X)
+    >>> res.labels, res.bound <= res.objective
+    (array([0, 0, 0, 1, 1, 1]), True)
+    """
+    control = check_control(time.perf_counter(), None, max_time, None, verbose)
+    C_delta = validation.check_positive("C_delta", C_delta)
+    C_e = validation.check_positive("C_e", C_e)
+    ridge = validation.check_positive("ridge", ridge)
+    rounding = validation.check_choice("rounding", rounding, ROUNDINGS)
+    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
+    data = _check_data("gmmc", X, kernel, solver, force, True)
+    constant = 1.0 / (C_e * data.n**2)
+    _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
+    K = penalised_kernel(data.K, ridge, constant)
+    _check_condition(K, ridge, C_e)
+    params = {
+        "C_delta": C_delta,
+        "C_e": C_e,
+        "ridge": ridge,
+        "rounding": rounding,
+        "solver": solver,
+        "force": force,
+    }
+    with show_progress(control, "program") as control:
+        control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
+        relaxation = relax_gmmc(K, C_delta, solver, _deadline(control))
+        scores = _scores(K, data.K, relaxation, rounding)
+        labellings = [split_by_rank(v, 1, data.n - 1) for v in scores]
+        y, machine = _with_first_in_0(*_by_value(labellings, lambda y: train_hard(K, y)))
+        return _make_result(data, y, machine, constant, relaxation, 0, params, control)
+
+
+def _check_condition(K, ridge, C_e):
+    """Refuse penalties so far apart that the kernel matrix is singular in double precision."""
+    w = np.linalg.eigvalsh(K)
+    if not w[0] > len(K) * np.finfo(np.float64).eps * w[-1]:
+        raise ValueError(
+            f"ridge={ridge:g} and C_e={C_e:g} make a kernel matrix that is singular in double "
+            f"precision (eigenvalues from {w[0]:.3g} to {w[-1]:.3g}); bring ridge nearer to 1e-3 "
+            "and C_e to 10"
+        )
+
+
+def penalised_kernel(K, ridge, constant):
+    """Return the kernel of a machine without a bias that is one with a penalised bias on K.
+
+    Parameters
+    ----------
+    K : (n, n) float64 array
+        Gram matrix.
+    ridge : float
+        Share of the centred kernel's mean diagonal that is added to the diagonal.
+    constant : float
+        1 / (C_e n^2).
+
+    Returns
+    -------
+    (n, n) float64 array
+        H (K + ridge I) H + constant, positive definite.
+    """
+    n = K.shape[0]
+    centred = centre(K)
+    level = mean_diagonal(centred) or 1.0
+    return centred + ridge * level * (np.eye(n) - 1.0 / n) + constant
+
+
+def _scores(K, plain, relaxation, rounding):
+    """Return the scores whose signs may be labels."""
+    if relaxation.matrix is not None and rounding == "eigenvector":
+        slack = np.linalg.inv(K) - np.diag(relaxation.multipliers)
+        return [np.linalg.eigh(slack)[1][:, 0]]
+    most = MOST_DIRECTIONS if rounding == "dual" else 1
+    return sweep(leading_vectors(_or_kernel(relaxation, plain), most))
