@@ -17,36 +17,43 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
+class FitTasks:
+    """The subtasks of a fit: one for each start, or split, that has ended."""
+
+    def __init__(self, context, estimator, unit):
+        self._context, self._estimator, self._unit = context, estimator, unit
+        self._n_told = 0
+
+    def tell(self, n_done):
+        """Tell scikit-learn's callbacks of those that ended; return whether one asks to stop."""
+        stop = False
+        while self._context is not None and self._n_told < n_done:
+            task = self._context.subcontext(task_name=self._unit, task_id=self._n_told)
+            task.call_on_fit_task_begin(estimator=self._estimator)
+            stop |= bool(task.call_on_fit_task_end(estimator=self._estimator))
+            self._n_told += 1
+        return stop
+
+    def with_callback(self, callback):
+        """Return a callback of a solver that tells these, and the user's own."""
+        if self._context is None:
+            return callback
+        return lambda progress: (
+            self.tell(progress.n_done) or (callback is not None and callback(progress))
+        )
+
+
 @contextmanager
-def fit_tasks(estimator, n_init, unit="start"):
-    """Report a fit as one task with a subtask for each start.
+def fit_tasks(estimator, n_tasks, unit):
+    """Report a fit, decorated with ``with_callbacks``, as one task; yield its subtasks.
 
-    Parameters
-    ----------
-    estimator : CallbackSupport
-        Its ``fit`` must be decorated with ``with_callbacks``.
-    n_init : int or None
-        Starts; None where their number is not known.
-    unit : str, default="start"
-        What the subtasks are.
-
-    Yields
-    ------
-    callable or None
-        To be called with (index, n_init) when a start has ended; true asks to stop. None where
-        scikit-learn has no callbacks.
+    ``n_tasks`` is None where their number is not known.
     """
     if not hasattr(estimator, "_init_callback_context"):
-        yield None
+        yield FitTasks(None, estimator, unit)
         return
-    # Starts end in any order when they run in threads, so each names itself.
-    context = estimator._init_callback_context(max_subtasks=n_init, sequential_subtasks=False)
+    # Starts end in any order when they run in threads.
+    context = estimator._init_callback_context(max_subtasks=n_tasks, sequential_subtasks=False)
     context.call_on_fit_task_begin(estimator=estimator)
-
-    def on_start_done(index, _):
-        task = context.subcontext(task_name=unit, task_id=index)
-        task.call_on_fit_task_begin(estimator=estimator)
-        return task.call_on_fit_task_end(estimator=estimator)
-
-    yield on_start_done
+    yield FitTasks(context, estimator, unit)
     context.call_on_fit_task_end(estimator=estimator)

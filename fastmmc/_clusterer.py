@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import inspect
+from dataclasses import is_dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
-from fastmmc._binary import explain
-from fastmmc._callbacks import CallbackSupport
+from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc._declare import document, two_clusters_only
+from fastmmc._docs import attribute_docs, entry, insert_section
 from fastmmc.constraints import check_known_labels
+from fastmmc.registry import METHODS, Method, registry_name
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -26,21 +31,92 @@ COMMON_FIELDS = (
     "objectives",
 )
 
+# What every fitted estimator has besides.
+COMMON_ATTRIBUTES = """\
+result_ : {result}
+    Everything else.
+n_features_in_ : int
+    Features of the training points.
+feature_names_in_ : (d,) array
+    Their names, where X had any."""
+
 
 class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
-    """A clusterer that keeps a result whose model predicts."""
+    """A clusterer that keeps a result whose model predicts.
+
+    A subclass names its ``solver``, which :func:`fastmmc._declare.function_of` made, and inherits
+    from the parameters that it shows; then it is documented and registered.
+    """
 
     _fields = COMMON_FIELDS
+    _unit = "start"
 
-    # A parameter of those that can learn from labels.
+    # A parameter of those that can learn from labels, and whether labels are numbers of clusters.
     semi_supervised = False
+    _labels_are_clusters = False
+
+    def __init_subclass__(cls, solver=None, paper="", summary="", extra=None, needs=(), **options):
+        super().__init_subclass__(**options)
+        if solver is None:
+            return
+        cls._solver = staticmethod(solver)
+        if is_dataclass(cls):
+            cls.__doc__ = _document(cls, solver)
+        name = registry_name(solver.__name__)
+        binary = "k" not in inspect.signature(solver).parameters
+        METHODS[name] = Method(name, solver, cls, paper, summary, binary, extra, needs)
 
     def __new__(cls, *args, **params):
         if args or "n_clusters" in params:
             if "n_clusters" not in cls._get_param_names():
                 many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
-                raise explain(cls.__name__, many, args[0] if args else params["n_clusters"])
+                given = args[0] if args else params["n_clusters"]
+                raise two_clusters_only(cls.__name__, many, given)
         return super().__new__(cls)
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As the function of the same method.
+        """
+        return self._fit(X)
+
+    def _fit(self, X, y=None, **told):
+        """Cluster by the solver, with what ``fit`` was told, and keep the result."""
+        X = self._check_training_points(X)
+        params = self.get_params(deep=False) | told
+        if "n_clusters" in params:
+            params["k"] = params.pop("n_clusters")
+        if "semi_supervised" in params:
+            params["known_labels"] = self._told_labels(y, X.shape[0])
+        taken = inspect.signature(self._solver).parameters
+        params = {name: value for name, value in params.items() if name in taken}
+        with fit_tasks(self, self._count_tasks(X.shape[0]), self._unit) as tasks:
+            if "callback" in params:
+                params["callback"] = tasks.with_callback(params["callback"])
+            result = self._solver(X, **params)
+            tasks.tell(len(result.objectives))
+        return self._keep(result)
+
+    def _count_tasks(self, n):
+        """Return how many starts there will be; None where that is not known."""
+        return getattr(self, "n_init", 1)
 
     def _check_training_points(self, X):
         return self._check_matrix(X, reset=True)
@@ -58,12 +134,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             reset=reset,
         )
 
-    def _told_labels(self, y, n, k=None):
+    def _told_labels(self, y, n):
         """Return the labels that y tells, checked; None unless the estimator learns from them."""
         if not validation.check_flag("semi_supervised", self.semi_supervised):
             return None
-        if k is not None:
-            k = validation.check_integer("n_clusters", k, least=1)
+        k = None
+        if self._labels_are_clusters:
+            k = validation.check_integer("n_clusters", self.n_clusters, least=1)
         return check_known_labels(y, n, k, name="y")
 
     def _keep(self, result):
@@ -132,3 +209,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         low_rank = isinstance(getattr(self, "rank", None), int | float)
         tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
         return tags
+
+
+def _document(estimator, solver):
+    """Return the docstring of an estimator with all its parameters and attributes."""
+    result = inspect.signature(solver).return_annotation
+    known = attribute_docs(result)
+    shown = [entry(f"{name}_", *known[name]) for name in estimator._fields]
+    common = COMMON_ATTRIBUTES.format(result=result.__name__)
+    text = document(estimator.__doc__, estimator)
+    return insert_section(text, "Attributes", "\n".join([*shown, common]))

@@ -48,13 +48,17 @@ def remember_names(function):
 
     @wraps(function)
     def run(X, *args, **kwargs):
-        names = X.feature_names_in if isinstance(X, Named) else _names_of(X)
-        made = function(X, *args, **kwargs)
-        if isinstance(made, list):
-            return [replace(one, feature_names_in=names) for one in made]
-        return replace(made, feature_names_in=names)
+        return name_columns(function(X, *args, **kwargs), X)
 
     return run
+
+
+def name_columns(made, X):
+    """Return what was made of X, or a list of such, with the names of the columns of X."""
+    names = X.feature_names_in if isinstance(X, Named) else _names_of(X)
+    if isinstance(made, list):
+        return [replace(one, feature_names_in=names) for one in made]
+    return replace(made, feature_names_in=names)
 
 
 def _names_of(X):

@@ -22,8 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from fastmmc import __version__, datasets, plotting, stream_cli
-from fastmmc.families import FAMILY_METHODS, registry_name
-from fastmmc.registry import METHODS
+from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import STATUS_TEXT
 from fastmmc.segmentation import BALANCE, segment, settings_of
 from fastmmc.stream_cli import (
@@ -218,7 +217,7 @@ def _make_parser():
         "--method",
         dest="solver",
         type=registry_name,
-        choices=FAMILY_METHODS,
+        choices=[name for name in METHODS if name != "recursive-mmc"],
         default="iter-svr",
         help="default: iter-svr",
     )
@@ -333,7 +332,7 @@ def _segment(args):
     if "k" not in given:
         raise ValueError("--k is missing: segment must be told the number of segments")
     for option, name, *_ in SEGMENT_OPTIONS:
-        if name in given and name not in settings_of(FAMILY_METHODS[args.solver]):
+        if name in given and name not in settings_of(METHODS[args.solver]):
             raise ValueError(
                 f"{args.solver} has no {option}; give another --method or leave it out"
             )

@@ -41,8 +41,8 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.families import registry_name
 from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.registry import registry_name
 from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.utils import get_tags
 
 from fastmmc import validation
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import Clusterer
 from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
 from fastmmc.factors import DenseFactor
-from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.lowrank import LowRankFactor
+from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode, TreeResult
 
 RULES = ("largest", "gain")
@@ -618,7 +619,7 @@ def find_binary(method):
 
     Returns
     -------
-    fastmmc.families.Method
+    fastmmc.registry.Method
         The entry.
 
     Raises
@@ -631,9 +632,9 @@ def find_binary(method):
     >>> find_binary("evo_mmc").name
     'evo-mmc'
     """
-    entry = FAMILY_METHODS.get(registry_name(method)) if isinstance(method, str) else None
+    entry = METHODS.get(registry_name(method)) if isinstance(method, str) else None
     if entry is None or not entry.binary:
-        names = ", ".join(repr(name) for name, entry in FAMILY_METHODS.items() if entry.binary)
+        names = ", ".join(repr(name) for name, entry in METHODS.items() if entry.binary)
         reason = "" if entry is None else ", which makes any number of clusters by itself"
         raise ValueError(
             f"method must be one of those for two clusters, {names}; got {method!r}{reason}"
@@ -721,7 +722,12 @@ def _check_accepted(entry, n_init, sample_weight):
         raise ValueError(f"n_init must be 1, as {entry.name} makes one start; got {n_init}")
 
 
-class RecursiveMMC(Clusterer):
+class RecursiveMMC(
+    Clusterer,
+    solver=recursive_mmc,
+    paper="Zhang, Tsang, Kwok, ICML 2007",
+    summary="splits in two again and again by a method for two clusters (iter-svr)",
+):
     """Recursive maximum margin clustering as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.recursive_mmc`, which documents the parameters; here ``k``
@@ -817,7 +823,7 @@ class RecursiveMMC(Clusterer):
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        with fit_tasks(self, None, "split") as on_split_done:
+        with nullcontext() as on_split_done:
             result = solve_recursive(
                 X, k, sample_weight=sample_weight, on_split_done=on_split_done, **params
             )

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from fastmmc.families import FAMILY_METHODS, Method
-from fastmmc.recursive import RecursiveMMC, recursive_mmc
+from collections.abc import Callable
+from dataclasses import dataclass
 
-RECURSIVE = Method(
-    "recursive-mmc",
-    recursive_mmc,
-    RecursiveMMC,
-    "Zhang, Tsang, Kwok, ICML 2007",
-    "splits in two again and again by a method for two clusters (iter-svr)",
-)
 
-METHODS = FAMILY_METHODS | {RECURSIVE.name: RECURSIVE}
+@dataclass(frozen=True)
+class Method:
+    """One entry of the registry.
+
+    Attributes
+    ----------
+    name : str
+        As the command line spells it.
+    function : callable
+        The solver.
+    estimator : type
+        The scikit-learn estimator.
+    paper : str
+        Where it comes from.
+    summary : str
+        One line on what it is.
+    binary : bool
+        Whether it makes two clusters only.
+    extra : str or None
+        The extra of this package that it needs.
+    needs : tuple of str
+        What that brings.
+    """
+
+    name: str
+    function: Callable
+    estimator: type
+    paper: str
+    summary: str
+    binary: bool = False
+    extra: str | None = None
+    needs: tuple[str, ...] = ()
+
+
+# Filled by the estimators when their classes are made.
+METHODS: dict[str, Method] = {}
+
+
+def registry_name(method):
+    """Return a method's name as the registry spells it, with - for _; what is no name as it is."""
+    return method.replace("_", "-") if isinstance(method, str) else method

@@ -200,6 +200,8 @@ class RLSResult(ClusteringResult):
         If it was asked for: a number that the objective of no labelling is below whose sizes the
         size rule allows (where the sizes are not bounded: of none with the sizes of this one).
         It comes from eigenvalues, so even the best labelling may be well above it.
+    gap : float or None
+        Share of the objective that lies above the bound.
     """
 
     loo_mse: float | None = None

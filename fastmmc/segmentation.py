@@ -13,8 +13,8 @@ from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.families import FAMILY_METHODS, registry_name
 from fastmmc.recursive import recursive_mmc
+from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
 
 # Segments are rarely of one size. Neither of two has less than a tenth of the pixels; the papers'
@@ -218,7 +218,8 @@ def _check_width(sigma, pixels):
 
 def _find_method(method):
     name = registry_name(method)
-    return FAMILY_METHODS[validation.check_choice("method", name, FAMILY_METHODS)]
+    names = [known for known in METHODS if known != "recursive-mmc"]
+    return METHODS[validation.check_choice("method", name, names)]
 
 
 def _check_params(method, method_params):
@@ -258,7 +259,7 @@ def settings_of(method, params=None):
 
     Parameters
     ----------
-    method : fastmmc.families.Method
+    method : fastmmc.registry.Method
         Of the table.
     params : dict, optional
         What the user gave as ``method_params``.
@@ -271,7 +272,7 @@ def settings_of(method, params=None):
 
     Examples
     --------
-    >>> ["rank" in settings_of(FAMILY_METHODS[name]) for name in ("iter-svr", "evo-mmc", "wta")]
+    >>> ["rank" in settings_of(METHODS[name]) for name in ("iter-svr", "evo-mmc", "wta")]
     [True, False, False]
     """
     run = {"k", "min_region", *OWN_PARAMETERS} - {"sigma", "rank"}

@@ -31,8 +31,7 @@ from fastmmc import validation
 from fastmmc.competitive.saved import read_saved
 from fastmmc.competitive.space import LARGEST
 from fastmmc.constraints import find_conflicts
-from fastmmc.families import registry_name
-from fastmmc.registry import METHODS
+from fastmmc.registry import METHODS, registry_name
 
 try:
     import fcntl

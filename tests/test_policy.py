@@ -21,9 +21,8 @@ ROOT = PACKAGE.parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Imports go one way: a layer may use those before it.
-# What is built upon any method of the families comes between their table and the registry, so that
-# the registry holds it too.
-COMPOSED = ["families", "recursive", "registry"]
+# What is built upon any method of the families comes after them.
+COMPOSED = ["recursive"]
 INNER = ["_loops", "topic", "methods", "estimators"]  # within a family
 LAYERS = ["shared", *INNER, *COMPOSED, "top"]
 TOP = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.alternating.methods import solve_alternation
+from fastmmc.alternating.methods import iter_ls_svm, iter_svm, iter_svr, solve_alternation
 
 # Result fields that become attributes with a trailing underscore.
 RESULT_FIELDS = (
@@ -28,7 +30,7 @@ class _AlternatingClusterer(Clusterer):
         """Cluster the points with the loss and parameters of the estimator's kind."""
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
-        with fit_tasks(self, params["n_init"]) as on_start_done:
+        with nullcontext() as on_start_done:
             result = solve_alternation(
                 X, sample_weight=sample_weight, on_start_done=on_start_done, **fixed, **params
             )
@@ -53,7 +55,12 @@ class _AlternatingClusterer(Clusterer):
         return -float(np.mean(self._losses(margins)))
 
 
-class IterSVR(_AlternatingClusterer):
+class IterSVR(
+    _AlternatingClusterer,
+    solver=iter_svr,
+    paper="Zhang, Tsang, Kwok, ICML 2007",
+    summary="support vector regression on the labels, and new labels from its scores, in turn",
+):
     """Iterative support vector regression as a scikit-learn clusterer; always two clusters.
 
     The estimator behind :func:`fastmmc.iter_svr`, which documents the parameters.
@@ -184,7 +191,12 @@ class IterSVR(_AlternatingClusterer):
         return np.maximum(0.0, np.abs(margins - 1.0) - self.epsilon)
 
 
-class IterSVM(_AlternatingClusterer):
+class IterSVM(
+    _AlternatingClusterer,
+    solver=iter_svm,
+    paper="Zhang, Tsang, Kwok, ICML 2007",
+    summary="the same with support vector machines; stays near its first labels",
+):
     """Iterative support vector machines as a scikit-learn clusterer; always two clusters.
 
     The estimator behind :func:`fastmmc.iter_svm`, which documents the parameters.
@@ -313,7 +325,12 @@ class IterSVM(_AlternatingClusterer):
         return np.maximum(0.0, 1.0 - margins)
 
 
-class IterLSSVM(_AlternatingClusterer):
+class IterLSSVM(
+    _AlternatingClusterer,
+    solver=iter_ls_svm,
+    paper="Zhang, Tsang, Kwok, ICML 2007",
+    summary="the same with least-squares machines: one factorisation for all rounds",
+):
     """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters.
 
     The estimator behind :func:`fastmmc.iter_ls_svm`, which documents the parameters.

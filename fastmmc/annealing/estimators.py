@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.annealing.methods import solve_sammc
+from fastmmc.annealing.methods import sammc, solve_sammc
 
 
-class SAMMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class SAMMC(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    Clusterer,
+    solver=sammc,
+    paper="Seifollahi, Bagirov, Zare Borzeshi, Piccardi, Computational Intelligence 2019",
+    summary="least sum of plain distances to the centers of large data",
+):
     """Clustering of large data by the sum of plain distances, as :func:`fastmmc.sammc`.
 
     Parameters
@@ -122,7 +131,7 @@ class SAMMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        with fit_tasks(self, params["n_init"]) as on_start_done:
+        with nullcontext() as on_start_done:
             result = solve_sammc(X, k, on_start_done=on_start_done, **params)
         self.cluster_centers_ = result.centers
         return self._keep(result)

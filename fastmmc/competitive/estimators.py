@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,19 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastmmc import validation
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.competitive.methods import WEIGHTED, solve_competitive
+from fastmmc.competitive.methods import (
+    WEIGHTED,
+    c_rpcl,
+    cvqe,
+    fscl,
+    lcvqe,
+    o_lcvqe,
+    rpcl,
+    solve_competitive,
+    wta,
+)
 from fastmmc.competitive.online import check_rule, check_share
 from fastmmc.competitive.saved import (
     make_header,
@@ -56,7 +67,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         for name in ("memory_size", "semi_supervised"):
             params.pop(name, None)
         known = self._told_labels(y, X.shape[0])
-        with fit_tasks(self, params["n_init"]) as on_start_done:
+        with nullcontext() as on_start_done:
             result = solve_competitive(
                 X,
                 k,
@@ -483,7 +494,12 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
         return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
 
-class WTA(_StreamingClusterer):
+class WTA(
+    _StreamingClusterer,
+    solver=wta,
+    paper="Kohonen, 1995",
+    summary="on-line k-means: the nearest prototype learns every object",
+):
     """Competitive learning where the winner takes all as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.wta`, which documents the parameters; here ``k`` is
@@ -585,7 +601,12 @@ class WTA(_StreamingClusterer):
         self.verbose = verbose
 
 
-class FSCL(_StreamingClusterer):
+class FSCL(
+    _StreamingClusterer,
+    solver=fscl,
+    paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
+    summary="the same with distances weighted by wins, so that no prototype is left out",
+):
     """Frequency-sensitive competitive learning as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.fscl`, which documents the parameters; here ``k`` is
@@ -687,7 +708,12 @@ class FSCL(_StreamingClusterer):
         self.verbose = verbose
 
 
-class RPCL(_StreamingClusterer):
+class RPCL(
+    _StreamingClusterer,
+    solver=rpcl,
+    paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
+    summary="the same, driving the second best away: estimates the number of clusters",
+):
     """Rival-penalised competitive learning as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.rpcl`, which documents the parameters; here ``k`` is
@@ -791,7 +817,12 @@ class RPCL(_StreamingClusterer):
         self.verbose = verbose
 
 
-class CRPCL(_ConstrainedStream):
+class CRPCL(
+    _ConstrainedStream,
+    solver=c_rpcl,
+    paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
+    summary="the same with cannot-links and must-links",
+):
     """Rival-penalised competitive learning with constraints as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.c_rpcl`, which documents the parameters; here ``k`` is
@@ -917,7 +948,12 @@ class CRPCL(_ConstrainedStream):
         self.verbose = verbose
 
 
-class OLCVQE(_ConstrainedStream):
+class OLCVQE(
+    _ConstrainedStream,
+    solver=o_lcvqe,
+    paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
+    summary="on-line k-means with cannot-links and must-links",
+):
     """On-line linear constrained vector quantisation as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.o_lcvqe`, which documents the parameters; here ``k`` is
@@ -1045,7 +1081,12 @@ class OLCVQE(_ConstrainedStream):
         self.verbose = verbose
 
 
-class LCVQE(_ConstrainedClusterer):
+class LCVQE(
+    _ConstrainedClusterer,
+    solver=lcvqe,
+    paper="Pelleg, Baras, ECML 2007",
+    summary="k-means with soft cannot-links and must-links",
+):
     """Linear constrained vector quantisation as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.lcvqe`, which documents the parameters; here ``k`` is
@@ -1148,7 +1189,12 @@ class LCVQE(_ConstrainedClusterer):
         self.verbose = verbose
 
 
-class CVQE(_ConstrainedClusterer):
+class CVQE(
+    _ConstrainedClusterer,
+    solver=cvqe,
+    paper="Davidson, Ravi, SDM 2005",
+    summary="the same with penalties between prototypes",
+):
     """Constrained vector quantisation as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.cvqe`, which documents the parameters; here ``k`` is

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.cutting_plane.methods import solve_planes
+from fastmmc.cutting_plane.methods import cpm3c, cpmmc, solve_planes
 
 # Result fields that become attributes with a trailing underscore.
 RESULT_FIELDS = (
@@ -27,7 +29,7 @@ class _CuttingPlaneClusterer(Clusterer):
     def _fit(self, X, **params):
         """Cluster the points."""
         X = self._check_training_points(X)
-        with fit_tasks(self, params["n_init"]) as on_start_done:
+        with nullcontext() as on_start_done:
             result = solve_planes(X, on_start_done=on_start_done, **params)
         return self._keep(result)
 
@@ -58,7 +60,12 @@ class _CuttingPlaneClusterer(Clusterer):
         return tags
 
 
-class CPMMC(_CuttingPlaneClusterer):
+class CPMMC(
+    _CuttingPlaneClusterer,
+    solver=cpmmc,
+    paper="Zhao, Wang, Zhang, SDM 2008",
+    summary="a linear or kernel machine whose signs are the labels, by cutting planes",
+):
     """Cutting-plane maximum-margin clustering as a scikit-learn clusterer; always two clusters.
 
     The estimator behind :func:`fastmmc.cpmmc`, which documents the parameters.
@@ -181,7 +188,12 @@ class CPMMC(_CuttingPlaneClusterer):
         return np.abs(scores[:, 1])
 
 
-class CPM3C(_CuttingPlaneClusterer):
+class CPM3C(
+    _CuttingPlaneClusterer,
+    solver=cpm3c,
+    paper="Zhao, Wang, Zhang, ICML 2008",
+    summary="the same for many clusters, labels by the highest score",
+):
     """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer.
 
     The estimator behind :func:`fastmmc.cpm3c`, which documents the parameters; here ``k`` is

@@ -1,22 +1,25 @@
 """scikit-learn estimators of the RLS family."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc.rls.evolution import DEFAULTS, FAST_DEFAULTS, solve_evolution
-from fastmmc.rls.methods import resolve_starts, solve_umc_rls
-
-# Result fields that become attributes with a trailing underscore.
-RESULT_FIELDS = ("loo_mse", *COMMON_FIELDS)
+from fastmmc.parameters import ClusterCount, SemiSupervised
+from fastmmc.rls.methods import (
+    EvoMMCParameters,
+    FastEvoMMCParameters,
+    UMCRLSParameters,
+    evo_mmc,
+    fast_evo_mmc,
+    resolve_starts,
+    umc_rls,
+)
 
 
 class _RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    _fields = RESULT_FIELDS
+    _fields = ("loo_mse", *COMMON_FIELDS)
 
     def score(self, X, y=None):
         """Return minus the mean squared distance of the scores from the codes of their clusters.
@@ -43,48 +46,16 @@ class _RLSClusterer(Clusterer):
         return -float(np.mean((scores - codes) ** 2))
 
 
-class UMCRLS(_RLSClusterer):
-    """Unsupervised multi-class RLS as a scikit-learn clusterer.
-
-    The estimator behind :func:`fastmmc.umc_rls`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    lam, method, init, n_rounds, start_round, polish, keep_best
-        The search, see :func:`fastmmc.umc_rls`.
-    batches, population, patience, max_iter
-        The search, see :func:`fastmmc.umc_rls`.
-    kernel, sigma, gamma, degree, coef0, kernel_params
-        The kernel, see :func:`fastmmc.umc_rls`.
-    rank, landmarks, rank_tol, dtype
-        The hat matrix, dense or of low rank, see :func:`fastmmc.umc_rls`.
-    balance, target_sizes, min_size
-        The sizes, see :func:`fastmmc.umc_rls`.
-    semi_supervised : bool, default=False
-        Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
-        true labels may be passed around by pipelines and searches.
-    bound
-        Whether ``bound_`` and ``gap_`` are computed, see :func:`fastmmc.umc_rls`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.umc_rls`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points.
-    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.RLSResult`.
-    bound_, gap_ : float or None
-        Lower bound on the objective, and how far above it the objective is, as a share.
-    result_ : RLSResult
-        Everything else.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+class UMCRLS(
+    _RLSClusterer,
+    UMCRLSParameters,
+    SemiSupervised,
+    ClusterCount,
+    solver=umc_rls,
+    paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
+    summary="multi-class regularised least squares, steepest descent with shaking",
+):
+    """Unsupervised multi-class RLS as a scikit-learn clusterer, see :func:`fastmmc.umc_rls`.
 
     References
     ----------
@@ -100,76 +71,8 @@ class UMCRLS(_RLSClusterer):
     array([100, 100])
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        lam=0.25,
-        method="shaking",
-        init="random",
-        n_rounds=21,
-        start_round=0,
-        polish=False,
-        keep_best=False,
-        batches=None,
-        population=8,
-        patience=20,
-        max_iter=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        dtype=None,
-        balance=None,
-        target_sizes=None,
-        min_size=1,
-        semi_supervised=False,
-        bound=False,
-        n_init="auto",
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.method = method
-        self.init = init
-        self.n_rounds = n_rounds
-        self.start_round = start_round
-        self.polish = polish
-        self.keep_best = keep_best
-        self.batches = batches
-        self.population = population
-        self.patience = patience
-        self.max_iter = max_iter
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.dtype = dtype
-        self.balance = balance
-        self.target_sizes = target_sizes
-        self.min_size = min_size
-        self.semi_supervised = semi_supervised
-        self.bound = bound
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
+    _fields = (*_RLSClusterer._fields, "bound", "gap")
+    _labels_are_clusters = True
 
     @with_callbacks
     def fit(self, X, y=None):
@@ -193,46 +96,22 @@ class UMCRLS(_RLSClusterer):
         ValueError, TypeError, MemoryError
             As :func:`fastmmc.umc_rls`.
         """
-        X = self._check_training_points(X)
-        params = self.get_params(deep=False)
-        k = params.pop("n_clusters")
-        del params["semi_supervised"]
-        known = self._told_labels(y, X.shape[0], k)
-        n_init = resolve_starts(params["n_init"], params["method"], X.shape[0])
-        with fit_tasks(self, n_init) as on_start_done:
-            result = solve_umc_rls(X, k, known_labels=known, on_start_done=on_start_done, **params)
-        self.bound_, self.gap_ = result.bound, result.gap
-        return self._keep(result)
+        return self._fit(X, y)
+
+    def _count_tasks(self, n):
+        return resolve_starts(self.n_init, self.method, n)
 
 
-class EvoMMC(_RLSClusterer):
+class EvoMMC(
+    _RLSClusterer,
+    EvoMMCParameters,
+    solver=evo_mmc,
+    paper="Gieseke, Pahikkala, Kramer, ICML 2009",
+    summary="evolution of two clusters over the dense hat matrix",
+):
     """Evolutionary maximum margin clustering as a scikit-learn clusterer; always two clusters.
 
-    The estimator behind :func:`fastmmc.evo_mmc`, which documents the parameters.
-
-    Parameters
-    ----------
-    lam, mu, nu, flips, init, classify, distinct, polish, patience, max_iter
-        The search, see :func:`fastmmc.evo_mmc`.
-    kernel, sigma, gamma, degree, coef0, kernel_params
-        The kernel, see :func:`fastmmc.evo_mmc`.
-    balance, target_sizes, min_size
-        The sizes, see :func:`fastmmc.evo_mmc`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.evo_mmc`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points, 0 and 1.
-    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.RLSResult`.
-    result_ : RLSResult
-        Everything else.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.evo_mmc`.
 
     References
     ----------
@@ -246,128 +125,17 @@ class EvoMMC(_RLSClusterer):
     np.int64(150)
     """
 
-    def __init__(
-        self,
-        *,
-        lam=0.5,
-        mu=10,
-        nu=10,
-        flips=None,
-        init="random",
-        classify=False,
-        distinct=False,
-        polish=True,
-        patience=None,
-        max_iter=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        balance=0.03,
-        target_sizes=None,
-        min_size=1,
-        n_init=10,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.lam = lam
-        self.mu = mu
-        self.nu = nu
-        self.flips = flips
-        self.init = init
-        self.classify = classify
-        self.distinct = distinct
-        self.polish = polish
-        self.patience = patience
-        self.max_iter = max_iter
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.balance = balance
-        self.target_sizes = target_sizes
-        self.min_size = min_size
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like
-            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        EvoMMC
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As :func:`fastmmc.evo_mmc`.
-        """
-        X = self._check_training_points(X)
-        params = self.get_params(deep=False)
-        with fit_tasks(self, params["n_init"]) as on_start_done:
-            result = solve_evolution(
-                X,
-                rank=None,
-                landmarks="uniform",
-                rank_tol=1e-6,
-                dtype=None,
-                defaults=DEFAULTS,
-                on_start_done=on_start_done,
-                **params,
-            )
-        return self._keep(result)
-
-
-class FastEvoMMC(_RLSClusterer):
+class FastEvoMMC(
+    _RLSClusterer,
+    FastEvoMMCParameters,
+    solver=fast_evo_mmc,
+    paper="Gieseke, Pahikkala, Kramer, ICML 2009",
+    summary="evolution of two clusters over a low-rank hat matrix",
+):
     """Evolutionary MMC on the low-rank hat matrix as a scikit-learn clusterer; always two clusters.
 
-    The estimator behind :func:`fastmmc.fast_evo_mmc`, which documents the parameters.
-
-    Parameters
-    ----------
-    lam, mu, nu, flips, init, classify, distinct, polish, patience, max_iter
-        The search, see :func:`fastmmc.fast_evo_mmc`.
-    kernel, sigma, gamma, degree, coef0, kernel_params
-        The kernel, see :func:`fastmmc.fast_evo_mmc`.
-    rank, landmarks, rank_tol, dtype
-        The low-rank hat matrix, see :func:`fastmmc.fast_evo_mmc`.
-    balance, target_sizes, min_size
-        The sizes, see :func:`fastmmc.fast_evo_mmc`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.fast_evo_mmc`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points, 0 and 1.
-    objective_, loo_mse_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.RLSResult`.
-    result_ : RLSResult
-        Everything else.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.fast_evo_mmc`.
 
     References
     ----------
@@ -380,98 +148,3 @@ class FastEvoMMC(_RLSClusterer):
     >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
     np.int64(150)
     """
-
-    def __init__(
-        self,
-        *,
-        lam=0.5,
-        mu=1,
-        nu=1,
-        flips=None,
-        init="random",
-        classify=False,
-        distinct=False,
-        polish=True,
-        patience=None,
-        max_iter=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank=0.1,
-        landmarks="uniform",
-        rank_tol=1e-6,
-        dtype=None,
-        balance=0.03,
-        target_sizes=None,
-        min_size=1,
-        n_init=10,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.lam = lam
-        self.mu = mu
-        self.nu = nu
-        self.flips = flips
-        self.init = init
-        self.classify = classify
-        self.distinct = distinct
-        self.polish = polish
-        self.patience = patience
-        self.max_iter = max_iter
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.dtype = dtype
-        self.balance = balance
-        self.target_sizes = target_sizes
-        self.min_size = min_size
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        FastEvoMMC
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As :func:`fastmmc.fast_evo_mmc`.
-        """
-        X = self._check_training_points(X)
-        params = self.get_params(deep=False)
-        with fit_tasks(self, params["n_init"]) as on_start_done:
-            result = solve_evolution(
-                X,
-                defaults=FAST_DEFAULTS,
-                on_start_done=on_start_done,
-                **params,
-            )
-        return self._keep(result)

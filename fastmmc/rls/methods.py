@@ -1,19 +1,19 @@
-"""Unsupervised multi-class RLS: restarts of a search over labellings that share one hat matrix."""
+"""The methods of regularised least squares: UMC-RLS, and evolution for two clusters."""
 
-from __future__ import annotations
-
-import time
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._names import remember_names
+from fastmmc._declare import function_of, parameter, values
 from fastmmc.constraints import check_init, check_known_labels
 from fastmmc.execution import (
     OutOfTime,
-    check_control,
+    RunControl,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -21,20 +21,32 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.factors import DenseFactor, factor_path
-from fastmmc.gram import resolve_kernel
+from fastmmc.gram import box_diagonal, resolve_kernel
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
-from fastmmc.results import Status
+from fastmmc.parameters import (
+    BinarySizeParameters,
+    Clusters,
+    KernelParameters,
+    KnownLabels,
+    LandmarkParameters,
+    Parameters,
+    Points,
+    PrecisionParameters,
+    Rank,
+    RunParameters,
+    SizeParameters,
+)
+from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, choose_form, make_start
 from fastmmc.rls.bound import risk_bound
 from fastmmc.rls.claims import Plan, donor_floors
+from fastmmc.rls.evolution_search import EvolutionSearch
+from fastmmc.rls.evolution_search import Plan as EvolutionPlan
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import best_result, check_source
-from fastmmc.sizes import shaking_quota, size_rule
+from fastmmc.sizes import binary_bounds, shaking_quota, size_rule
 from fastmmc.threads import exhaust
-
-METHODS = ("shaking", "steepest", "stochastic", "memetic")
-DEFAULTS = {"lam": 0.25, "rank": "auto"}
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
 STARTS = 30
@@ -48,141 +60,383 @@ MOST_ROUNDS = 10_000
 BALANCE = {"memetic": 0.4, "shaking": 0.5}
 
 
-def resolve_starts(n_init, method, n):
-    """Return the number of starts; "auto" depends on the method and on n alone.
+class FactorSource(Points):
+    """Points, or what was made of them."""
 
-    Parameters
-    ----------
-    n_init : int or "auto"
-        As the user gave it.
-    method : str
-        Search.
-    n : int
-        Points.
+    X: ArrayLike | DenseFactor | LowRankFactor = parameter(
+        kw_only=False,
+        kind="(n, d) array_like, sparse matrix, DenseFactor or LowRankFactor",
+        doc="""
+        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
+        :func:`fastmmc.factor`, which then brings lam and the kernel with it.
+        """,
+    )
+
+
+class RLSRunParameters(RunParameters):
+    """How a run on a hat matrix is carried out."""
+
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call; the best labels found by then are returned. Where that is too
+        short for the hat matrix, the search runs on one of rank 100 or less, and the warning says
+        so.
+        """,
+    )
+
+
+class Regularisation(Parameters):
+    """The regularisation of UMC-RLS."""
+
+    lam: float = parameter(
+        default=0.25, above=0, doc="Regularisation, > 0. The 2009 paper's lambda is lam / n."
+    )
+
+
+class _UMCRLSSearch(Parameters):
+    """The search of UMC-RLS."""
+
+    method: Literal["shaking", "steepest", "stochastic", "memetic"] = parameter(
+        default="shaking",
+        doc="""
+        Search. Shaking lets the clusters take turns in claiming points, more than their share
+        at first and less and less so (the paper's UMC-RLS). The next two are plain descents
+        (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
+        Memetic recombines whole clusters of two labellings that the shaking found, shakes the
+        result gently and descends by moves and swaps, again and again.
+        """,
+    )
+    init: Literal["random", "kmeans"] | ArrayLike = parameter(
+        default="random",
+        kind='{"random", "kmeans"} or (n,) array_like of int',
+        doc="Labels to start from: balanced random, k-means, or given.",
+    )
+    n_rounds: int = parameter(
+        default=21, least=1, most=MOST_ROUNDS, doc="Rounds of the shaking schedule."
+    )
+    start_round: int = parameter(
+        default=0,
+        doc="""
+        First round to run. Later rounds shake more gently and keep more of the start.
+        """,
+    )
+    polish: bool = parameter(
+        default=False,
+        doc="""
+        Descend from the end of the search by swaps, and by moves where the sizes allow them,
+        until neither lowers Q.
+        """,
+    )
+    keep_best: bool = parameter(
+        default=False, doc="Return the best round end of the shaking instead of the last."
+    )
+    batches: int | Literal["exact"] | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        How shaking claims on the low-rank hat matrix: in so many batches for a cluster of the
+        target size, O(n r) each, or one by one ("exact"), O(n r) a claim. None: one by one where n
+        is small enough for the n x n product (4,000 points); else first on a sample, one by one,
+        then from round 1 on all points in 32 batches; above 50,000 points, or 2,500 k, all rounds
+        run on a sample of that size. Batches end with a descent of all points by swaps, and by
+        moves within ``balance``. The dense hat matrix is always claimed one by one.
+        """,
+    )
+    population: int = parameter(
+        default=8,
+        least=2,
+        most=validation.MOST_INDIVIDUALS,
+        doc="Labellings that the memetic search keeps, >= 2; no two are the same partition.",
+    )
+    patience: int = parameter(
+        default=20,
+        least=1,
+        doc="The memetic search ends after this many children in a row no better than the best.",
+    )
+    max_iter: int | None = parameter(
+        default=None,
+        least=0,
+        doc="""
+        At most this many moves (steepest), sweeps (stochastic) or children (memetic) a start.
+        """,
+    )
+
+
+class _UMCRLSSizes(SizeParameters):
+    """The sizes of UMC-RLS."""
+
+    balance: float | None = parameter(
+        default=None,
+        least=0,
+        doc="""
+        Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
+        None: the paper's rule, by which shaking ends near the targets and the descents are free.
+        Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
+        clusters, are brought back, and a descent within these bounds follows. For the memetic
+        search None is 0.4.
+        """,
+    )
+    bound: bool = parameter(
+        default=False,
+        doc="""
+        Also compute a lower bound on Q from the largest eigenvalues of R: ``bound`` and ``gap`` of
+        the result. Some hundred products of R with a vector; of low rank O(r^3).
+        """,
+    )
+
+
+class _UMCRLSRun(RLSRunParameters):
+    """The run of UMC-RLS."""
+
+    n_init: int | Literal["auto"] = parameter(
+        default="auto",
+        doc="""
+        Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
+        one of the memetic search, which makes a population of its own. With two clusters round 0
+        of the shaking forgets the start, so the first start is the paper's method and the others
+        begin with round 1. Where all starts would be equal (given labels, unless stochastic or
+        memetic) one is run.
+        """,
+    )
+
+
+class _UMCRLSBut(
+    _UMCRLSRun,
+    _UMCRLSSizes,
+    PrecisionParameters,
+    LandmarkParameters,
+    KernelParameters,
+    _UMCRLSSearch,
+):
+    """Every parameter of UMC-RLS but lam."""
+
+
+class UMCRLSParameters(_UMCRLSBut, Regularisation):
+    """What the function and the estimator have in common."""
+
+
+class _UMCRLSCall(UMCRLSParameters, KnownLabels, Clusters, FactorSource):
+    """A call of :func:`umc_rls`."""
+
+
+class _PathCall(_UMCRLSBut, KnownLabels, Parameters):
+    """A call of :func:`umc_rls_path`."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like",
+        doc="""
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Not a factor, which has
+        its lam already.
+        """,
+    )
+    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
+    lams: Sequence[float] = parameter(
+        kw_only=False, kind="sequence of float", doc="Values of lam, all > 0."
+    )
+
+
+@function_of(_UMCRLSCall)
+def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
+    """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
+
+    Looks for the labels under which kernel ridge classification fits best: with R the hat
+    matrix K (K + lam I)^-1, E the n x k label indicator and P = 2E - 1, it minimises
+
+        Q = sum_h (n - p_h^T R p_h) = k n + (4 - k) e^T R e - 4 tr(E^T R E)
+
+    over labellings of about equal (or given) sizes. Moving one point changes Q by
+    8 (U[o, j] - U[d, j] - R_jj) with the cached sums U = (R E)^T, so a move costs O(n).
 
     Returns
     -------
-    int
-        Starts.
+    RLSResult
+        ``labels``, ``objective`` (Q), ``loo_mse``, ``history``, ``predict`` and more.
 
     Raises
     ------
-    TypeError, ValueError
-        If n_init is neither.
+    ValueError, TypeError
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
+    MemoryError
+        If the n x n hat matrix, or its n x r factor, does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another; or if no sizes were asked for, and clusters of
+        other sizes (Ward's, of a sample of 500 points in the metric of R) fit far better, by what R
+        leaves unexplained of their indicators and by leave-one-out error.
+
+    Notes
+    -----
+    Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
+    O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
+    and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
+
+    References
+    ----------
+    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
+    least-squares classification, ICDM 2012, Algorithms 1-3. Batches, the start from a sample and
+    the memetic search are this package's own.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> res = fastmmc.umc_rls(X, 2, random_state=0)
+    >>> res.sizes, res.status.name
+    (array([100, 100]), 'CONVERGED')
+    >>> bool((res.predict(X) == res.labels).all())
+    True
     """
-    if isinstance(n_init, str):
-        validation.check_choice("n_init", n_init, ("auto",), " or an integer")
-        if method == "memetic":
-            return 1
-        return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
-    return validation.check_starts(n_init)
+    source = check_source(call)
+    plan = _make_plan(call, source)
+    seed = fixed_seed(call.random_state)
+    with show_progress(control) as control:
+        factor, control = source.make_factor(seed, control)
+        return _search(factor, plan, call, seed, control)
 
 
-def _make_plan(
-    points,
-    k,
-    kernel,
-    *,
-    method,
-    init,
-    known_labels,
-    n_rounds,
-    start_round,
-    polish,
-    keep_best,
-    batches,
-    population,
-    patience,
-    max_iter,
-    balance,
-    target_sizes,
-    min_size,
-    bound,
-):
+@function_of(_PathCall)
+def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
+    """Run :func:`umc_rls` for several lam; the kernel is evaluated once.
+
+    Q grows with lam, so it cannot choose among the results. The leave-one-out error can:
+    ``min(path, key=lambda res: res.loo_mse)``. Every lam starts from the same labels, and
+    ``max_time`` is for the whole path.
+
+    Returns
+    -------
+    list of RLSResult
+        One a lam, in the order given, each with its ``loo_mse``. A run that is stopped returns
+        those that it reached.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As :func:`umc_rls`.
+
+    Notes
+    -----
+    Two n x n arrays of memory: the Gram matrix and the hat matrix in turn.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> path = fastmmc.umc_rls_path(X, 3, [0.01, 0.1, 1.0], n_init=5, random_state=0)
+    >>> best = min(path, key=lambda res: res.loo_mse)
+    >>> len(path), best.params["lam"] in (0.01, 0.1, 1.0)
+    (3, True)
+    """
+    lams = call.lams
+    if isinstance(call.X, DenseFactor | LowRankFactor):
+        raise TypeError("X is a factor, which has its lam already; give the points")
+    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
+        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
+    lams = [validation.check_positive("lams", lam) for lam in lams]
+    source = check_source(call, lam=lams[0])
+    plan = _make_plan(call, source)
+    seed = fixed_seed(call.random_state)
+    results = []
+    kernel = resolve_kernel(source.kernel, source.points)
+    with show_progress(control) as control:
+        path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
+        try:
+            for factor in path:
+                results.append(_search(factor, plan, call, seed, control))
+                if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
+                    break
+        except OutOfTime:
+            if results:
+                warn_user(
+                    f"max_time={control.max_time:g} was too short for all lams: {len(results)}"
+                    f" of {len(lams)} results are returned"
+                )
+            else:
+                factor, control = source.make_quick_factor(kernel, seed, control)
+                results = [_search(factor, plan, call, seed, control)]
+    return results
+
+
+def resolve_starts(n_init, method, n):
+    """Return the number of starts; "auto" depends on the method and on n alone."""
+    if not isinstance(n_init, str):
+        return validation.check_starts(n_init)
+    if method == "memetic":
+        return 1
+    return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
+
+
+def _make_plan(call, source):
     """Check the parameters of the search and fix what all restarts have in common."""
+    points = source.points
     n = points.shape[0]
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    validation.check_choice("method", method, METHODS)
-    n_rounds = validation.check_integer("n_rounds", n_rounds, least=1, most=MOST_ROUNDS)
-    start_round = validation.check_integer(
-        "start_round", start_round, least=0, most=n_rounds - 1, why=", the last round"
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    validation.check_integer(
+        "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
-    if isinstance(batches, str):
-        validation.check_choice("batches", batches, ("exact",), ", an integer or None")
-    elif batches is not None:
-        validation.check_integer("batches", batches, least=1)
-    population = validation.check_integer(
-        "population", population, least=2, most=validation.MOST_INDIVIDUALS
-    )
-    patience = validation.check_integer("patience", patience, least=1)
-    if max_iter is not None:
-        max_iter = validation.check_integer("max_iter", max_iter, least=0)
     min_size = validation.check_integer(
         "min_size",
-        min_size,
+        call.min_size,
         least=0,
         most=n // k,
         why=", the number of points in an average cluster",
     )
-    if balance is not None and not 0 <= validation.check_number("balance", balance):
-        raise ValueError(f"balance must be at least 0, or None; got {balance}")
-    known = check_known_labels(known_labels, n, k)
+    known = check_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
     # One point more or less must be possible however few there are.
-    default = max(BALANCE[method], k / n) if method in BALANCE else None
+    default = max(BALANCE[call.method], k / n) if call.method in BALANCE else None
     rule = size_rule(
         n,
         k,
-        balance=balance,
-        target_sizes=target_sizes,
+        balance=call.balance,
+        target_sizes=call.target_sizes,
         min_size=min_size,
         known=known,
         default=default,
-        bounded=method == "memetic",
+        bounded=call.method == "memetic",
     )
-    quota = shaking_quota(n, k, n_rounds, start_round, rule.targets)
+    quota = shaking_quota(n, k, call.n_rounds, call.start_round, rule.targets)
+    params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
+    if call.balance is None and call.method == "memetic":
+        params["balance"] = default
+    warn_of_equal_points(points, k)
     return Plan(
         n=n,
         k=k,
-        method=method,
-        init=check_init(init, n, k, kernel),
+        method=call.method,
+        init=check_init(call.init, n, k, source.kernel),
         points=points,
         rule=rule,
         known=known,
         quota=quota,
         floors=donor_floors(n, k, quota, min_size),
-        polish=validation.check_flag("polish", polish),
-        keep_best=validation.check_flag("keep_best", keep_best),
-        max_iter=np.iinfo(np.int64).max if max_iter is None else max_iter,
-        population=population,
-        patience=patience,
-        params={
-            "k": k,
-            "method": method,
-            "init": init,
-            "n_rounds": n_rounds,
-            "start_round": start_round,
-            "polish": polish,
-            "keep_best": keep_best,
-            "batches": batches,
-            "population": population,
-            "patience": patience,
-            "max_iter": max_iter,
-            "balance": default if balance is None and method == "memetic" else balance,
-            "target_sizes": target_sizes,
-            "min_size": min_size,
-            "bound": bound,
-        },
-        bound=validation.check_flag("bound", bound),
-        default_sizes=default is not None and balance is target_sizes is known is None,
+        polish=call.polish,
+        keep_best=call.keep_best,
+        max_iter=np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
+        population=call.population,
+        patience=call.patience,
+        params=params,
+        bound=call.bound,
+        default_sizes=default is not None and call.balance is call.target_sizes is known is None,
     )
 
 
-def _solve(factor, plan, n_init, seed, control):
+def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
-    if plan.starts_are_equal():
-        n_init = 1
+    n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, plan.method, plan.n)
     try:
         matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: control.check_time())
     except OutOfTime:
@@ -220,155 +474,173 @@ def _solve(factor, plan, n_init, seed, control):
     return result
 
 
-def umc_rls(
-    X,
-    k,
-    *,
-    lam=0.25,
-    method="shaking",
-    init="random",
-    known_labels=None,
-    n_rounds=21,
-    start_round=0,
-    polish=False,
-    keep_best=False,
-    batches=None,
-    population=8,
-    patience=20,
-    max_iter=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    dtype=None,
-    balance=None,
-    target_sizes=None,
-    min_size=1,
-    bound=False,
-    n_init="auto",
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
-    """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
+class _EvolutionRegularisation(Regularisation):
+    """The regularisation of EvoMMC."""
 
-    Looks for the labels under which kernel ridge classification fits best: with R the hat
-    matrix K (K + lam I)^-1, E the n x k label indicator and P = 2E - 1, it minimises
+    lam: float = parameter(
+        default=0.5,
+        doc="""
+        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
+        1/2, 1/200, 1/1000 here.
+        """,
+    )
 
-        Q = sum_h (n - p_h^T R p_h) = k n + (4 - k) e^T R e - 4 tr(E^T R E)
 
-    over labellings of about equal (or given) sizes. Moving one point changes Q by
-    8 (U[o, j] - U[d, j] - R_jj) with the cached sums U = (R E)^T, so a move costs O(n).
+class _EvolutionSearch(Parameters):
+    """The search of EvoMMC."""
 
-    Parameters
-    ----------
-    X : (n, d) array_like, sparse matrix, DenseFactor or LowRankFactor
-        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
-        ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by :func:`factor`, which
-        then brings lam and the kernel with it.
-    k : int
-        Number of clusters, 1 <= k <= n.
-    lam : float, default=0.25
-        Regularisation, > 0. The 2009 paper's lambda is lam / n.
-    method : {"shaking", "steepest", "stochastic", "memetic"}, default="shaking"
-        Search. Shaking lets the clusters take turns in claiming points, more than their share
-        at first and less and less so (the paper's UMC-RLS). The next two are plain descents
-        (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
-        Memetic recombines whole clusters of two labellings that the shaking found, shakes the
-        result gently and descends by moves and swaps, again and again.
-    init : {"random", "kmeans"} or (n,) array_like of int, default="random"
-        Labels to start from: balanced random, k-means, or given.
-    known_labels : (n,) array_like, optional
-        Partial labels: 0..k-1 where known; -1, NaN or None elsewhere. Known labels never change.
-    n_rounds : int, default=21
-        Rounds of the shaking schedule.
-    start_round : int, default=0
-        First round to run. Later rounds shake more gently and keep more of the start.
-    polish : bool, default=False
-        Descend from the end of the search by swaps, and by moves where the sizes allow them,
-        until neither lowers Q.
-    keep_best : bool, default=False
-        Return the best round end of the shaking instead of the last.
-    batches : int or "exact", optional
-        How shaking claims on the low-rank hat matrix: in so many batches for a cluster of the size
-        asked for, O(n r) each, or one by one ("exact"), O(n r) a claim. None: one by one where n is
-        small enough for the n x n product (4,000 points), else first a sample, one by one, then
-        from round 1 on all points in 32 batches; above 50,000 points, or 2,500 k, all that is done
-        on a sample of so many. Batches end with a descent of all points by swaps, and by moves
-        within ``balance``. The dense hat matrix is always claimed one by one.
-    population : int, default=8
-        Labellings that the memetic search keeps, >= 2; no two are the same partition.
-    patience : int, default=20
-        It ends when so many children in a row were no better than the best.
-    max_iter : int, optional
-        At most this many moves (steepest), sweeps (stochastic) or children (memetic) a start.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
-    sigma : float, optional
+    mu: int = parameter(
+        default=10, least=1, most=validation.MOST_INDIVIDUALS, doc="Individuals, at least 1."
+    )
+    nu: int = parameter(
+        default=10,
+        least=1,
+        most=validation.MOST_INDIVIDUALS,
+        doc="Children a generation, at least 1.",
+    )
+    flips: int | None = parameter(
+        default=None,
+        doc="Labels that a mutation changes. None: max(1, n / (t + 1)) in generation t.",
+    )
+    init: Literal["random", "kmeans"] | ArrayLike = parameter(
+        default="random",
+        kind='{"random", "kmeans"} or (n,) array_like of int',
+        doc="""
+        Labels of the first individual: random within the size bounds, k-means with the sizes
+        repaired, or given (0 and 1). The other individuals are random.
+        """,
+    )
+    classify: bool = parameter(
+        default=False,
+        doc="""
+        Before the first generation replace each individual by the signs of its leave-one-out
+        predictions, with the least certain ones changed until the sizes are within bounds; repeat
+        as long as that lowers F.
+        """,
+    )
+    distinct: bool = parameter(
+        default=False,
+        doc="Refuse children that equal an individual, up to the exchange of the two clusters.",
+    )
+    polish: bool = parameter(
+        default=True,
+        doc="""
+        After the last generation flip single labels and swap pairs of the best individual as long
+        as that lowers F. Then no flip within the size bounds helps, and no swap among the 200 n
+        most promising pairs (up to n = 800 these are all).
+        """,
+    )
+    patience: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Generations without progress after which a start ends. None: 10 n, or n for more than one
+        child. It ends sooner if no mutation of one label can help any individual.
+        """,
+    )
+    max_iter: int | None = parameter(
+        default=None, least=0, doc="Generations of a start. None: 1000 n."
+    )
+
+
+class _EvolutionKernel(KernelParameters):
+    """The kernel of EvoMMC."""
+
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : None, int, float or "auto", default="auto"
-        Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
-        dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above 300,000 points.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that a pivoted factor may miss.
-    dtype : {"float32", "float64"}, optional
-        Of the hat matrix; single precision halves its memory and the time of the search. None:
-        that of X.
-    balance : float, optional
-        Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
-        None: the paper's rule, by which shaking ends near the targets and the descents are free.
-        Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
-        clusters, are brought back, and a descent within these bounds follows. For the memetic
-        search 0.4.
-    target_sizes : (k,) array_like of int, optional
-        Sizes asked for, summing to n. None: n / k each.
-    min_size : int, default=1
-        No cluster ends smaller than this.
-    bound : bool, default=False
-        Also compute a lower bound on Q from the largest eigenvalues of R: ``bound`` and ``gap`` of
-        the result. Some hundred products of R with a vector; of low rank O(r^3).
-    n_init : int or "auto", default="auto"
-        Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
-        one of the memetic search, which makes a population of its own. With two clusters round 0
-        of the shaking forgets the start, so the first start is the paper's method and the others
-        begin with round 1. Where all starts would be equal (given labels, unless stochastic or
-        memetic) one is run.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same labels, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned.
-        Where that is too short for the hat matrix, the search runs on one of rank 100 or less, and
-        the warning says so.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
+        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
+        ``fastmmc.gram.box_diagonal(X)``.
+        """,
+    )
+
+
+class _EvolutionRun(RLSRunParameters):
+    """The run of EvoMMC."""
+
+    n_init: int = parameter(default=10, doc="Starts; the one with the lowest F wins.")
+
+
+class EvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    _EvolutionKernel,
+    _EvolutionSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
+
+
+class _FastSearch(_EvolutionSearch):
+    """The search of FastEvoMMC."""
+
+    mu: int = parameter(default=1)
+    nu: int = parameter(default=1)
+
+
+class _FastLandmarks(PrecisionParameters, LandmarkParameters):
+    """The low-rank hat matrix of FastEvoMMC."""
+
+    rank: Rank = parameter(
+        default=0.1,
+        doc="""
+        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
+        and has 1,000 landmarks above, 3e8 / n of them above 300,000 points.
+        """,
+    )
+
+
+class FastEvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    _FastLandmarks,
+    _EvolutionKernel,
+    _FastSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
+
+
+class _EvolutionSource(FactorSource):
+    """Points, or what was made of them."""
+
+    X: ArrayLike | DenseFactor | LowRankFactor = parameter(
+        kw_only=False,
+        doc="""
+        Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
+        sparse ones); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
+        :func:`fastmmc.factor`, whose own lam and kernel then hold (:func:`fastmmc.factor` has
+        other defaults than this function).
+        """,
+    )
+
+
+class _EvoMMCCall(EvoMMCParameters, _EvolutionSource):
+    """A call of :func:`evo_mmc`."""
+
+
+class _FastEvoMMCCall(FastEvoMMCParameters, _EvolutionSource):
+    """A call of :func:`fast_evo_mmc`."""
+
+
+@function_of(_EvoMMCCall)
+def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
+    """Cluster in two by evolutionary maximum margin clustering (EvoMMC).
+
+    Looks for labels y of -1 and +1, of about equal numbers, under which kernel ridge
+    classification fits best: with R the hat matrix K (K + lam I)^-1 it minimises
+
+        F(y) = n - y^T R y
+
+    by a (mu + nu) evolution strategy whose children flip a few labels of a parent. With t = R y at
+    hand a child that flips the set S costs 4 y_S^T t_S - 4 y_S^T R_SS y_S, independent of n.
 
     Returns
     -------
     RLSResult
-        ``labels``, ``objective`` (Q), ``loo_mse``, ``history``, ``predict`` and more.
+        ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
+        counts generations, ``n_moves`` the children that survived and the moves of the polish.
 
     Raises
     ------
@@ -376,294 +648,130 @@ def umc_rls(
         If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
         matrix.
     MemoryError
-        If the n x n hat matrix, or its n x r factor, does not fit into free memory.
+        If the hat matrix does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        or no point tells the cluster of another; or if no sizes were asked for, and clusters of
-        other sizes (Ward's, of a sample of 500 points in the metric of R) fit far better, by what R
-        leaves unexplained of their indicators and by leave-one-out error.
+        or no point tells the cluster of another.
 
     Notes
     -----
-    Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
-    O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
-    and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
+    O(n^3) for the hat matrix, O(mu n^2) for a start's first individuals, then O(s^2) a child that
+    is refused and O(s n) one that is not.
 
     References
     ----------
-    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
-    least-squares classification, ICDM 2012, Algorithms 1-3. Of batches, the start from a sample and
-    the memetic search the paper has nothing.
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
+    Algorithm 1.
 
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> res = fastmmc.umc_rls(X, 2, random_state=0)
-    >>> res.sizes, res.status.name
-    (array([100, 100]), 'CONVERGED')
-    >>> bool((res.predict(X) == res.labels).all())
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> res = fastmmc.evo_mmc(X, random_state=0)
+    >>> abs(int(res.sizes[0]) - int(res.sizes[1])) <= 0.03 * len(X)
     True
     """
-    return solve_umc_rls(
-        X,
-        k,
-        lam=lam,
-        method=method,
-        init=init,
-        known_labels=known_labels,
-        n_rounds=n_rounds,
-        start_round=start_round,
-        polish=polish,
-        keep_best=keep_best,
-        batches=batches,
-        population=population,
-        patience=patience,
-        max_iter=max_iter,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        dtype=dtype,
-        balance=balance,
-        target_sizes=target_sizes,
-        min_size=min_size,
-        bound=bound,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _evolve(call, control)
 
 
-@remember_names
-def solve_umc_rls(
-    X,
-    k,
-    *,
-    lam,
-    kernel,
-    sigma,
-    gamma,
-    degree,
-    coef0,
-    kernel_params,
-    rank,
-    landmarks,
-    rank_tol,
-    dtype,
-    n_init,
-    random_state,
-    n_jobs,
-    max_time,
-    callback,
-    verbose,
-    on_start_done=None,
-    **search,
-):
-    """Do what :func:`umc_rls` does, and report each start that ended.
+@function_of(_FastEvoMMCCall)
+def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
+    """Cluster in two by evolutionary MMC on the low-rank hat matrix (FastEvoMMC).
 
-    Parameters
-    ----------
-    X, k, lam, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol, dtype
-        See :func:`umc_rls`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        See :func:`umc_rls`.
-    on_start_done : callable, optional
-        Called with (index, n_init) in the calling thread; a true return value stops the run.
-    **search
-        The other parameters of :func:`umc_rls`.
+    :func:`evo_mmc` with R = Z Z^T of rank r and one parent and child: F(y) = n - |Z^T y|^2, and a
+    child that flips s labels costs O(sr).
 
     Returns
     -------
     RLSResult
-        The best of the starts.
-    """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    source = check_source(
-        X,
-        lam=lam,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        dtype=dtype,
-        defaults=DEFAULTS,
-    )
-    plan = _make_plan(source.points, k, source.kernel, **search)
-    n_init = resolve_starts(n_init, plan.method, plan.n)
-    warn_of_equal_points(source.points, plan.k)
-    seed = fixed_seed(random_state)
-    with show_progress(control) as control:
-        factor, control = source.make_factor(seed, control)
-        return _solve(factor, plan, n_init, seed, control)
-
-
-@remember_names
-def umc_rls_path(
-    X,
-    k,
-    lams,
-    *,
-    method="shaking",
-    init="random",
-    known_labels=None,
-    n_rounds=21,
-    start_round=0,
-    polish=False,
-    keep_best=False,
-    batches=None,
-    population=8,
-    patience=20,
-    max_iter=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    dtype=None,
-    balance=None,
-    target_sizes=None,
-    min_size=1,
-    bound=False,
-    n_init="auto",
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
-    """Run :func:`umc_rls` for several lam; the kernel is evaluated once.
-
-    Q grows with lam, so it cannot choose among the results. The leave-one-out error can:
-    ``min(path, key=lambda res: res.loo_mse)``.
-
-    Parameters
-    ----------
-    X : (n, d) array_like
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Not a factor, which has
-        its lam already.
-    k : int
-        Number of clusters.
-    lams : sequence of float
-        Values of lam, all > 0.
-    method, init, known_labels, n_rounds, start_round, polish, keep_best
-        See :func:`umc_rls`.
-    batches, population, patience, max_iter
-        See :func:`umc_rls`.
-    kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol, dtype
-        See :func:`umc_rls`.
-    balance, target_sizes, min_size, bound
-        See :func:`umc_rls`.
-    n_init, random_state, n_jobs, callback, verbose
-        See :func:`umc_rls`; every lam starts from the same labels.
-    max_time : float, optional
-        Seconds for the whole path.
-
-    Returns
-    -------
-    list of RLSResult
-        One a lam, in the order given, each with its ``loo_mse``. A run that is stopped returns
-        those that it reached.
+        ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
+        counts generations, ``n_moves`` the children that survived and the moves of the polish.
 
     Raises
     ------
-    ValueError, TypeError, MemoryError
-        As :func:`umc_rls`.
+    ValueError, TypeError
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
+    MemoryError
+        If the hat matrix, or its factor, does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        or no point tells the cluster of another.
 
     Notes
     -----
-    Two n x n arrays of memory: the Gram matrix and the hat matrix in turn.
+    O(n r^2) for the factor, O(sr) a child, O(nr) memory.
+
+    References
+    ----------
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
+    Algorithm 1 and Theorem 2.
 
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> path = fastmmc.umc_rls_path(X, 3, [0.01, 0.1, 1.0], n_init=5, random_state=0)
-    >>> best = min(path, key=lambda res: res.loo_mse)
-    >>> len(path), best.params["lam"] in (0.01, 0.1, 1.0)
-    (3, True)
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
+    True
     """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
-    if isinstance(X, DenseFactor | LowRankFactor):
-        raise TypeError("X is a factor, which has its lam already; give the points")
-    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
-        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
-    lams = [validation.check_positive("lams", lam) for lam in lams]
-    source = check_source(
-        X,
-        lam=DEFAULTS["lam"],
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        dtype=dtype,
-        defaults=DEFAULTS,
-    )
-    plan = _make_plan(
-        source.points,
-        k,
-        source.kernel,
-        method=method,
-        init=init,
-        known_labels=known_labels,
-        n_rounds=n_rounds,
-        start_round=start_round,
-        polish=polish,
-        keep_best=keep_best,
-        batches=batches,
-        population=population,
-        patience=patience,
-        max_iter=max_iter,
-        balance=balance,
-        target_sizes=target_sizes,
-        min_size=min_size,
-        bound=bound,
-    )
-    n_init = resolve_starts(n_init, plan.method, plan.n)
-    warn_of_equal_points(source.points, plan.k)
-    seed = fixed_seed(random_state)
-    results = []
-    kernel = resolve_kernel(source.kernel, source.points)
+    return _evolve(call, control)
+
+
+def _evolve(call, control):
+    """Run the restarts of an evolution on the hat matrix that the call asks for."""
+    source = check_source(call)
+    plan = _make_evolution_plan(call, source)
+    seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
-        try:
-            for factor in path:
-                results.append(_solve(factor, plan, n_init, seed, control))
-                if results[-1].status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK):
-                    break
-        except OutOfTime:
-            if results:
-                warn_user(
-                    f"max_time={control.max_time:g} was too short for all lams: {len(results)}"
-                    f" of {len(lams)} results are returned"
-                )
-            else:
-                source = replace(source, lam=lams[0])
-                factor, control = source.make_quick_factor(kernel, seed, control)
-                results = [_solve(factor, plan, n_init, seed, control)]
-    return results
+        factor, control = source.make_factor(seed, control, box_diagonal)
+        diag = factor.diagonal()
+
+        def make_search(index):
+            return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
+
+        return best_result(factor, make_search, call.n_init, control, 2, plan.params)
+
+
+def _make_evolution_plan(call, source):
+    """Check the parameters of the search and fix what all restarts have in common."""
+    n = source.points.shape[0]
+    if n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    if call.flips is not None:
+        validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
+    lower, upper = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
+    search = values(call, _EvolutionSearch)
+    warn_of_equal_points(source.points, 2)
+    return EvolutionPlan(
+        **search
+        | {
+            "flips": call.flips or 0,
+            "init": _check_first_labels(call.init, n, lower, upper, source.kernel),
+            "patience": call.patience or (10 * n if call.nu == 1 else n),
+            "max_iter": 1000 * n if call.max_iter is None else call.max_iter,
+        },
+        n=n,
+        points=source.points,
+        lower=lower,
+        upper=upper,
+        params=search | values(call, SizeParameters),
+    )
+
+
+def _check_first_labels(init, n, lower, upper, kernel):
+    """Return "random", "kmeans" or an array of labels 0 and 1 within the bounds."""
+    labels = check_init(init, n, 2, kernel)
+    if isinstance(labels, str):
+        return labels
+    if not lower <= labels.sum() <= upper:
+        raise ValueError(
+            f"init: cluster 1 has {labels.sum()} points, which the size rule bounds to {lower} to "
+            f"{upper}; raise balance"
+        )
+    return labels

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastmmc import validation
+from fastmmc._declare import declared, values
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
     DenseFactor,
@@ -19,9 +20,22 @@ from fastmmc.factors import (
 from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.lowrank import LowRankFactor
 from fastmmc.models import KernelModel
+from fastmmc.parameters import KernelParameters
 from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.sizes import fit_sizes
+
+# What a factor brings with it.
+FACTOR_PARAMETERS = (
+    "sigma",
+    "gamma",
+    "kernel_params",
+    "dtype",
+    "kernel",
+    "lam",
+    "rank",
+    "landmarks",
+)
 
 # Greatest rank, and multiplications for it, of the hat matrix where there is no time for another.
 QUICK_RANK = 100
@@ -71,49 +85,35 @@ class Source:
         return made, replace(control, shortage=shortage)
 
 
-def check_source(
-    X,
-    *,
-    lam,
-    kernel,
-    sigma,
-    gamma,
-    degree,
-    coef0,
-    kernel_params,
-    rank,
-    landmarks,
-    rank_tol,
-    dtype,
-    defaults,
-):
-    """Check X and what the hat matrix is made with.
+def check_source(call, lam=None):
+    """Check X and what the hat matrix is made with; ``lam`` stands in where the call has none.
 
-    ``defaults`` holds the method's own values of lam, rank and landmarks: with a factor in place of
-    X nothing else may be given, as the factor brings its own.
+    With a factor in place of X nothing else may be given, as the factor brings its own.
     """
-    if isinstance(X, DenseFactor | LowRankFactor):
-        given = {"sigma": sigma, "gamma": gamma, "kernel_params": kernel_params, "dtype": dtype}
-        extra = [name for name, value in given.items() if value is not None]
-        if kernel not in ("rbf", X.kernel.name):
-            extra.append("kernel")
-        if lam not in (defaults["lam"], X.lam):
-            extra.append("lam")
-        if type(rank) is not type(defaults["rank"]) or rank != defaults["rank"]:
-            extra.append("rank")
-        if not isinstance(landmarks, str) or landmarks != "uniform":
-            extra.append("landmarks")
-        if extra:
-            raise ValueError(
-                f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "
-                f"kernel={X.kernel.name!r}; give these to fastmmc.factor instead"
-            )
-        return Source(X.X, X.kernel, X.lam, Form(), X)
-    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    lam = validation.check_positive("lam", lam)
-    points = validation.check_points(X, spec, sparse=True)
-    form = check_form(points, spec, rank, landmarks, rank_tol, dtype)
-    return Source(points, spec, lam, form, None)
+    if isinstance(call.X, DenseFactor | LowRankFactor):
+        _refuse_beside_factor(call)
+        return Source(call.X.X, call.X.kernel, call.X.lam, Form(), call.X)
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    points = validation.check_points(call.X, kernel, sparse=True)
+    form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
+    form = check_form(points, kernel, **{name: getattr(call, name, form[name]) for name in form})
+    return Source(points, kernel, call.lam if lam is None else lam, form, None)
+
+
+def _refuse_beside_factor(call):
+    """Raise ValueError if parameters of the hat matrix are given beside a factor."""
+    X, extra = call.X, []
+    allowed = {"kernel": ("rbf", X.kernel.name), "lam": (X.lam,)}
+    for one in declared(type(call)):
+        value = getattr(call, one.name)
+        same = type(value) is type(one.default) and np.array_equal(value, one.default)
+        if one.name in FACTOR_PARAMETERS and not same and value not in allowed.get(one.name, ()):
+            extra.append(one.name)
+    if extra:
+        raise ValueError(
+            f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "
+            f"kernel={X.kernel.name!r}; give these to fastmmc.factor instead"
+        )
 
 
 def compact(labels, k):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
-from fastmmc._callbacks import fit_tasks, with_callbacks
+from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc.sdp.methods import gmmc, sdp_mmc
 
@@ -17,7 +19,7 @@ class _SDPClusterer(Clusterer):
     def _fit(self, function, X):
         """Cluster the points by the function of the estimator's kind."""
         X = self._check_training_points(X)
-        with fit_tasks(self, 1) as on_start_done:
+        with nullcontext() as on_start_done:
             result = function(X, **self.get_params(deep=False))
             if on_start_done is not None:
                 on_start_done(0, 1)
@@ -42,7 +44,14 @@ class _SDPClusterer(Clusterer):
         return -float(np.mean(np.maximum(0.0, 1.0 - margins)))
 
 
-class SDPMMC(_SDPClusterer):
+class SDPMMC(
+    _SDPClusterer,
+    solver=sdp_mmc,
+    paper="Xu, Neufeld, Larson, Schuurmans, NIPS 2004",
+    summary="a semidefinite program whose value bounds what labels can reach; up to 150 points",
+    extra="sdp",
+    needs=("cvxpy", "scs"),
+):
     """Maximum margin clustering by a semidefinite program; always two clusters.
 
     The estimator behind :func:`fastmmc.sdp_mmc`, which documents the parameters. Needs the extra
@@ -147,7 +156,14 @@ class SDPMMC(_SDPClusterer):
         return self._fit(sdp_mmc, X)
 
 
-class GMMC(_SDPClusterer):
+class GMMC(
+    _SDPClusterer,
+    solver=gmmc,
+    paper="Valizadegan, Jin, NIPS 2006",
+    summary="a smaller semidefinite program, with a bias; up to 150 points",
+    extra="sdp",
+    needs=("cvxpy", "scs"),
+):
     """Generalized maximum margin clustering by a semidefinite program; always two clusters.
 
     The estimator behind :func:`fastmmc.gmmc`, which documents the parameters. Needs the extra

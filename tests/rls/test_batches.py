@@ -287,7 +287,7 @@ def test_automatic_number_of_starts():
     assert resolve_starts("auto", "memetic", 100) == 1
     assert resolve_starts(7, "memetic", 100) == 7
     with pytest.raises(ValueError, match="n_init"):
-        resolve_starts("many", "shaking", 100)
+        fastmmc.umc_rls(np.eye(4), 2, n_init="many")
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc.rls import _loops_evolution as evolution
-from fastmmc.rls.evolution import _make_plan
 from fastmmc.rls.evolution_search import EvolutionSearch
 from fastmmc.rls.fitness import (
     DirectFitness,
@@ -17,6 +16,7 @@ from fastmmc.rls.fitness import (
     SupportVectorFitness,
     evolve,
 )
+from fastmmc.rls.methods import _EvoMMCCall, _make_evolution_plan
 from fastmmc.rls.source import Source
 from tests import naive
 
@@ -38,22 +38,9 @@ def hat(X, lam=0.5, sigma=1.0):
 
 
 def search(factor, seed=0, **options):
-    given = {
-        "mu": 3,
-        "nu": 2,
-        "flips": None,
-        "init": "random",
-        "classify": False,
-        "distinct": False,
-        "polish": False,
-        "patience": None,
-        "max_iter": None,
-        "balance": 0.2,
-        "target_sizes": None,
-        "min_size": 1,
-    } | options
+    given = {"mu": 3, "nu": 2, "polish": False, "balance": 0.2} | options
     source = Source(factor.X, factor.kernel, factor.lam, None, factor)
-    plan = _make_plan(source, **given)
+    plan = _make_evolution_plan(_EvoMMCCall(X=factor, **given), source)
     return EvolutionSearch(factor, factor.diagonal(), plan, np.random.default_rng(seed))
 
 

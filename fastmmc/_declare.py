@@ -1,0 +1,282 @@
+"""How parameters are declared, and functions made of them.
+
+A group of parameters is a subclass of :class:`Parameters` that declares them as dataclass fields.
+:func:`function_of` gives a solver the signature, the checks and the docs of a group; an estimator
+inherits from the groups it shows. Fields come in the order of dataclasses: those of the last base
+first.
+"""
+
+# Annotations are read when classes are made, so they must not be strings: no __future__ import.
+import inspect
+import time
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
+
+from fastmmc import validation
+from fastmmc._docs import entry, insert_section
+from fastmmc._names import name_columns
+from fastmmc._wraps import wraps
+from fastmmc.execution import RunControl
+
+P = ParamSpec("P")
+Call = TypeVar("Call")
+Result = TypeVar("Result")
+
+
+def parameter(
+    *,
+    default: Any = MISSING,
+    doc: str | None = None,
+    kind: str | None = None,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    why: str | None = None,
+    check: Callable[[str, Any], Any] | None = None,
+    kw_only: bool = True,
+) -> Any:
+    """Declare a parameter; what is left out is taken from the parameter that it overrides.
+
+    Its check follows from its type and bounds, unless ``check(name, value)`` is given, which
+    returns the value to be used. ``kind`` replaces the type's own text in the docs.
+    """
+    told = {
+        "doc": None if doc is None else inspect.cleandoc(doc),
+        "kind": kind,
+        "least": least,
+        "above": above,
+        "below": below,
+        "most": most,
+        "why": why,
+        "check": check,
+    }
+    metadata = {name: value for name, value in told.items() if value is not None}
+    return field(default=default, kw_only=kw_only, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+class Parameters:
+    """A group of parameters; every subclass becomes a dataclass of its own and inherited fields."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        for name in vars(cls).get("__annotations__", {}):
+            _inherit(cls, name)
+        dataclass(eq=False, repr=False, kw_only=True)(cls)
+        cls.__init__.__signature__ = _signature(cls, with_self=True)
+        super().__init_subclass__(**options)
+
+
+def _inherit(cls, name):
+    """Give a redeclared field what it leaves out."""
+    own = vars(cls).get(name)
+    for base in cls.__mro__[1:]:
+        former = vars(base).get("__dataclass_fields__", {}).get(name)
+        if former is not None:
+            merged = {**former.metadata, **own.metadata}
+            setattr(cls, name, field(default=own.default, kw_only=own.kw_only, metadata=merged))
+            return
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter."""
+
+    name: str
+    type: Any
+    default: Any
+    kw_only: bool
+    doc: str = ""
+    kind: str | None = None
+    least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    most: float | None = None
+    why: str = ""
+    check: Callable[[str, Any], Any] | None = None
+
+    def checked(self, value):
+        """Return the value to be used; raise what is wrong with it."""
+        if self.check is not None:
+            return self.check(self.name, value)
+        options = get_args(self.type) if _is_union(self.type) else (self.type,)
+        if value is None and type(None) in options:
+            return None
+        plain = {option for option in options if option in (bool, int, float)}
+        names = [name for option in options for name in _literals(option)]
+        simple = all(o in plain or o is type(None) or _literals(o) for o in options)
+        if not simple or len(plain) > 1:
+            return value  # of a type that the solver itself looks at
+        if names and (isinstance(value, str) or not plain):
+            return validation.check_choice(self.name, value, names, _others(options))
+        if plain == {bool}:
+            return validation.check_flag(self.name, value)
+        check = validation.check_integer if plain == {int} else validation.check_number
+        return self._bounded(check, value, ", or None" if type(None) in options else "")
+
+    def _bounded(self, check, value, other):
+        if check is validation.check_integer:
+            most = validation.MOST_COUNT if self.most is None else self.most
+            least = -most if self.least is None else self.least
+            return check(self.name, value, least=least, most=most, why=self.why)
+        value = check(self.name, value)
+        bounds = {
+            f"greater than {self.above}": self.above is None or value > self.above,
+            f"at least {self.least}": self.least is None or value >= self.least,
+            f"below {self.below}": self.below is None or value < self.below,
+            f"at most {self.most}": self.most is None or value <= self.most,
+        }
+        if not all(bounds.values()):
+            wanted = " and ".join(text for text in bounds if not text.endswith("None"))
+            raise ValueError(f"{self.name} must be {wanted}{other}; got {value}")
+        return value
+
+    def text(self):
+        """Return the entry of the docs."""
+        kind = self.kind or _kind(self.type)
+        if self.default is None:
+            kind += ", optional"
+        elif self.default is not MISSING:
+            shown = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
+            kind += f", default={shown}"
+        return entry(self.name, kind, self.doc)
+
+
+def _is_union(kind):
+    return get_origin(kind) in (Union, types.UnionType)
+
+
+def _literals(kind):
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _others(options):
+    """Return what is allowed beside names, as messages say it."""
+    texts = {int: "an integer", float: "a number", bool: "True, False", type(None): "None"}
+    others = [texts[option] for option in options if option in texts]
+    if not others:
+        return ""
+    return f" or {others[0]}" if len(others) == 1 else f", {', '.join(others[:-1])} or {others[-1]}"
+
+
+def _kind(kind):
+    """Return a type as the docs write it."""
+    if _is_union(kind):
+        parts = [_kind(part) for part in get_args(kind) if part is not type(None)]
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+    names = [f'"{name}"' for name in _literals(kind)]
+    if names:
+        return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
+    if get_origin(kind) is Callable or kind is Callable:
+        return "callable"
+    return getattr(kind, "__name__", str(kind))
+
+
+@cache
+def declared(group):
+    """Return the parameters of a group, those that need no keyword first."""
+    found = [
+        Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
+        for one in fields(group)
+        if one.init
+    ]
+    return sorted(found, key=lambda one: one.kw_only)
+
+
+def values(call, *groups):
+    """Return a dict of the values that a call has for the parameters of some groups."""
+    return {one.name: getattr(call, one.name) for group in groups for one in declared(group)}
+
+
+def _signature(group, with_self=False, returns=inspect.Signature.empty):
+    """Return the signature of a group, without annotations, whose text would fill pages."""
+    shown = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY
+            if one.kw_only
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+        )
+        for one in declared(group)
+    ]
+    if with_self:
+        shown.insert(0, inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+    return inspect.Signature(shown, return_annotation=returns)
+
+
+def document(text, group):
+    """Return a docstring with the parameters of a group, each with type, default and meaning."""
+    body = "\n".join(one.text() for one in declared(group))
+    return insert_section(inspect.cleandoc(text), "Parameters", body)
+
+
+def function_of(
+    group: Callable[P, Call],
+) -> Callable[[Callable[[Call, RunControl], Result]], Callable[P, Result]]:
+    """Make a public function of a solver: ``solve(call, control)`` gets the checked parameters.
+
+    ``call`` is an instance of the group with checked values, which nobody changes, and ``control``
+    says how the run is carried out; the time counts from the beginning of the call. What is
+    returned remembers the names of the columns of X.
+    """
+
+    def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
+        returns = inspect.signature(solve).return_annotation
+        signature = _signature(group, returns=returns)
+
+        @wraps(solve)
+        def function(*args: P.args, **kwargs: P.kwargs) -> Result:
+            started = time.perf_counter()
+            call = group(**_bind(function.__name__, signature, args, kwargs))
+            for one in declared(group):
+                setattr(call, one.name, one.checked(getattr(call, one.name)))
+            result = solve(call, control_of(call, started))
+            return name_columns(result, call.X) if hasattr(call, "X") else result
+
+        function.__doc__ = document(solve.__doc__, group)
+        function.__signature__ = signature
+        function.__annotations__ = {one.name: one.type for one in declared(group)}
+        function.__annotations__["return"] = returns
+        function.parameters = group
+        return function
+
+    return decorate
+
+
+def _bind(name, signature, args, kwargs):
+    """Return the arguments by name; raise TypeError as Python does where they do not fit."""
+    if "k" not in signature.parameters and (len(args) > 1 or "k" in kwargs):
+        many = f"recursive_mmc(X, k, method={name!r}) or umc_rls(X, k)"
+        raise two_clusters_only(name, many, args[1] if len(args) > 1 else kwargs["k"])
+    try:
+        return signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+
+
+def two_clusters_only(name, many, given):
+    """Return the error for a number of clusters, or a parameter without a name."""
+    return TypeError(
+        f"{name} makes two clusters: it takes no number of them, and its parameters by name only; "
+        f"got {given!r}. For more clusters use {many}"
+    )
+
+
+def control_of(call, started):
+    """Return how a run is to be carried out."""
+    names = ("n_jobs", "max_time", "callback", "verbose")
+    given = {name: getattr(call, name) for name in names if hasattr(call, name)}
+    return RunControl(**given, started=started)

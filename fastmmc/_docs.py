@@ -1,0 +1,60 @@
+"""Docstrings that are put together from what is declared."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from functools import cache
+
+# Sections of a docstring in numpydoc's order.
+ORDER = (
+    "Parameters",
+    "Attributes",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Warns",
+    "See Also",
+    "Notes",
+    "References",
+    "Examples",
+)
+HEADING = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
+
+
+def entry(name, kind, text):
+    """Return the lines of one parameter or attribute."""
+    return f"{name} : {kind}\n{textwrap.indent(text, '    ')}"
+
+
+def insert_section(text, title, body):
+    """Return a docstring with one section more, in numpydoc's order.
+
+    Where the section is there already, the new entries come before its own.
+    """
+    for found in HEADING.finditer(text):
+        if found[1] == title:
+            return f"{text[: found.end()]}\n{body}{text[found.end() :]}"
+        if ORDER.index(found[1]) > ORDER.index(title):
+            heading = f"{title}\n{'-' * len(title)}\n{body}\n\n"
+            return text[: found.start()] + heading + text[found.start() :]
+    return f"{text}\n\n{title}\n{'-' * len(title)}\n{body}"
+
+
+@cache
+def attribute_docs(kind):
+    """Return a dict of the entries under Attributes, of a class and of those it inherits from."""
+    found = {}
+    for base in reversed(kind.__mro__):
+        text = inspect.cleandoc(vars(base).get("__doc__") or "")
+        sections = HEADING.split(text)
+        if "Attributes" not in sections:
+            continue
+        body = sections[sections.index("Attributes") + 1]
+        for names, type_text, lines in re.findall(
+            r"^(\w[\w, ]*?) : (.*)\n((?: {4}.*\n?|\n(?= {4}))+)", body, re.MULTILINE
+        ):
+            for name in names.split(", "):
+                found[name] = (type_text, textwrap.dedent(lines).rstrip())
+    return found

@@ -1,0 +1,263 @@
+"""The public parameters that several methods share, in groups.
+
+Every parameter is declared once: name, type, default, text and check. A method declares those of
+its own beside its solver, and changes a default by declaring it again.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastmmc import validation
+from fastmmc._declare import Parameters, parameter
+from fastmmc.execution import Progress
+
+RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+KernelName = Literal["rbf", "linear", "poly", "laplacian", "precomputed"]
+Rank = int | float | Literal["auto"] | None
+Landmarks = Literal["uniform", "k-means++", "pivoted"] | ArrayLike
+
+
+def check_n_jobs(name, value):
+    """Return a number of threads."""
+    if value is None:
+        return None
+    value = validation.check_integer(name, value, least=-(2**31))
+    if value == 0:
+        raise ValueError(f"{name} must not be 0; give a number of threads, -1 for all, or None")
+    return value
+
+
+def check_callback(name, value):
+    """Return what is callable, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None; got {value!r}")
+    return value
+
+
+def check_verbose(name, value):
+    """Return 0 for silence, 1 for a bar."""
+    return int(value) if isinstance(value, bool) else validation.check_integer(name, value, least=0)
+
+
+class Points(Parameters):
+    """What is clustered."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like",
+        doc="""
+        Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
+        their (n, n) Gram matrix.
+        """,
+    )
+
+
+class Clusters(Parameters):
+    """How many clusters a function makes."""
+
+    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
+
+
+class ClusterCount(Parameters):
+    """How many clusters an estimator makes."""
+
+    n_clusters: int = parameter(default=8, kw_only=False, doc="Number of clusters.")
+
+
+class KnownLabels(Parameters):
+    """Labels that a function is told."""
+
+    known_labels: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like",
+        doc="""
+        Partial labels: 0..k-1 where known; -1, NaN or None elsewhere. Known labels never change.
+        """,
+    )
+
+
+class SemiSupervised(Parameters):
+    """Whether an estimator learns from labels."""
+
+    semi_supervised: bool = parameter(
+        default=False,
+        doc="""
+        Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
+        true labels may be passed around by pipelines and searches.
+        """,
+    )
+
+
+class KernelParameters(Parameters):
+    """The kernel function."""
+
+    kernel: KernelName | Callable[..., Any] = parameter(
+        default="rbf",
+        doc="Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.",
+    )
+    sigma: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance.
+        """,
+    )
+    gamma: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+        """,
+    )
+    degree: int = parameter(default=3, least=1, doc="Degree of the polynomial kernel.")
+    coef0: float = parameter(
+        default=1.0, doc="Constant of the linear and polynomial kernels, at least 0."
+    )
+    kernel_params: dict[str, Any] | None = parameter(
+        default=None, kind="dict", doc="Keyword arguments of a callable kernel."
+    )
+
+
+class LandmarkParameters(Parameters):
+    """The low-rank approximation of the kernel."""
+
+    rank: Rank = parameter(
+        default="auto",
+        kind='int, float, "auto" or None',
+        doc="""
+        Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
+        dense up to 10,000 points and has 1,000 landmarks above, 3e8 / n of them above 300,000
+        points.
+        """,
+    )
+    landmarks: Landmarks = parameter(
+        default="uniform",
+        kind='{"uniform", "k-means++", "pivoted"} or array_like',
+        doc="""
+        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
+        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
+        """,
+    )
+    rank_tol: float = parameter(
+        default=1e-6,
+        least=0,
+        below=1,
+        doc="Share of the trace of K that a pivoted factor may miss.",
+    )
+
+
+class PrecisionParameters(Parameters):
+    """The precision of the hat matrix."""
+
+    dtype: Literal["float32", "float64"] | None = parameter(
+        default=None,
+        check=lambda name, value: validation.check_dtype(value),
+        doc="""
+        Precision of the hat matrix; single precision halves its memory and the time of the search.
+        None: that of X.
+        """,
+    )
+
+
+class SizeParameters(Parameters):
+    """The sizes of the clusters."""
+
+    balance: float | None = parameter(
+        default=None,
+        least=0,
+        doc="Every size stays within balance * n / k of its target.",
+    )
+    target_sizes: ArrayLike | None = parameter(
+        default=None,
+        kind="(k,) array_like of int",
+        doc="Sizes asked for, which sum to n. None: n / k each.",
+    )
+    min_size: int = parameter(default=1, least=0, doc="No cluster ends smaller than this.")
+
+
+class BinarySizeParameters(SizeParameters):
+    """The sizes of two clusters."""
+
+    balance: float = parameter(
+        default=0.03,
+        least=0,
+        below=1,
+        doc="""
+        Every size stays within balance * n / 2 of its target, 0 <= balance < 1: with equal targets
+        |e^T y| <= balance * n. For an odd n anything above 0 allows a difference of one.
+        """,
+    )
+    target_sizes: ArrayLike | None = parameter(
+        default=None,
+        kind="(2,) array_like of int",
+        doc="Sizes asked for, which sum to n. None: n / 2 each.",
+    )
+
+
+class Starts(Parameters):
+    """Restarts."""
+
+    n_init: int = parameter(
+        default=1,
+        least=1,
+        most=validation.MOST_STARTS,
+        doc="Starts; the one with the lowest objective wins.",
+    )
+
+
+class Seed(Parameters):
+    """Randomness."""
+
+    random_state: RandomState = parameter(
+        default=None,
+        kind="int, SeedSequence, Generator or RandomState",
+        doc="Same value, same labels, whatever ``n_jobs`` is.",
+    )
+
+
+class Threads(Parameters):
+    """Parallel restarts."""
+
+    n_jobs: int | None = parameter(
+        default=None,
+        check=check_n_jobs,
+        doc="Threads. None: 1, or what joblib's configuration says; -1: all.",
+    )
+
+
+class TimeLimit(Parameters):
+    """A limit of time."""
+
+    max_time: float | None = parameter(
+        default=None,
+        above=0,
+        doc="Seconds for the whole call; the best labels found by then are returned.",
+    )
+
+
+class Watch(Parameters):
+    """Who is told about progress."""
+
+    callback: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        check=check_callback,
+        doc="""
+        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
+        """,
+    )
+
+
+class Verbosity(Parameters):
+    """What is shown."""
+
+    verbose: int = parameter(
+        default=0, check=check_verbose, doc="1 shows a progress bar (needs the extra ``progress``)."
+    )
+
+
+class RunParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Starts):
+    """How a run is carried out."""
