@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import is_dataclass, replace
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """
 
     _fields = COMMON_FIELDS
+    # Further attributes and their docs.
+    _own_attributes: ClassVar[dict[str, tuple[str, str]]] = {}
     _unit = "start"
 
     # A parameter of those that can learn from labels, and whether labels are numbers of clusters.
@@ -216,6 +218,7 @@ def _document(estimator, solver):
     result = inspect.signature(solver).return_annotation
     known = attribute_docs(result)
     shown = [entry(f"{name}_", *known[name]) for name in estimator._fields]
+    shown += [entry(name, *told) for name, told in estimator._own_attributes.items()]
     common = COMMON_ATTRIBUTES.format(result=result.__name__)
     text = document(estimator.__doc__, estimator)
     return insert_section(text, "Attributes", "\n".join([*shown, common]))

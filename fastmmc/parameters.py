@@ -91,6 +91,43 @@ class SemiSupervised(Parameters):
     )
 
 
+class LinkParameters(Parameters):
+    """Pairs of objects that a function is told."""
+
+    must_link: ArrayLike | None = parameter(
+        default=None,
+        kind="(p, 2) array_like of int, list of tuples or sparse matrix",
+        doc="""
+        Pairs of objects 0..n-1 that belong together; of an (n, n) sparse matrix the entries other
+        than 0.
+        """,
+    )
+    cannot_link: ArrayLike | None = parameter(
+        default=None,
+        kind="(p, 2) array_like of int, list of tuples or sparse matrix",
+        doc="Pairs of objects that do not belong together, in the same form.",
+    )
+
+
+class LinkRules(Parameters):
+    """What links mean."""
+
+    labels_as: Literal["cannot_link", "must_link", "both"] = parameter(
+        default="cannot_link",
+        doc="""
+        What known labels imply: cannot-links between different ones, must-links between equal
+        ones, or both.
+        """,
+    )
+    on_conflict: Literal["raise", "warn"] = parameter(
+        default="raise",
+        doc="""
+        What to do if a cannot-link is between objects that must-links join: an error, or a warning
+        and a count, ``n_conflicts``.
+        """,
+    )
+
+
 class KernelParameters(Parameters):
     """The kernel function."""
 

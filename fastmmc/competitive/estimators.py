@@ -1,8 +1,5 @@
 """scikit-learn estimators of the competitive family, and the stream behind ``partial_fit``."""
 
-from __future__ import annotations
-
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +9,24 @@ from sklearn.utils.validation import check_is_fitted
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._declare import Parameters, parameter, values
 from fastmmc.competitive.methods import (
-    WEIGHTED,
+    CRPCLParameters,
+    FSCLParameters,
+    LCVQEParameters,
+    OLCVQEParameters,
+    RPCLParameters,
+    WTAParameters,
     c_rpcl,
     cvqe,
     fscl,
     lcvqe,
     o_lcvqe,
     rpcl,
-    solve_competitive,
+    rule_of,
     wta,
 )
-from fastmmc.competitive.online import check_rule, check_share
+from fastmmc.competitive.online import check_share
 from fastmmc.competitive.saved import (
     make_header,
     read_saved,
@@ -42,46 +45,62 @@ from fastmmc.competitive.space import (
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
 from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.parameters import ClusterCount, KernelParameters, SemiSupervised
 
-# Result fields that become attributes with a trailing underscore.
-RESULT_FIELDS = (
-    *COMMON_FIELDS,
-    "weights",
-    "n_active",
-    "n_constraints",
-    "n_violations",
-    "n_conflicts",
-)
+
+class PrototypeCount(ClusterCount):
+    """How many prototypes an estimator has."""
+
+    n_clusters: int = parameter(default=8, kw_only=False, doc="Prototypes.")
+
+
+class LinkingLabels(SemiSupervised):
+    """Whether an estimator learns from labels."""
+
+    semi_supervised: bool = parameter(
+        default=False,
+        doc="""
+        Whether ``y`` of ``fit``, and of ``partial_fit`` where there is one, tells labels, which
+        imply constraints. If not, it is ignored, whatever it holds, so that true labels may be
+        passed around by pipelines.
+        """,
+    )
+
+
+class StreamMemory(Parameters):
+    """What ``partial_fit`` remembers."""
+
+    memory_size: int = parameter(
+        default=10_000,
+        least=1,
+        doc="""
+        Constrained objects that ``partial_fit`` remembers. Fewer are better where the stream
+        drifts: those of long ago tell what is no longer true.
+        """,
+    )
 
 
 class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """What the estimators of the family share."""
 
-    _fields = RESULT_FIELDS
-    _method = ""
+    _fields = (
+        *COMMON_FIELDS,
+        "weights",
+        "n_active",
+        "n_constraints",
+        "n_violations",
+        "n_conflicts",
+    )
+    _own_attributes = {
+        "cluster_centers_": ("(m, d) float64 array", "Prototypes, in the order of the labels.")
+    }
 
-    def _fit(self, X, y=None, **constraints):
-        X = self._check_training_points(X)
-        params = self.get_params(deep=False)
-        k = params.pop("n_clusters")
-        for name in ("memory_size", "semi_supervised"):
-            params.pop(name, None)
-        known = self._told_labels(y, X.shape[0])
-        with nullcontext() as on_start_done:
-            result = solve_competitive(
-                X,
-                k,
-                method=self._method,
-                known_labels=known,
-                on_start_done=on_start_done,
-                **constraints,
-                **params,
-            )
+    def _keep(self, result):
         self._model, self._stream = result.model, None
         for name in ("n_seen_", "n_forgotten_", "n_late_"):
             self.__dict__.pop(name, None)
         self.cluster_centers_ = result.centers
-        return self._keep(result)
+        return super()._keep(result)
 
     @property
     def _n_features_out(self):
@@ -164,28 +183,9 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 class _StreamingClusterer(_CompetitiveClusterer):
     """Those that learn on line."""
 
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            Points.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As the function of the same method.
-        """
-        return self._fit(X)
+    _own_attributes = _CompetitiveClusterer._own_attributes | {
+        "n_seen_": ("int", "Objects presented by ``partial_fit``.")
+    }
 
     def partial_fit(self, X, y=None):
         """Learn more objects, each of them once and in the given order.
@@ -217,7 +217,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _partial_fit(self, X, check_constraints):
         """Learn objects; their constraints are checked when their number is known."""
-        rule = self._check_rule()
+        rule = rule_of(self, self._solver.__name__)
         first = getattr(self, "_model", None) is None
         X = self._check_first(X) if first else self._check_chunk(X)
         constraints = check_constraints(X.shape[0])
@@ -255,15 +255,6 @@ class _StreamingClusterer(_CompetitiveClusterer):
             check_magnitude(X)
         return X
 
-    def _check_rule(self):
-        return check_rule(
-            WEIGHTED[self._method],
-            self.alpha,
-            getattr(self, "beta", 0.0),
-            self.schedule,
-            getattr(self, "per_constraint", "once"),
-        )
-
     def _begin(self, X):
         """Find the space and the first prototypes from the first objects."""
         k = validation.check_integer("n_clusters", self.n_clusters, least=1)
@@ -274,9 +265,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
                 f"many; got {X.shape[0]}: begin with more of them, or give the prototypes as init"
             )
         seed = fixed_seed(self.random_state)
-        kernel = validation.check_kernel(
-            self.kernel, self.sigma, self.gamma, self.degree, self.coef0, self.kernel_params
-        )
+        kernel = validation.check_kernel(**values(self, KernelParameters))
         if kernel.name == "precomputed":
             raise ValueError("partial_fit needs points; got kernel='precomputed'")
         plan = check_space(X, self.features, kernel, self.rank, self.landmarks, self.rank_tol)
@@ -297,7 +286,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.cluster_centers_ = stream.centers.copy()
         self.weights_ = stream.wins.copy()
         n_learned = stream.wins - 1.0
-        min_share = check_share(self.min_share, self._method, n_learned.size)
+        min_share = check_share(self.min_share, self._solver.__name__, n_learned.size)
         enough = n_learned >= max(min_share * n_learned.sum(), 1.0)
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
@@ -371,6 +360,17 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
 class _ConstrainedStream(_StreamingClusterer):
     """Those that learn on line, with constraints."""
+
+    _own_attributes = _StreamingClusterer._own_attributes | {
+        "n_forgotten_": (
+            "int",
+            "Pairs that could not be used, as the earlier object was not remembered.",
+        ),
+        "n_late_": (
+            "int",
+            "Pairs given after both their objects had been presented, as often as they were.",
+        ),
+    }
 
     @with_callbacks
     def fit(self, X, y=None, must_link=None, cannot_link=None):
@@ -496,48 +496,15 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
 
 class WTA(
     _StreamingClusterer,
+    WTAParameters,
+    PrototypeCount,
     solver=wta,
     paper="Kohonen, 1995",
     summary="on-line k-means: the nearest prototype learns every object",
 ):
     """Competitive learning where the winner takes all as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.wta`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    alpha, schedule, shuffle, init, max_iter, min_share
-        See :func:`fastmmc.wta`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    n_seen_ : int
-        Objects presented by ``partial_fit``.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.wta`.
 
     Examples
     --------
@@ -547,104 +514,18 @@ class WTA(
     (150,)
     """
 
-    _method = "wta"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        alpha=0.05,
-        schedule="constant",
-        shuffle=True,
-        init="k-means++",
-        max_iter=100,
-        min_share=None,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.schedule = schedule
-        self.shuffle = shuffle
-        self.init = init
-        self.max_iter = max_iter
-        self.min_share = min_share
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class FSCL(
     _StreamingClusterer,
+    FSCLParameters,
+    PrototypeCount,
     solver=fscl,
     paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
     summary="the same with distances weighted by wins, so that no prototype is left out",
 ):
     """Frequency-sensitive competitive learning as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.fscl`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    alpha, schedule, shuffle, init, max_iter, min_share
-        See :func:`fastmmc.fscl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    n_seen_ : int
-        Objects presented by ``partial_fit``.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.fscl`.
 
     Examples
     --------
@@ -654,104 +535,18 @@ class FSCL(
     (150,)
     """
 
-    _method = "fscl"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        alpha=0.05,
-        schedule="constant",
-        shuffle=True,
-        init="gaussian",
-        max_iter=100,
-        min_share=None,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.schedule = schedule
-        self.shuffle = shuffle
-        self.init = init
-        self.max_iter = max_iter
-        self.min_share = min_share
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class RPCL(
     _StreamingClusterer,
+    RPCLParameters,
+    PrototypeCount,
     solver=rpcl,
     paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
     summary="the same, driving the second best away: estimates the number of clusters",
 ):
     """Rival-penalised competitive learning as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.rpcl`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    alpha, beta, schedule, shuffle, init, max_iter, min_share
-        See :func:`fastmmc.rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    n_seen_ : int
-        Objects presented by ``partial_fit``.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.rpcl`.
 
     Examples
     --------
@@ -761,118 +556,20 @@ class RPCL(
     (150,)
     """
 
-    _method = "rpcl"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        alpha=0.05,
-        beta=0.002,
-        schedule="constant",
-        shuffle=True,
-        init="gaussian",
-        max_iter=100,
-        min_share=None,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.schedule = schedule
-        self.shuffle = shuffle
-        self.init = init
-        self.max_iter = max_iter
-        self.min_share = min_share
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class CRPCL(
     _ConstrainedStream,
+    CRPCLParameters,
+    StreamMemory,
+    LinkingLabels,
+    PrototypeCount,
     solver=c_rpcl,
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="the same with cannot-links and must-links",
 ):
     """Rival-penalised competitive learning with constraints as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.c_rpcl`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    alpha, beta, schedule, shuffle, init, max_iter, min_share, online_first_epoch
-        See :func:`fastmmc.c_rpcl`.
-    labels_as, on_conflict
-        See :func:`fastmmc.c_rpcl`.
-    memory_size : int, default=10_000
-        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
-        those of long ago tell what is no longer true.
-    semi_supervised : bool, default=False
-        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
-        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    n_seen_ : int
-        Objects presented by ``partial_fit``.
-    n_forgotten_ : int
-        Pairs that could not be used, as the earlier object was not remembered.
-    n_late_ : int
-        Pairs given after both their objects had been presented, as often as they were.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.c_rpcl`.
 
     Examples
     --------
@@ -882,128 +579,20 @@ class CRPCL(
     (150,)
     """
 
-    _method = "c_rpcl"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        alpha=0.05,
-        beta=0.002,
-        schedule="constant",
-        shuffle=True,
-        init="gaussian",
-        max_iter=100,
-        min_share=None,
-        online_first_epoch=False,
-        labels_as="cannot_link",
-        on_conflict="raise",
-        memory_size=10_000,
-        semi_supervised=False,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.schedule = schedule
-        self.shuffle = shuffle
-        self.init = init
-        self.max_iter = max_iter
-        self.min_share = min_share
-        self.online_first_epoch = online_first_epoch
-        self.labels_as = labels_as
-        self.on_conflict = on_conflict
-        self.memory_size = memory_size
-        self.semi_supervised = semi_supervised
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class OLCVQE(
     _ConstrainedStream,
+    OLCVQEParameters,
+    StreamMemory,
+    LinkingLabels,
+    PrototypeCount,
     solver=o_lcvqe,
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="on-line k-means with cannot-links and must-links",
 ):
     """On-line linear constrained vector quantisation as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.o_lcvqe`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    alpha, beta, schedule, shuffle, init, max_iter, min_share, online_first_epoch, per_constraint
-        See :func:`fastmmc.o_lcvqe`.
-    labels_as, on_conflict
-        See :func:`fastmmc.o_lcvqe`.
-    memory_size : int, default=10_000
-        Constrained objects that ``partial_fit`` remembers. Few are better where the stream drifts:
-        those of long ago tell what is no longer true.
-    semi_supervised : bool, default=False
-        Whether ``y`` of ``fit`` and ``partial_fit`` tells labels, which imply constraints. If not,
-        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points; of ``partial_fit`` those of the last objects.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    n_seen_ : int
-        Objects presented by ``partial_fit``.
-    n_forgotten_ : int
-        Pairs that could not be used, as the earlier object was not remembered.
-    n_late_ : int
-        Pairs given after both their objects had been presented, as often as they were.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.o_lcvqe`.
 
     Examples
     --------
@@ -1013,121 +602,19 @@ class OLCVQE(
     (150,)
     """
 
-    _method = "o_lcvqe"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        alpha=0.05,
-        beta=0.002,
-        schedule="constant",
-        shuffle=True,
-        init="k-means++",
-        max_iter=100,
-        min_share=None,
-        online_first_epoch=False,
-        per_constraint="once",
-        labels_as="cannot_link",
-        on_conflict="raise",
-        memory_size=10_000,
-        semi_supervised=False,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.alpha = alpha
-        self.beta = beta
-        self.schedule = schedule
-        self.shuffle = shuffle
-        self.init = init
-        self.max_iter = max_iter
-        self.min_share = min_share
-        self.online_first_epoch = online_first_epoch
-        self.per_constraint = per_constraint
-        self.labels_as = labels_as
-        self.on_conflict = on_conflict
-        self.memory_size = memory_size
-        self.semi_supervised = semi_supervised
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class LCVQE(
     _ConstrainedClusterer,
+    LCVQEParameters,
+    LinkingLabels,
+    PrototypeCount,
     solver=lcvqe,
     paper="Pelleg, Baras, ECML 2007",
     summary="k-means with soft cannot-links and must-links",
 ):
     """Linear constrained vector quantisation as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.lcvqe`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    init, max_iter
-        See :func:`fastmmc.lcvqe`.
-    labels_as, on_conflict
-        See :func:`fastmmc.lcvqe`.
-    semi_supervised : bool, default=False
-        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
-        whatever it holds, so that true labels may be passed around by pipelines.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.lcvqe`.
 
     Examples
     --------
@@ -1137,105 +624,19 @@ class LCVQE(
     (150,)
     """
 
-    _method = "lcvqe"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        init="k-means++",
-        max_iter=500,
-        labels_as="cannot_link",
-        on_conflict="raise",
-        semi_supervised=False,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.init = init
-        self.max_iter = max_iter
-        self.labels_as = labels_as
-        self.on_conflict = on_conflict
-        self.semi_supervised = semi_supervised
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose
-
 
 class CVQE(
     _ConstrainedClusterer,
+    LCVQEParameters,
+    LinkingLabels,
+    PrototypeCount,
     solver=cvqe,
     paper="Davidson, Ravi, SDM 2005",
     summary="the same with penalties between prototypes",
 ):
     """Constrained vector quantisation as a scikit-learn clusterer.
 
-    The estimator behind :func:`fastmmc.cvqe`, which documents the parameters; here ``k`` is
-    ``n_clusters``.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        Prototypes.
-    init, max_iter
-        See :func:`fastmmc.cvqe`.
-    labels_as, on_conflict
-        See :func:`fastmmc.cvqe`.
-    semi_supervised : bool, default=False
-        Whether ``y`` of ``fit`` tells labels, which imply constraints. If not, it is ignored,
-        whatever it holds, so that true labels may be passed around by pipelines.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`fastmmc.c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`fastmmc.c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`fastmmc.c_rpcl`.
-
-    Attributes
-    ----------
-    labels_ : (n,) int64 array
-        Clusters of the training points.
-    cluster_centers_ : (m, d) float64 array
-        Prototypes, in the order of the labels.
-    objective_, status_, n_iter_, n_moves_, sizes_, history_, objectives_
-        As in :class:`fastmmc.CentroidResult`, of ``fit``.
-    weights_, n_active_, n_conflicts_
-        As in :class:`fastmmc.CentroidResult`.
-    n_violations_, n_constraints_
-        The same, of ``fit``.
-    result_ : CentroidResult
-        Everything else, of ``fit``.
-    n_features_in_ : int
-        Features of the training points.
-    feature_names_in_ : (d,) array
-        Their names, where X had any.
+    See :func:`fastmmc.cvqe`.
 
     Examples
     --------
@@ -1244,54 +645,3 @@ class CVQE(
     >>> fastmmc.CVQE(3, random_state=0).fit(X).labels_.shape
     (150,)
     """
-
-    _method = "cvqe"
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        init="k-means++",
-        max_iter=500,
-        labels_as="cannot_link",
-        on_conflict="raise",
-        semi_supervised=False,
-        features=None,
-        kernel="rbf",
-        sigma=None,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        kernel_params=None,
-        rank="auto",
-        landmarks="uniform",
-        rank_tol=1e-6,
-        n_init=1,
-        random_state=None,
-        n_jobs=None,
-        max_time=None,
-        callback=None,
-        verbose=0,
-    ):
-        self.n_clusters = n_clusters
-        self.init = init
-        self.max_iter = max_iter
-        self.labels_as = labels_as
-        self.on_conflict = on_conflict
-        self.semi_supervised = semi_supervised
-        self.features = features
-        self.kernel = kernel
-        self.sigma = sigma
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rank = rank
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.verbose = verbose

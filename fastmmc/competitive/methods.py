@@ -1,14 +1,13 @@
 """Competitive learning with and without constraints, and constrained k-means."""
 
-from __future__ import annotations
-
-import time
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._names import remember_names
+from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc.competitive.batch import BatchSearch
 from fastmmc.competitive.online import (
     OnlineSearch,
@@ -26,18 +25,243 @@ from fastmmc.competitive.space import (
 )
 from fastmmc.constraints import Links, check_links
 from fastmmc.execution import (
+    RunControl,
     best_of_restarts,
-    check_control,
     fixed_seed,
     restart_stream,
     show_progress,
     warn_of_equal_points,
+)
+from fastmmc.parameters import (
+    Clusters,
+    KernelParameters,
+    KnownLabels,
+    LandmarkParameters,
+    LinkParameters,
+    LinkRules,
+    Points,
+    RunParameters,
 )
 from fastmmc.results import CentroidResult, Status
 
 # Which methods weight the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
 BATCH = ("lcvqe", "cvqe")
+
+
+class _Start(Parameters):
+    """How prototypes begin."""
+
+    init: Literal["gaussian", "k-means++"] | ArrayLike = parameter(
+        default="k-means++",
+        kind='{"gaussian", "k-means++"} or (k, d) array_like',
+        doc="""
+        First prototypes: drawn from the normal distribution of a random fifth of the points, as in
+        the paper; points far apart; or given (with ``features`` among these). The default is
+        "gaussian" where wins weight the distances (:func:`fscl`, :func:`rpcl`, :func:`c_rpcl`) and
+        "k-means++" for the others, which never use a prototype that begins far from all points.
+        """,
+    )
+
+
+class _Learning(_Start):
+    """How prototypes learn on line."""
+
+    alpha: float = parameter(default=0.05, doc="Rate of learning, 0 < alpha <= 1.")
+    schedule: Literal["constant", "robbins-monro"] = parameter(
+        default="constant",
+        doc="""
+        Robbins-Monro: rates are divided by 1 + alpha times the learning steps of the prototype,
+        which makes it the mean of what it learned and of 1 / alpha - 1 copies of where it began:
+        with alpha = 1 of what it learned alone.
+        """,
+    )
+    shuffle: bool = parameter(
+        default=True,
+        doc="Present the objects in a new random order every epoch; else in that of X.",
+    )
+    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    min_share: float | None = parameter(
+        default=None,
+        least=0,
+        below=1,
+        doc="""
+        Prototypes nearest to a smaller share of the points are dropped in the end, and their points
+        given to the others; ``n_active`` counts those that stay. 0 keeps all that have a point.
+        None: 0.01, or a quarter of the mean share 1 / k where that is less, for :func:`rpcl` and
+        :func:`c_rpcl`, whose ``n_active`` estimates the number of clusters; 0 for the others.
+        """,
+    )
+
+
+class _WeightedLearning(_Learning):
+    """Learning where wins weight the distances."""
+
+    init: Literal["gaussian", "k-means++"] | ArrayLike = parameter(default="gaussian")
+
+
+class _RivalLearning(_WeightedLearning):
+    """Learning that drives rivals away."""
+
+    beta: float = parameter(
+        default=0.002,
+        doc="""
+        Rate at which rivals are driven away, 0 <= beta < alpha. Half of alpha drives all prototypes
+        but one away.
+        """,
+    )
+
+
+class _PartnersSeen(Parameters):
+    """Which partners count at first."""
+
+    online_first_epoch: bool = parameter(
+        default=False,
+        doc="""
+        In the first epoch only objects that were already presented count as partners, as in a
+        stream.
+        """,
+    )
+
+
+class _OnlineVectorQuantisation(_PartnersSeen, _Learning):
+    """The learning of O-LCVQE."""
+
+    beta: float = parameter(
+        default=0.002,
+        doc="Rate at which a prototype is driven away from an object that it has to give up.",
+    )
+    per_constraint: Literal["once", "paper"] = parameter(
+        default="once",
+        doc="""
+        Paper: every constraint of an object repeats the learning, so that one in many constraints
+        (as labelled ones are) pulls a prototype onto itself. Once, which departs from the paper: an
+        object moves a prototype towards itself at most once a presentation.
+        """,
+    )
+
+
+class _Rounds(_Start):
+    """The rounds of constrained k-means."""
+
+    max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
+
+
+class _FeatureSpace(LandmarkParameters, KernelParameters):
+    """The space of the prototypes."""
+
+    features: Literal["nystroem"] | None = parameter(
+        default=None,
+        doc="""
+        Let the prototypes move in Nystroem features of a kernel, so that clusters need not be
+        round. Without, sigma, gamma and rank are refused, and the other parameters of the kernel
+        and of the landmarks do nothing.
+        """,
+    )
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: from the median distance, which is too wide for rings and
+        other bent clusters: try a third of it.
+        """,
+    )
+    rank: int | float | Literal["auto"] = parameter(
+        default="auto",
+        kind='int, float or "auto"',
+        doc="""
+        Number of landmarks, or their share of n. "auto": 10 sqrt(n), but at least 100, up to 10,000
+        points; 1,000 above, 3e8 / n of them above 300,000 points.
+        """,
+    )
+    rank_tol: float = parameter(
+        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
+    )
+
+
+class _Run(RunParameters):
+    """The run."""
+
+    n_init: int = parameter(
+        default=1,
+        doc="Starts; the one of the lowest objective wins, whatever constraints it violates.",
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="Seconds for the whole call; the prototypes as they are by then are returned.",
+    )
+
+
+class WTAParameters(_Run, _FeatureSpace, _Learning):
+    """What the function and the estimator have in common."""
+
+
+class FSCLParameters(_Run, _FeatureSpace, _WeightedLearning):
+    """What the function and the estimator have in common."""
+
+
+class RPCLParameters(_Run, _FeatureSpace, _RivalLearning):
+    """What the function and the estimator have in common."""
+
+
+class CRPCLParameters(_Run, _FeatureSpace, LinkRules, _PartnersSeen, _RivalLearning):
+    """What the function and the estimator have in common."""
+
+
+class OLCVQEParameters(_Run, _FeatureSpace, LinkRules, _OnlineVectorQuantisation):
+    """What the function and the estimator have in common."""
+
+
+class LCVQEParameters(_Run, _FeatureSpace, LinkRules, _Rounds):
+    """What the function and the estimator have in common; those of CVQE too."""
+
+
+class _Objects(Clusters, Points):
+    """What is clustered, by how many prototypes."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like or sparse matrix",
+        doc="Points. A sparse matrix is made dense some hundred rows at a time.",
+    )
+    k: int = parameter(kw_only=False, doc="Prototypes, 1 <= k <= n.")
+
+
+class _Links(LinkParameters, KnownLabels):
+    """What is known of the objects."""
+
+    known_labels: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) or (n, 1) array_like",
+        doc="""
+        Integers from 0 on where known; -1, NaN or None elsewhere. They imply constraints: of n
+        labels up to n^2 / 2, of 70 bytes each.
+        """,
+    )
+
+
+class _WTACall(WTAParameters, _Objects):
+    """A call of :func:`wta`."""
+
+
+class _FSCLCall(FSCLParameters, _Objects):
+    """A call of :func:`fscl`."""
+
+
+class _RPCLCall(RPCLParameters, _Objects):
+    """A call of :func:`rpcl`."""
+
+
+class _CRPCLCall(CRPCLParameters, _Links, _Objects):
+    """A call of :func:`c_rpcl`."""
+
+
+class _OLCVQECall(OLCVQEParameters, _Links, _Objects):
+    """A call of :func:`o_lcvqe`."""
+
+
+class _LCVQECall(LCVQEParameters, _Links, _Objects):
+    """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,121 +277,68 @@ class Plan:
     min_share: float = 0.0
     online_first_epoch: bool = False
     pairwise: bool = False  # CVQE
-    params: dict = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
 
 
-def _make_plan(points, k, method, init, max_iter, constraints, given):
+def _make_plan(call, method, points, constraints):
     """Check the parameters of the search."""
     k = validation.check_integer(
-        "k", k, least=1, most=points.shape[0], why=", the number of points"
+        "k", call.k, least=1, most=points.shape[0], why=", the number of points"
     )
-    if method not in BATCH:
-        given["min_share"] = check_share(given["min_share"], method, k)
-    common = {
-        "k": k,
-        "init": check_start(init),
-        "max_iter": validation.check_integer("max_iter", max_iter, least=1),
-        "constraints": constraints,
-        "params": {"init": init, "max_iter": max_iter, **given},
-    }
+    init = check_start(call.init)
+    params = values(call, *OWN[method])
     if method in BATCH:
-        return Plan(pairwise=method == "cvqe", **common)
+        return Plan(k, init, call.max_iter, constraints, pairwise=method == "cvqe", params=params)
+    share = check_share(call.min_share, method, k)
     return Plan(
-        rule=check_rule(
-            WEIGHTED[method],
-            given["alpha"],
-            given.get("beta", 0.0),
-            given["schedule"],
-            given.get("per_constraint", "once"),
-        ),
-        shuffle=validation.check_flag("shuffle", given["shuffle"]),
-        min_share=given["min_share"],
-        online_first_epoch=validation.check_flag(
-            "online_first_epoch", given.get("online_first_epoch", False)
-        ),
-        **common,
+        k,
+        init,
+        call.max_iter,
+        constraints,
+        rule=rule_of(call, method),
+        shuffle=call.shuffle,
+        min_share=share,
+        online_first_epoch=getattr(call, "online_first_epoch", False),
+        params=params | {"min_share": share},
     )
 
 
-@remember_names
-def solve_competitive(
-    X,
-    k,
-    *,
-    method,
-    init,
-    max_iter,
-    features,
-    kernel,
-    sigma,
-    gamma,
-    degree,
-    coef0,
-    kernel_params,
-    rank,
-    landmarks,
-    rank_tol,
-    n_init,
-    random_state,
-    n_jobs,
-    max_time,
-    callback,
-    verbose,
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    on_start_done=None,
-    **given,
-):
-    """Do what the functions of this file do, and report each start that ended.
+def rule_of(parameters, method):
+    """Return the rule by which prototypes learn, from a call or an estimator."""
+    return check_rule(
+        WEIGHTED[method],
+        parameters.alpha,
+        getattr(parameters, "beta", 0.0),
+        parameters.schedule,
+        getattr(parameters, "per_constraint", "once"),
+    )
 
-    Parameters
-    ----------
-    X, k, init, max_iter, features
-        See :func:`c_rpcl`.
-    method : str
-        Name of a function of this file.
-    kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
-        See :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        See :func:`c_rpcl`.
-    known_labels, must_link, cannot_link, labels_as, on_conflict
-        See :func:`c_rpcl`.
-    on_start_done : callable, optional
-        Called with (index, n_init) in the calling thread; a true return value stops the run.
-    **given
-        The method's own parameters.
 
-    Returns
-    -------
-    CentroidResult
-        The best of the starts.
-    """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_starts(n_init)
-    if features is None and (sigma, gamma, rank) != (None, None, "auto"):
+def _check_constraints(call, n):
+    """Return the links of a call; none where the method takes none."""
+    if not isinstance(call, LinkRules):
+        return check_links(None, None, n)
+    return check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
+
+
+def _cluster(method, call, control):
+    """Run the restarts of a method of this file."""
+    if call.features is None and (call.sigma, call.gamma, call.rank) != (None, None, "auto"):
         raise ValueError(
             "sigma, gamma and rank are of a kernel, which only features='nystroem' has; "
-            f"got features=None, sigma={sigma!r}, gamma={gamma!r}, rank={rank!r}"
+            f"got features=None, sigma={call.sigma!r}, gamma={call.gamma!r}, rank={call.rank!r}"
         )
-    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    if features is None and kernel.name == "precomputed":
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    if call.features is None and kernel.name == "precomputed":
         raise ValueError("kernel='precomputed' needs features='nystroem'; got features=None")
-    points = validation.check_points(X, kernel, sparse=True)
-    space_plan = check_space(points, features, kernel, rank, landmarks, rank_tol)
-    constraints = check_links(
-        must_link,
-        cannot_link,
-        points.shape[0],
-        known_labels=known_labels,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
+    points = validation.check_points(call.X, kernel, sparse=True)
+    space_plan = check_space(
+        points, call.features, kernel, call.rank, call.landmarks, call.rank_tol
     )
-    plan = _make_plan(points, k, method, init, max_iter, constraints, given)
+    constraints = _check_constraints(call, points.shape[0])
+    plan = _make_plan(call, method, points, constraints)
     enough_points = not warn_of_equal_points(points, plan.k)
-    seed = fixed_seed(random_state)
+    seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
     with show_progress(control) as control:
         space, rows = make_space(points, space_plan, seed)
@@ -175,7 +346,7 @@ def solve_competitive(
         def make_search(index):
             return search(plan, rows, restart_stream(seed, index))
 
-        best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
+        best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
     found = _gather_batch(best) if method in BATCH else _gather_online(best)
     if enough_points and status != Status.NUMERICAL:
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
@@ -188,13 +359,25 @@ def solve_competitive(
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | space_params(space) | {"n_init": n_init},
+        params=plan.params | space_params(space) | {"n_init": call.n_init},
         model=CentroidModel(found["centers"], space),
         n_constraints=len(constraints.must) + len(constraints.cannot),
         n_violations=constraints.n_violations(found["labels"]),
         n_conflicts=constraints.n_conflicts,
         **found,
     )
+
+
+# What the results of each method say of it.
+OWN = {
+    "wta": (_Learning,),
+    "fscl": (_WeightedLearning,),
+    "rpcl": (_RivalLearning,),
+    "c_rpcl": (_PartnersSeen, _RivalLearning),
+    "o_lcvqe": (_OnlineVectorQuantisation,),
+    "lcvqe": (_Rounds,),
+    "cvqe": (_Rounds,),
+}
 
 
 def _gather_online(best):
@@ -225,51 +408,11 @@ def _gather_batch(best):
     }
 
 
-def wta(
-    X,
-    k,
-    *,
-    alpha=0.05,
-    schedule="constant",
-    shuffle=True,
-    init="k-means++",
-    max_iter=100,
-    min_share=None,
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_WTACall)
+def wta(call: _WTACall, control: RunControl) -> CentroidResult:
     """Cluster by competitive learning where the winner takes all (WTA): on-line k-means.
 
     The nearest prototype learns every object that is presented, mu_j += alpha (x - mu_j).
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Prototypes, 1 <= k <= n.
-    alpha, schedule, shuffle, init, max_iter, min_share
-        The learning, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -294,81 +437,15 @@ def wta(
     >>> fastmmc.wta(X, 3, random_state=0).sizes.sum()
     np.int64(150)
     """
-    return solve_competitive(
-        X,
-        k,
-        method="wta",
-        alpha=alpha,
-        schedule=schedule,
-        shuffle=shuffle,
-        init=init,
-        max_iter=max_iter,
-        min_share=min_share,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("wta", call, control)
 
 
-def fscl(
-    X,
-    k,
-    *,
-    alpha=0.05,
-    schedule="constant",
-    shuffle=True,
-    init="gaussian",
-    max_iter=100,
-    min_share=None,
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_FSCLCall)
+def fscl(call: _FSCLCall, control: RunControl) -> CentroidResult:
     """Cluster by frequency-sensitive competitive learning (FSCL).
 
     :func:`wta` with distances weighted by how often a prototype has learned, so that none is left
     without objects.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Prototypes, 1 <= k <= n.
-    alpha, schedule, shuffle, init, max_iter, min_share
-        The learning, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -392,63 +469,11 @@ def fscl(
     >>> fastmmc.fscl(X, 3, random_state=0).sizes.sum()
     np.int64(150)
     """
-    return solve_competitive(
-        X,
-        k,
-        method="fscl",
-        alpha=alpha,
-        schedule=schedule,
-        shuffle=shuffle,
-        init=init,
-        max_iter=max_iter,
-        min_share=min_share,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("fscl", call, control)
 
 
-def rpcl(
-    X,
-    k,
-    *,
-    alpha=0.05,
-    beta=0.002,
-    schedule="constant",
-    shuffle=True,
-    init="gaussian",
-    max_iter=100,
-    min_share=None,
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_RPCLCall)
+def rpcl(call: _RPCLCall, control: RunControl) -> CentroidResult:
     """Cluster by rival-penalised competitive learning (RPCL).
 
     :func:`fscl`, and the second best prototype is driven away from the object. Given too many
@@ -456,21 +481,6 @@ def rpcl(
     clusters: of nine Gaussians four or more standard deviations apart it counted nine with
     ``beta=0.01`` and 14 prototypes. With the paper's beta, or where clusters overlap, most spare
     prototypes stay and share clusters.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Prototypes, 1 <= k <= n.
-    alpha, beta, schedule, shuffle, init, max_iter, min_share
-        The learning, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -494,70 +504,11 @@ def rpcl(
     >>> fastmmc.rpcl(X, 3, random_state=0).sizes.sum()
     np.int64(150)
     """
-    return solve_competitive(
-        X,
-        k,
-        method="rpcl",
-        alpha=alpha,
-        beta=beta,
-        schedule=schedule,
-        shuffle=shuffle,
-        init=init,
-        max_iter=max_iter,
-        min_share=min_share,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("rpcl", call, control)
 
 
-def c_rpcl(
-    X,
-    k,
-    *,
-    alpha=0.05,
-    beta=0.002,
-    schedule="constant",
-    shuffle=True,
-    init="gaussian",
-    max_iter=100,
-    min_share=None,
-    online_first_epoch=False,
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_CRPCLCall)
+def c_rpcl(call: _CRPCLCall, control: RunControl) -> CentroidResult:
     """Cluster by rival-penalised competitive learning with constraints (C-RPCL).
 
     Objects are presented one by one. The prototype of the least w_j |x - mu_j|^2 wins, w_j being
@@ -568,88 +519,6 @@ def c_rpcl(
 
     Must-links, which the paper leaves out, are kept in the same way: of the prototypes that may win
     those are preferred that are winners of most objects that x must share a cluster with.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points. A sparse matrix is made dense some hundred rows at a time.
-    k : int
-        Prototypes, 1 <= k <= n.
-    alpha : float, default=0.05
-        Rate of learning, 0 < alpha <= 1.
-    beta : float, default=0.002
-        Rate at which rivals are driven away, 0 <= beta < alpha. Half of alpha drives all prototypes
-        but one away.
-    schedule : {"constant", "robbins-monro"}, default="constant"
-        Robbins-Monro: rates are divided by 1 + alpha times the learning steps of the prototype,
-        which makes it the mean of what it learned and of 1 / alpha - 1 copies of where it began:
-        with alpha = 1 of what it learned alone.
-    shuffle : bool, default=True
-        Present the objects in a new random order every epoch; else in that of X.
-    init : {"gaussian", "k-means++"} or (k, d) array_like
-        First prototypes: drawn from the normal distribution of a random fifth of the points, as in
-        the paper; points far apart; or given (with ``features`` among these). Default: "gaussian"
-        where wins weight the distances (:func:`fscl`, :func:`rpcl`, :func:`c_rpcl`), "k-means++"
-        for the others, which never use a prototype that begins far from all points.
-    max_iter : int, default=100
-        Epochs.
-    min_share : float, optional
-        Prototypes nearest to a smaller share of the points are dropped in the end, and their points
-        given to the others; ``n_active`` counts those that stay. 0 keeps all that have a point.
-        None: 0.01, or a quarter of the mean share 1 / k where that is less, for :func:`rpcl` and
-        :func:`c_rpcl`, whose ``n_active`` estimates the number of clusters; 0 for the others.
-    online_first_epoch : bool, default=False
-        In the first epoch only objects that were already presented count as partners, as in a
-        stream.
-    known_labels : (n,) or (n, 1) array_like, optional
-        Integers from 0 on where known; -1, NaN or None elsewhere. They imply constraints: of n
-        labels up to n^2 / 2, of 70 bytes each.
-    must_link, cannot_link : (p, 2) array_like of int, list of tuples or sparse matrix, optional
-        Pairs of objects 0..n-1 that belong together, and that do not; of an (n, n) sparse matrix
-        the entries other than 0.
-    labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
-        What known labels imply: cannot-links between different ones, must-links between equal
-        ones, or both.
-    on_conflict : {"raise", "warn"}, default="raise"
-        What to do if a cannot-link is between objects that must-links join: an error, or a warning
-        and a count, ``n_conflicts``.
-    features : {None, "nystroem"}, default=None
-        Let the prototypes move in Nystroem features of a kernel, so that clusters need not be
-        round. Without, sigma, gamma and rank are refused, and the other parameters of the kernel
-        and of the landmarks do nothing.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel of the features; a callable takes (X, Z) and returns their Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: from the median distance, which is too wide for rings and
-        other bent clusters: try a third of it.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : int, float or "auto", default="auto"
-        Number of landmarks, or their share of n. "auto": 10 sqrt(n), but at least 100, up to 10,000
-        points; 1,000 above, 3e8 / n of them above 300,000 points.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that pivoted features may miss.
-    n_init : int, default=1
-        Starts; the one of the lowest objective wins, whatever constraints it violates.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same labels, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds for the whole call; the prototypes as they are by then are returned.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
 
     Returns
     -------
@@ -690,106 +559,17 @@ def c_rpcl(
     >>> res.n_violations
     0
     """
-    return solve_competitive(
-        X,
-        k,
-        method="c_rpcl",
-        alpha=alpha,
-        beta=beta,
-        schedule=schedule,
-        shuffle=shuffle,
-        init=init,
-        max_iter=max_iter,
-        min_share=min_share,
-        online_first_epoch=online_first_epoch,
-        known_labels=known_labels,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("c_rpcl", call, control)
 
 
-def o_lcvqe(
-    X,
-    k,
-    *,
-    alpha=0.05,
-    beta=0.002,
-    schedule="constant",
-    shuffle=True,
-    init="k-means++",
-    max_iter=100,
-    min_share=None,
-    online_first_epoch=False,
-    per_constraint="once",
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_OLCVQECall)
+def o_lcvqe(call: _OLCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by on-line linear constrained vector quantisation (O-LCVQE).
 
     The nearest prototype learns an object that is in no constraint. Of two cannot-linked objects in
     one cluster the farther one is learned by its next prototype; must-linked objects that are apart
     move to one of their clusters, or pull both prototypes, whichever costs least. Without
     constraints this is :func:`wta`.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Prototypes, 1 <= k <= n.
-    alpha, schedule, shuffle, init, max_iter, min_share, online_first_epoch
-        The learning, see :func:`c_rpcl`.
-    beta : float, default=0.002
-        Rate at which a prototype is driven away from an object that it has to give up.
-    per_constraint : {"once", "paper"}, default="once"
-        Paper: every constraint of an object repeats the learning, so that one in many constraints
-        (as labelled ones are) pulls a prototype onto itself. Once, which departs from the paper: an
-        object moves a prototype towards itself at most once a presentation.
-    known_labels, must_link, cannot_link, labels_as, on_conflict
-        The constraints, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -814,71 +594,11 @@ def o_lcvqe(
     >>> res.sizes.sum()
     np.int64(150)
     """
-    return solve_competitive(
-        X,
-        k,
-        method="o_lcvqe",
-        alpha=alpha,
-        beta=beta,
-        schedule=schedule,
-        shuffle=shuffle,
-        init=init,
-        max_iter=max_iter,
-        min_share=min_share,
-        online_first_epoch=online_first_epoch,
-        per_constraint=per_constraint,
-        known_labels=known_labels,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("o_lcvqe", call, control)
 
 
-def lcvqe(
-    X,
-    k,
-    *,
-    init="k-means++",
-    max_iter=500,
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_LCVQECall)
+def lcvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by linear constrained vector quantisation error (LCVQE), k-means with soft links.
 
     In rounds: every point to its nearest prototype; for each violated constraint in turn the labels
@@ -890,25 +610,6 @@ def lcvqe(
 
     where f is the farther object of the pair and v its next prototype. Without violated constraints
     this is k-means.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Clusters, 1 <= k <= n.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="k-means++"
-        First prototypes, see :func:`c_rpcl`.
-    max_iter : int, default=500
-        Rounds of a start.
-    known_labels, must_link, cannot_link, labels_as, on_conflict
-        The constraints, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -934,64 +635,11 @@ def lcvqe(
     >>> res.n_violations
     0
     """
-    return solve_competitive(
-        X,
-        k,
-        method="lcvqe",
-        init=init,
-        max_iter=max_iter,
-        known_labels=known_labels,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("lcvqe", call, control)
 
 
-def cvqe(
-    X,
-    k,
-    *,
-    init="k-means++",
-    max_iter=500,
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    features=None,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_LCVQECall)
+def cvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by constrained vector quantisation error (CVQE), k-means with soft links.
 
     As :func:`lcvqe`, but a violated pair gets the best of all k^2 pairs of clusters, and the
@@ -999,25 +647,6 @@ def cvqe(
     the one cluster and the prototype nearest to it (cannot-link). Prototypes then go to the mean of
     their points and of the prototypes, as they were, that penalties tie them to (of a must-link
     only the first object's), which need not lower the objective. A single cluster has no penalties.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points.
-    k : int
-        Clusters, 1 <= k <= n.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, default="k-means++"
-        First prototypes, see :func:`c_rpcl`.
-    max_iter : int, default=500
-        Rounds of a start.
-    known_labels, must_link, cannot_link, labels_as, on_conflict
-        The constraints, see :func:`c_rpcl`.
-    features, kernel, sigma, gamma, degree, coef0, kernel_params
-        The space of the prototypes, see :func:`c_rpcl`.
-    rank, landmarks, rank_tol
-        Landmarks of the features, see :func:`c_rpcl`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        The run, see :func:`c_rpcl`.
 
     Returns
     -------
@@ -1042,31 +671,4 @@ def cvqe(
     >>> res.n_violations
     0
     """
-    return solve_competitive(
-        X,
-        k,
-        method="cvqe",
-        init=init,
-        max_iter=max_iter,
-        known_labels=known_labels,
-        must_link=must_link,
-        cannot_link=cannot_link,
-        labels_as=labels_as,
-        on_conflict=on_conflict,
-        features=features,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster("cvqe", call, control)

@@ -175,7 +175,7 @@ def restore(path, arrays, header, kind):
         for name in ("init", "landmarks"):
             if f"param_{name}" in arrays:
                 params[name] = arrays[f"param_{name}"]
-        check_share(params["min_share"], kind._method, len(arrays["centers"]))
+        check_share(params["min_share"], kind._solver.__name__, len(arrays["centers"]))
         return kind(**params), _stream_of(arrays, _check_kernel(header["kernel"], arrays))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {_told(error)}") from error
