@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastmmc import validation
 from fastmmc._binary import explain
 from fastmmc._callbacks import CallbackSupport
-from fastmmc.constraints import check_known_labels
+from fastmmc.labels import check_known_labels
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (

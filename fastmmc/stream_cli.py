@@ -30,8 +30,8 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.competitive.saved import read_saved
 from fastmmc.competitive.space import LARGEST
-from fastmmc.constraints import find_conflicts
 from fastmmc.families import registry_name
+from fastmmc.links import find_conflicts
 from fastmmc.registry import METHODS
 
 try:

@@ -24,7 +24,6 @@ from fastmmc.competitive.space import (
     make_space,
     space_params,
 )
-from fastmmc.constraints import Links, check_links
 from fastmmc.execution import (
     best_of_restarts,
     check_control,
@@ -33,6 +32,7 @@ from fastmmc.execution import (
     show_progress,
     warn_of_equal_points,
 )
+from fastmmc.links import Links, check_links
 from fastmmc.results import CentroidResult, Status
 
 # Which methods weight the distances by the wins.

@@ -7,7 +7,6 @@ import time
 from fastmmc import validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
-from fastmmc.constraints import check_init
 from fastmmc.execution import (
     check_control,
     fixed_seed,
@@ -16,6 +15,7 @@ from fastmmc.execution import (
     warn_of_equal_points,
 )
 from fastmmc.gram import box_diagonal
+from fastmmc.labels import check_init
 from fastmmc.rls.evolution_search import EvolutionSearch, Plan
 from fastmmc.rls.source import best_result, check_source
 from fastmmc.sizes import binary_bounds

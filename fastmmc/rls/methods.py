@@ -10,7 +10,6 @@ from joblib import effective_n_jobs
 
 from fastmmc import validation
 from fastmmc._names import remember_names
-from fastmmc.constraints import check_init, check_known_labels
 from fastmmc.execution import (
     OutOfTime,
     check_control,
@@ -20,9 +19,10 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.factors import DenseFactor, factor_path
+from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
 from fastmmc.gram import resolve_kernel
-from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
+from fastmmc.labels import check_init, check_known_labels
+from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.results import Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, choose_form, make_start
 from fastmmc.rls.bound import risk_bound
