@@ -36,8 +36,7 @@ from fastmmc.competitive import (
 )
 from fastmmc.cutting_plane import CPM3C, CPMMC, cpm3c, cpmmc
 from fastmmc.execution import Progress
-from fastmmc.factors import DenseFactor, factor
-from fastmmc.lowrank import LowRankFactor
+from fastmmc.factors import DenseFactor, LowRankFactor, factor
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.results import (

@@ -16,7 +16,7 @@ from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section
-from fastmmc.constraints import check_known_labels
+from fastmmc.labels import check_known_labels
 from fastmmc.registry import METHODS, Method, registry_name
 
 # Result fields that become attributes with a trailing underscore.

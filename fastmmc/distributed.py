@@ -32,7 +32,6 @@ from fastmmc.competitive.space import (
     make_space,
     space_params,
 )
-from fastmmc.constraints import check_links, partner_lists
 from fastmmc.execution import (
     Progress,
     check_control,
@@ -42,6 +41,7 @@ from fastmmc.execution import (
     warn_if_stopped,
 )
 from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.links import check_links, partner_lists
 from fastmmc.registry import registry_name
 from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
@@ -362,7 +362,7 @@ def _shard_links(points, members, must, cannot, unseen):
     members : (m,) int64 array
         Objects of the shard, rising.
     must, cannot : tuple
-        Of all objects, from :func:`fastmmc.constraints.partner_lists`.
+        Of all objects, from :func:`fastmmc.links.partner_lists`.
     unseen : bool
         Whether objects count as partners only after they were presented.
 

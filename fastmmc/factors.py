@@ -1,28 +1,34 @@
-"""Hat matrix R = K (K + lam I)^-1: the dense one, and the factor objects that carry one."""
+"""Hat matrix R = K (K + lam I)^-1, dense or of low rank, and the factor objects that carry it."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse import issparse
+from scipy.linalg import eigh, solve_triangular
+from sklearn.utils import gen_batches
 
-from fastmmc import lowrank, validation
+from fastmmc import memory, validation
 from fastmmc._display import OneLine
 from fastmmc._names import Named, remember_names
-from fastmmc.cholesky import invert_lower, mirror_lower
+from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
 from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.gram import Kernel, fill_lower_gram, kernel_diagonal, resolve_kernel
-from fastmmc.threads import one_blas_thread
-
-# The index of the random stream that draws landmarks; restarts count from 0.
-LANDMARK_STREAM = 2**32 - 1
+from fastmmc.gram import (
+    BLOCK,
+    Kernel,
+    fill_lower_gram,
+    kernel_diagonal,
+    kernel_product,
+    resolve_kernel,
+)
+from fastmmc.nystroem import LANDMARK_STREAM, Form, check_form, make_features
+from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
 
 # What filling the Gram matrix takes of the time for the hat matrix, for the progress bar.
 GRAM_SHARE = 0.2
+
 # A lam below so many rounding errors of K, or of R, is lost in them: at this one Q and the
 # leave-one-out error are still known to three digits.
 LEAST_LAM = 100.0
@@ -93,6 +99,275 @@ class DenseFactor(OneLine, Named):
             One column a target: predictions are k(x, X) times these.
         """
         return (P - self.R @ P) / self.lam
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LowRankFactor(OneLine, Named):
+    """The reusable expensive part of every RLS method, in O(nr) memory.
+
+    Made by :func:`fastmmc.factor` with a ``rank``; accepted wherever these methods take X.
+    With B the landmarks and K~ = K_nB K_BB^+ K_Bn, the hat matrix is
+    K~ (K~ + lam I)^-1 = Z Z^T, and Z = K_nB M also maps new points: z(x) = k(x, B) M.
+
+    Attributes
+    ----------
+    Z : (n, r) array
+        Hat factor, read-only.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    X : (n, d) array or sparse matrix
+        Training points.
+    basis : (b, d) array
+        Landmarks; with a precomputed kernel their rows of the Gram matrix.
+    projection : (b, r) float64 array
+        M above.
+    indices : (b,) int64 array or None
+        Which training points the landmarks are; None if they were given as points.
+    scale : (r, r) float64 array
+        Lower triangular L with K~ = (Z L^T) (Z L^T)^T and Z^T Z = I - lam (L^T L)^-1.
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X, which results remember; None if they have none.
+    """
+
+    Z: np.ndarray
+    lam: float
+    kernel: Kernel
+    X: np.ndarray
+    basis: np.ndarray
+    projection: np.ndarray
+    indices: np.ndarray | None
+    scale: np.ndarray
+
+    @property
+    def n(self):
+        """Number of points."""
+        return self.Z.shape[0]
+
+    @property
+    def rank(self):
+        """Number of columns of Z."""
+        return self.Z.shape[1]
+
+    def diagonal(self):
+        """Return the diagonal of Z Z^T.
+
+        Returns
+        -------
+        (n,) float64 array
+            Squared row norms of Z.
+        """
+        return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
+
+    @cached_property
+    def row_bounds(self):
+        """No entry of a row of Z Z^T is below this, (n,) float64: -|z_i| max_j |z_j|."""
+        norms = np.sqrt(self.diagonal())
+        return -norms * norms.max()
+
+    def coefficients(self, P):
+        """Return the coefficients of the landmarks for the targets P.
+
+        Parameters
+        ----------
+        P : (n, k) array
+            Targets.
+
+        Returns
+        -------
+        (b, k) float64 array
+            One column a target: predictions are k(x, basis) times these.
+        """
+        total = np.zeros((P.shape[1], self.rank))
+        for rows, Z in self._blocks():
+            total += P[rows].T @ Z
+        return self.projection @ total.T
+
+    def cluster_sums(self, labels, k):
+        """Return W = E^T Z: the rows of Z, summed over each cluster.
+
+        Parameters
+        ----------
+        labels : (n,) int array
+            Clusters 0..k-1.
+        k : int
+            Number of clusters.
+
+        Returns
+        -------
+        (k, r) float64 array
+            Sums; the codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
+        """
+        W = np.zeros((k, self.rank))
+        clusters = np.arange(k)[:, None]
+        for rows, Z in self._blocks():
+            W += (clusters == labels[rows]).astype(np.float64) @ Z
+        return W
+
+    def sum_rows(self, labels, out):
+        """Fill (Z Z^T E)^T: the hat matrix's rows, summed over each cluster.
+
+        Parameters
+        ----------
+        labels : (n,) int array
+            Clusters 0..k-1.
+        out : (k, n) float64 array
+            Modified in place.
+        """
+        self.cluster_scores(self.cluster_sums(labels, out.shape[0]), out)
+
+    def _blocks(self):
+        """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
+        for start in range(0, self.n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            yield rows, self.Z[rows].astype(np.float64, copy=False)
+
+    def cluster_scores(self, W, out=None):
+        """Return Z W^T transposed: how well each point fits each of k directions.
+
+        Parameters
+        ----------
+        W : (k, r) array
+            Directions.
+        out : (k, n) float64 array, optional
+            Where they go; None: a new array.
+
+        Returns
+        -------
+        (k, n) float64 array
+            Inner products.
+        """
+        if out is None:
+            out = np.empty((W.shape[0], self.n))
+        for rows, scores in self.score_blocks(W):
+            out[:, rows] = scores
+        return out
+
+    def score_blocks(self, W):
+        """Yield what :func:`cluster_scores` returns, some points at a time.
+
+        Parameters
+        ----------
+        W : (k, r) array
+            Directions.
+
+        Yields
+        ------
+        rows : slice
+            The points.
+        scores : (k, b) float64 array
+            Inner products.
+        """
+        for rows, Z in self._blocks():
+            yield rows, W @ Z.T
+
+    def restrict(self, indices):
+        """Make the factor of some of the points alone, and the map from its scores to these.
+
+        The points are a problem of their own with the same landmarks and lam: with
+        Y = Z_S L^T their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
+
+        Parameters
+        ----------
+        indices : (m,) int array
+            The points.
+
+        Yields
+        ------
+        int
+            Rows worked on since the last time; each is counted three times.
+
+        Returns
+        -------
+        part : LowRankFactor
+            Their factor; its ``indices`` still count all points.
+        extend : (r, r) float64 array
+            ``cluster_scores(W @ extend)`` are the predictions for all points from labels E of
+            these, with W = E^T Z of their factor.
+        """
+        Z = np.empty((indices.size, self.rank), self.Z.dtype)
+        to_Y = self.scale.T.astype(Z.dtype)
+
+        def scale(rows):
+            np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
+            return len(Z[rows])
+
+        with Pieces(Z.size * self.rank) as pieces:
+            yield from pieces.map(scale, gen_batches(len(Z), BLOCK))
+        half, new_scale = yield from _shrink(Z, self.lam)
+        extend = self.scale.T @ half
+        part = replace(
+            self,
+            Z=Z,
+            X=self.X[indices],
+            projection=self.projection @ extend,
+            scale=new_scale,
+        )
+        return part, extend.T
+
+    def in_double_precision(self):
+        """Return the factor with Z in double precision, itself if it is so already.
+
+        Searches that go point by point compute rows of Z Z^T, which must not be rounded more than
+        its diagonal is.
+
+        Returns
+        -------
+        LowRankFactor
+            With the same entries.
+        """
+        if self.Z.dtype == np.float64:
+            return self
+        memory.check_memory(self.n, np.dtype(np.float64), columns=self.rank)
+        return replace(self, Z=self.Z.astype(np.float64))
+
+    def hat_matrix(self):
+        """Make Z Z^T.
+
+        Yields
+        ------
+        int
+            Rows filled since the last time.
+
+        Returns
+        -------
+        (n, n) array
+            The product, exactly symmetric, of the dtype of Z.
+        """
+        R = np.empty((self.n, self.n), self.Z.dtype)
+
+        def fill(rows):
+            np.matmul(self.Z[rows], self.Z[: rows.stop].T, out=R[rows, : rows.stop])
+            return rows.stop - rows.start
+
+        with Pieces(R.size * self.rank / 2) as pieces:
+            yield from pieces.map(fill, gen_batches(self.n, BLOCK))
+        mirror_lower(R)
+        return R
+
+    def transform(self, X):
+        """Return z(x) for new points, so that inner products with Z give hat matrix entries.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or sparse matrix
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, r) float64 array
+            One row a point.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not a finite matrix with as many columns as the training points, or they have
+            other names.
+        """
+        self._check_names(X)
+        X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
+        return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
 @remember_names
@@ -190,69 +465,6 @@ def factor(
         return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Form(OneLine):
-    """Whether the hat matrix is dense or of low rank, and how.
-
-    Attributes
-    ----------
-    rank : int or None
-        Landmarks, or their greatest number if pivoted; None: dense.
-    landmarks : str or array
-        How they are chosen, or which they are.
-    rank_tol : float
-        Share of the trace of K that a pivoted factor may miss.
-    dtype : numpy.dtype or None
-        Of R or Z; None: that of X.
-    """
-
-    rank: int | None = None
-    landmarks: str | np.ndarray = "uniform"
-    rank_tol: float = 1e-6
-    dtype: np.dtype | None = None
-
-
-def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
-    """Check the parameters that choose the form of the hat matrix.
-
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        Points.
-    kernel : Kernel
-        As the user gave it.
-    rank : None, int, float or "auto"
-        As the user gave it.
-    landmarks : str or array_like
-        As the user gave it.
-    rank_tol : float
-        As the user gave it.
-    dtype : None, str or numpy.dtype
-        As the user gave it.
-
-    Returns
-    -------
-    Form
-        With the rank as a number or None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one is out of range, or X is sparse and the form dense.
-    """
-    landmarks = lowrank.check_landmarks(landmarks, X, kernel)
-    rank_tol = validation.check_number("rank_tol", rank_tol)
-    if not 0 <= rank_tol < 1:
-        raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
-    rank = lowrank.resolve_rank(rank, landmarks, X.shape[0])
-    if rank is None and issparse(X):
-        raise TypeError(
-            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
-            "none, but fast_evo_mmc has), or X.toarray()"
-        )
-    return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))
-
-
 def make_factor(X, lam, kernel, form, seed, on_progress=None):
     """Return the factor of points and parameters that were already checked.
 
@@ -284,7 +496,7 @@ def make_factor(X, lam, kernel, form, seed, on_progress=None):
     return next(factor_path(X, [lam], kernel, form, seed, on_progress))
 
 
-def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
+def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
     """Yield the factor for each lam; dense, the kernel is evaluated once.
 
     Parameters
@@ -295,8 +507,8 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
         Regularisations.
     kernel : Kernel
         With its widths set.
-    form : Form, default=Form()
-        Dense or low rank.
+    form : Form, optional
+        Dense or low rank; None: dense.
     seed : numpy.random.SeedSequence, optional
         For landmarks, which are the same for every lam.
     on_progress : callable, optional
@@ -312,11 +524,12 @@ def factor_path(X, lams, kernel, form=Form(), seed=None, on_progress=None):
     MemoryError
         If the arrays do not fit into free memory.
     """
+    form = form or Form()
     check_lam(min(lams), kernel, X, form.dtype or X.dtype)
     if form.rank is not None:
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
-            yield lowrank.make_low_rank_factor(
+            yield make_low_rank_factor(
                 X,
                 lam,
                 kernel,
@@ -372,6 +585,97 @@ def check_lam(lam, kernel, X, dtype):
             f"lam={lam:g} is lost in the rounding of {kinds} for this kernel, whose values reach "
             f"{diagonal.max():.3g}: lam must be at least {least:.3g}{wider}"
         )
+
+
+def make_low_rank_factor(
+    X, lam, kernel, rank, landmarks, rank_tol, rng, dtype=None, on_progress=None
+):
+    """Return the low-rank factor of points and parameters that were already checked.
+
+    Parameters
+    ----------
+    X : (n, d) float array or CSR matrix
+        Points or Gram matrix.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    rank : int
+        Landmarks, or their greatest number if pivoted.
+    landmarks : str or array
+        From :func:`check_landmarks`.
+    rank_tol : float
+        Share of the trace of K that a pivoted factor may miss.
+    rng : numpy.random.Generator
+        Chooses landmarks.
+    dtype : numpy.dtype, optional
+        Of Z; None: that of X.
+    on_progress : callable, optional
+        Told the share that is done, 0..1, after each block of rows.
+
+    Returns
+    -------
+    LowRankFactor
+        With a read-only Z.
+
+    Raises
+    ------
+    MemoryError
+        If Z does not fit into free memory.
+    ValueError
+        If lam is below eigenvalues that the landmarks' Gram matrix has but rounding leaves out.
+    """
+    # Every row is visited three times.
+    advance = counter(3 * X.shape[0], on_progress)
+    features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
+    Z = features.Z
+    _check_left_out(features, lam)
+    half, scale = exhaust(_shrink(Z, lam), advance)
+    Z.flags.writeable = False
+    return LowRankFactor(
+        Z, lam, kernel, X, features.basis, features.to_Z @ half, features.indices, scale
+    )
+
+
+def _check_left_out(features, lam):
+    """Refuse a lam for which eigenvalues that were left out would count."""
+    if lam < features.left_out:
+        raise ValueError(
+            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
+            f"up to {features.left_out:.3g}: give a larger lam, or rank=None, or centre the points "
+            "(and lower coef0) if the kernel is linear"
+        )
+
+
+def _shrink(Z, lam):
+    """Turn Z0 into Z = Z0 L^-T in place, with L L^T = Z0^T Z0 + lam I; return L^-T and L.
+
+    Yields the number of rows worked on; each is met twice.
+    """
+    r = Z.shape[1]
+    L = np.zeros((r, r))
+    with Pieces(Z.size * r) as pieces:
+        for product, n_rows in pieces.map(
+            lambda rows: _square(Z[rows]), gen_batches(len(Z), BLOCK)
+        ):
+            L += product
+            yield n_rows
+        L.flat[:: r + 1] += lam
+        factor_lower(L)
+        half = solve_triangular(L, np.eye(r), lower=True, check_finite=False).T
+
+        def multiply(rows):
+            Z[rows] = Z[rows] @ half
+            return len(Z[rows])
+
+        yield from pieces.map(multiply, gen_batches(len(Z), BLOCK))
+    return half, L
+
+
+def _square(rows):
+    """Return Z^T Z of some rows in double precision, and their number."""
+    rows = rows.astype(np.float64, copy=False)
+    return rows.T @ rows, len(rows)
 
 
 def hat_matrix(kernel, X, lam):
@@ -441,7 +745,7 @@ def hat_path(kernel, X, lams, on_progress=None):
         X = X.astype(np.float64)
     # Where the type is another, R is copied at the end.
     held = min(2, len(lams)) + (X.dtype != dtype)
-    validation.check_memory(X.shape[0], X.dtype, arrays=held)
+    memory.check_memory(X.shape[0], X.dtype, arrays=held)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     tell = on_progress or (lambda fraction, ahead=0.0: None)
     fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
@@ -455,7 +759,7 @@ def hat_path(kernel, X, lams, on_progress=None):
         if R is None:
             if eigen is None:
                 # Beside the Gram matrix the eigenvectors, these scaled, and R.
-                validation.check_memory(X.shape[0], X.dtype, arrays=3)
+                memory.check_memory(X.shape[0], X.dtype, arrays=3)
                 fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
                 tell(GRAM_SHARE, eigh_seconds(len(gram)))
                 eigen = eigh_lower(gram)

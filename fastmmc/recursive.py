@@ -17,9 +17,8 @@ from fastmmc._clusterer import Clusterer
 from fastmmc._display import OneLine
 from fastmmc._names import remember_names
 from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
-from fastmmc.factors import DenseFactor
+from fastmmc.factors import DenseFactor, LowRankFactor
 from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
-from fastmmc.lowrank import LowRankFactor
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode, TreeResult
 

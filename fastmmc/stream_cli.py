@@ -30,7 +30,7 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.competitive.saved import read_saved
 from fastmmc.competitive.space import LARGEST
-from fastmmc.constraints import find_conflicts
+from fastmmc.links import find_conflicts
 from fastmmc.registry import METHODS, registry_name
 
 try:

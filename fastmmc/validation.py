@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 import re
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
 from fastmmc.gram import KERNELS, Kernel
-
-# Where the kernel and the control groups of a container tell how much memory there is.
-PROC = Path("/proc")
-GROUPS = Path("/sys/fs/cgroup")
 
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
@@ -648,141 +642,3 @@ def counting_points(weights):
     array([0, 2])
     """
     return None if weights is None or weights.all() else np.flatnonzero(weights)
-
-
-def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
-    """Raise MemoryError before an array is made that does not fit into free memory.
-
-    Parameters
-    ----------
-    n : int
-        Points.
-    dtype : numpy.dtype
-        Of the array.
-    arrays : int, default=1
-        How many of them are held at a time.
-    columns : int, optional
-        Rank of a low-rank factor; None: the n columns of the dense matrix.
-    what : str
-        Which dense matrix, for the message.
-
-    Raises
-    ------
-    MemoryError
-        With the size needed, the size free, and what to do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_memory(10, np.dtype(np.float64))
-    """
-    needed = arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize
-    free = available_memory()
-    if free is not None and needed > free:
-        what = f"dense {what}" if columns is None else f"low-rank factor of rank {columns}"
-        raise MemoryError(
-            f"the {what} of {n} points needs {needed / 2**30:.1f} GiB and "
-            f"{free / 2**30:.1f} GiB are free; give a lower rank (rank=0.01 is a hundredth of the "
-            "points) or float32 points (half the size)"
-        )
-
-
-def check_pair_memory(n_known, n_pairs, bytes_per_pair):
-    """Raise MemoryError before pairs of labelled objects are made that do not fit into memory.
-
-    Parameters
-    ----------
-    n_known : int
-        Labelled objects.
-    n_pairs : int
-        Pairs that their labels imply.
-    bytes_per_pair : int
-        What each of them takes.
-
-    Raises
-    ------
-    MemoryError
-        With the size needed, the size free, and what to do.
-
-    Examples
-    --------
-    >>> check_pair_memory(10, 45, 100)
-    """
-    needed, free = n_pairs * bytes_per_pair, available_memory()
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"the known labels of {n_known} objects imply {n_pairs} pairs, which need "
-            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; make some of them -1, "
-            "or give a few pairs as must_link and cannot_link"
-        )
-
-
-def available_memory():
-    """Return how many bytes can be allocated without swapping, or None if that is not known.
-
-    Returns
-    -------
-    int or None
-        The least of what the kernel and the control groups of a container allow, also those that
-        contain these. Files that were read stay in memory as long as nothing else needs it, so
-        they count as free.
-
-    Examples
-    --------
-    >>> free = available_memory()
-    """
-    limits = [_system_memory(), *_group_memory()]
-    known = [limit for limit in limits if limit is not None]
-    if not known and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(known, default=None)
-
-
-def _system_memory():
-    """Return what the kernel takes for available, or None on another operating system."""
-    available = _read_fields(PROC / "meminfo").get("MemAvailable:")
-    return None if available is None else available * 1024
-
-
-def _group_memory():
-    """Yield what each control group that this process is in, and each around it, has left."""
-    for line in _read_text(PROC / "self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            root, names = GROUPS, ("memory.max", "memory.current", "")
-        elif "memory" in controllers.split(","):
-            usage = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
-            root, names = GROUPS / "memory", usage
-        else:
-            continue
-        # Within a container the path may be that of the host, which is not there.
-        group = root / path.lstrip("/")
-        yield _left_in_group(group, *names)
-        while group != root:
-            group = group.parent
-            yield _left_in_group(group, *names)
-
-
-def _left_in_group(group, limit, usage, prefix):
-    """Return the bytes a control group has left, or None if it has no limit."""
-    try:
-        most, used = int(_read_text(group / limit)), int(_read_text(group / usage))
-    except ValueError:
-        return None  # "max", or no such file
-    stat = _read_fields(group / "memory.stat")
-    files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
-    return max(0, most - max(0, used - files))
-
-
-def _read_fields(path):
-    """Return the numbers of a file with a name and a number in each line."""
-    pairs = (line.split()[:2] for line in _read_text(path).splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
-
-
-def _read_text(path):
-    """Return what is in a small file; nothing if it cannot be read."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -11,7 +11,6 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
 from fastmmc import cli
-from fastmmc.families import FAMILY_METHODS
 from fastmmc.registry import METHODS, Method
 
 FEW = ["--n-init", "2", "--seed", "0"]
@@ -776,7 +775,7 @@ def test_wrong_arguments_of_segment(capsys, photo, options, message):
 
 def test_balance_is_refused_where_a_method_has_none(capsys, monkeypatch, photo):
     method = Method("fake", never, None, "no paper", "for tests")
-    monkeypatch.setitem(FAMILY_METHODS, "fake", method)
+    monkeypatch.setitem(METHODS, "fake", method)
     wrong = ["segment", photo, "--k", 2, "--method", "fake", "--balance", 0.5]
     assert "fake has no --balance" in error_of(capsys, *wrong)
 

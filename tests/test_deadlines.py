@@ -76,9 +76,9 @@ def count_looks(call):
 def test_long_phases_look_at_the_clock_more_than_once(rng):
     from fastmmc.alternating.machines import dense_solver, feature_solver
     from fastmmc.alternating.start import first_labels
-    from fastmmc.factors import mirror_lower
+    from fastmmc.cholesky import mirror_lower
     from fastmmc.gram import Kernel, fill_lower_gram
-    from fastmmc.lowrank import make_features
+    from fastmmc.nystroem import make_features
 
     X = rng.standard_normal((1100, 2))
     K, ridge = np.eye(1100), np.ones(1100)

@@ -3,7 +3,7 @@ import pytest
 from scipy.linalg import eigvalsh
 
 import fastmmc
-from fastmmc import cholesky, factors, gram, validation
+from fastmmc import cholesky, factors, gram, memory
 from fastmmc.gram import Kernel
 from tests import naive
 
@@ -96,11 +96,11 @@ def test_a_factor_cannot_be_changed(overlapping):
 
 
 def test_too_large_a_matrix_is_refused_before_it_is_made(overlapping, monkeypatch):
-    monkeypatch.setattr(validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"60 points needs .* float32"):
         fastmmc.umc_rls(overlapping, 2)
 
 
 def test_available_memory_is_known_or_none():
-    free = validation.available_memory()
+    free = memory.available_memory()
     assert free is None or free > 2**20

@@ -166,7 +166,7 @@ def test_the_share_that_is_done_rises_to_one(landmarks):
     shares = []
     kernel = fastmmc.gram.Kernel("rbf", sigma=1.5)
     rng = np.random.default_rng(0)
-    fastmmc.lowrank.make_low_rank_factor(
+    fastmmc.factors.make_low_rank_factor(
         points(1200), LAM, kernel, 20, landmarks, 1e-6, rng, on_progress=shares.append
     )
     assert len(shares) >= 7 and np.all(np.diff(shares) >= 0) and shares[-1] == 1.0
@@ -188,10 +188,10 @@ def test_the_rank_rule():
     assert isinstance(fastmmc.factor(X), fastmmc.DenseFactor)
     assert isinstance(fastmmc.factor(X, rank=None), fastmmc.DenseFactor)
     assert fastmmc.factor(X, rank=0.25, random_state=0).rank == 15
-    assert fastmmc.lowrank.resolve_rank("auto", "uniform", 10_000) is None
-    automatic = [fastmmc.lowrank.resolve_rank("auto", "uniform", 10**e + 1) for e in (4, 5, 6, 7)]
+    assert fastmmc.nystroem.resolve_rank("auto", "uniform", 10_000) is None
+    automatic = [fastmmc.nystroem.resolve_rank("auto", "uniform", 10**e + 1) for e in (4, 5, 6, 7)]
     assert automatic == [1000, 1000, 299, 100]
-    assert fastmmc.lowrank.resolve_rank("auto", "pivoted", 50) == 50
+    assert fastmmc.nystroem.resolve_rank("auto", "pivoted", 50) == 50
 
 
 def test_a_kernel_that_is_zero():
@@ -245,7 +245,7 @@ def test_bad_parameters_of_precomputed_and_sparse_points():
 
 
 def test_too_little_memory(monkeypatch):
-    monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="low-rank factor of rank 20 of 60 points"):
         fastmmc.factor(points(), rank=20)
 

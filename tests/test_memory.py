@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc import factors, lowrank, validation
+from fastmmc import factors, memory, nystroem
 from fastmmc.gram import Kernel
 from fastmmc.rls import batches
 from fastmmc.threads import exhaust
@@ -15,8 +15,8 @@ MIB = 2**20
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """Return a function that writes files of a faked /proc (p/...) and cgroup tree (g/...)."""
-    monkeypatch.setattr(validation, "PROC", tmp_path / "p")
-    monkeypatch.setattr(validation, "GROUPS", tmp_path / "g")
+    monkeypatch.setattr(memory, "PROC", tmp_path / "p")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path / "g")
 
     def write(files):
         for name, text in files.items():
@@ -49,7 +49,7 @@ def v1(folder, most, used, **stat):
 
 
 def free():
-    return validation.available_memory() / MIB
+    return memory.available_memory() / MIB
 
 
 def test_no_groups(machine):
@@ -114,7 +114,7 @@ def test_the_product_is_not_made_of_many_points(n, k):
 
     Plan.n, Plan.k = n, k
     seen = {}
-    factor = lowrank.LowRankFactor(*[np.empty((0, 1))] * 8)
+    factor = factors.LowRankFactor(*[np.empty((0, 1))] * 8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "replace", lambda plan, **new: seen.update(new) or plan)
         matrix, _ = exhaust(batches.choose_form(factor, Plan), lambda n_rows: None)
@@ -124,7 +124,7 @@ def test_the_product_is_not_made_of_many_points(n, k):
 def test_the_product_is_compared_with_free_memory(monkeypatch):
     X = wide(100)
     F = fastmmc.factor(X, rank=20, random_state=0)
-    monkeypatch.setattr(validation, "available_memory", lambda: 8 * 100 * 100 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: 8 * 100 * 100 - 1)
     with pytest.raises(MemoryError, match="product Z Z.T of 100 points"):
         fastmmc.umc_rls(F, 2, n_init=1)
 
@@ -133,7 +133,7 @@ def test_the_product_is_compared_with_free_memory(monkeypatch):
 def test_a_pivoted_factor_is_checked_as_it_grows(monkeypatch, rank):
     X = wide(3_000, 1)
     exact = fastmmc.factor(X, sigma=3.0, landmarks="pivoted", rank=rank)
-    monkeypatch.setattr(validation, "available_memory", lambda: 8 * 3_000 * 200)
+    monkeypatch.setattr(memory, "available_memory", lambda: 8 * 3_000 * 200)
     found = fastmmc.factor(X, sigma=3.0, landmarks="pivoted", rank=rank)
     assert found.rank < 60
     np.testing.assert_array_equal(found.Z, exact.Z)
@@ -144,7 +144,7 @@ def test_a_pivoted_factor_is_checked_as_it_grows(monkeypatch, rank):
 def test_a_factor_that_grows_is_the_same_array():
     L, new = np.empty((5, 0)), wide(5, 4)
     for column in range(4):
-        L = lowrank._append(L, new[:, column : column + 1], 4)
+        L = nystroem._append(L, new[:, column : column + 1], 4)
     np.testing.assert_array_equal(L, new)
 
 
@@ -153,7 +153,7 @@ def test_all_dense_arrays_are_counted(monkeypatch, dtype):
     """Float32 with a small lam is made in double precision, and copied at the end."""
     X = wide(50).astype(dtype)
     arrays = 2 if dtype == np.float32 else 1
-    monkeypatch.setattr(validation, "available_memory", lambda: arrays * 8 * 2500 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: arrays * 8 * 2500 - 1)
     with pytest.raises(MemoryError, match="dense hat matrix of 50 points"):
         next(factors.hat_path(Kernel("rbf", sigma=1.0), X, [1e-4]))
 
@@ -162,13 +162,13 @@ def test_all_dense_arrays_are_counted(monkeypatch, dtype):
 def test_the_arrays_of_an_eigendecomposition_are_counted(monkeypatch):
     A = wide(40, 40)
     K = A + A.T
-    monkeypatch.setattr(validation, "available_memory", lambda: 2 * 8 * 1600)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * 1600)
     with pytest.raises(MemoryError, match="dense hat matrix of 40 points"):
         factors.hat_matrix(Kernel("precomputed"), K, 0.5)
 
 
 def test_the_arrays_of_the_bound_are_counted(monkeypatch):
     F = fastmmc.factor(wide(30), rank=None)
-    monkeypatch.setattr(validation, "available_memory", lambda: 2 * 8 * 900 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * 900 - 1)
     with pytest.raises(MemoryError, match="matrix of the bound of 30 points"):
         fastmmc.umc_rls(F, 2, n_init=1, bound=True)

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import METHODS, Status
-from fastmmc.families import FAMILY_METHODS, Method
+from fastmmc.registry import METHODS, Method
 
 BINARY = [m for m in METHODS.values() if m.binary and m.extra is None]
 # On the blobs of these tests the objective of iterSVR is lower with two points on the other side.
@@ -88,7 +88,7 @@ def known_method(monkeypatch):
     """Put a method called "cut" among those of the families."""
     CALLS.clear()
     method = Method("cut", cut, fastmmc.EvoMMC, "no paper", "for tests", binary=True)
-    monkeypatch.setitem(FAMILY_METHODS, "cut", method)
+    monkeypatch.setitem(METHODS, "cut", method)
 
 
 def split(X, k, **options):
@@ -398,7 +398,7 @@ def test_a_method_that_leaves_one_side_empty(monkeypatch):
         return type(res)(**{**vars(res), "labels": np.zeros(len(X), dtype=np.int64)})
 
     method = Method("lazy", lazy, fastmmc.EvoMMC, "no paper", "for tests", binary=True)
-    monkeypatch.setitem(FAMILY_METHODS, "lazy", method)
+    monkeypatch.setitem(METHODS, "lazy", method)
     with pytest.warns(ConvergenceWarning, match="1 of 3 clusters .* on one side"):
         res = fastmmc.recursive_mmc(line(0, 1, 2), 3, method="lazy")
     assert res.sizes.tolist() == [3]
@@ -556,7 +556,7 @@ def test_splits_without_models_cannot_predict(monkeypatch):
         return type(res)(**{**vars(res), "model": None})
 
     method = Method("mute", mute, fastmmc.EvoMMC, "no paper", "for tests", binary=True)
-    monkeypatch.setitem(FAMILY_METHODS, "mute", method)
+    monkeypatch.setitem(METHODS, "mute", method)
     res = fastmmc.recursive_mmc(line(0, 1, 2), 3, method="mute")
     assert len(res.sizes) == 3
     with pytest.raises(NotFittedError):

@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import segmentation
-from fastmmc.families import FAMILY_METHODS, Method
+from fastmmc.registry import METHODS, Method
 
 COLORS = np.array([[200, 40, 30], [20, 60, 180], [240, 230, 90], [15, 110, 40]])
 
@@ -298,7 +298,7 @@ def test_what_a_method_is_given(monkeypatch, bands):
         return fastmmc.iter_svr(X)
 
     method = Method("fake", solve, None, "no paper", "for tests", binary=True)
-    monkeypatch.setitem(FAMILY_METHODS, "fake", method)
+    monkeypatch.setitem(METHODS, "fake", method)
     fastmmc.segment(image // 64, 2, method="fake", method_params={"extra": 3})
     colors, counts = np.unique((image // 64).reshape(-1, 3), axis=0, return_counts=True)
     np.testing.assert_array_equal(asked["X"], colors)

@@ -31,7 +31,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from fastmmc import cpm3c, cpmmc
 from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.lowrank import make_features
+from fastmmc.nystroem import make_features
 
 # Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1, coil's 1..4 are 0..3.
 PAIRS = {

@@ -20,7 +20,7 @@ from common import (
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.lowrank import LowRankFactor
+from fastmmc.factors import LowRankFactor
 from fastmmc.rls import _loops_batches
 from fastmmc.rls.batches import ROWS, BatchSearch
 

@@ -20,7 +20,6 @@ from fastmmc.alternating.rounds import (
     refit_machine,
 )
 from fastmmc.alternating.start import STARTS
-from fastmmc.constraints import check_init
 from fastmmc.execution import (
     best_of_restarts,
     check_control,
@@ -30,10 +29,10 @@ from fastmmc.execution import (
     warn_if_stopped,
     warn_of_equal_points,
 )
-from fastmmc.factors import check_form
 from fastmmc.gram import dense_rows
-from fastmmc.lowrank import check_landmarks
+from fastmmc.labels import check_init
 from fastmmc.models import KernelModel
+from fastmmc.nystroem import check_form, check_landmarks
 from fastmmc.results import MarginResult, Status
 from fastmmc.sizes import binary_bounds
 

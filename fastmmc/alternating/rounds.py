@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastmmc import validation
+from fastmmc import memory
 from fastmmc.alternating.bias import WeightBounds, search_bias
 from fastmmc.alternating.interior import InteriorMachine
 from fastmmc.alternating.machines import (
@@ -22,9 +22,8 @@ from fastmmc.alternating.machines import (
 from fastmmc.alternating.start import first_labels
 from fastmmc.cholesky import mirror_lower
 from fastmmc.execution import OutOfTime, RunControl, restart_stream
-from fastmmc.factors import LANDMARK_STREAM, Form
 from fastmmc.gram import Kernel, box_diagonal, fill_lower_gram, resolve_kernel
-from fastmmc.lowrank import Features, make_features
+from fastmmc.nystroem import LANDMARK_STREAM, Features, Form, make_features
 from fastmmc.results import Status
 
 # A round that lowers the objective by less than this share ends the alternation.
@@ -171,7 +170,7 @@ def _gram_matrix(kernel, points, look):
     if kernel.name == "precomputed":
         return points.astype(np.float64, copy=False)
     n = points.shape[0]
-    validation.check_memory(n, np.dtype(np.float64), what="Gram matrix")
+    memory.check_memory(n, np.dtype(np.float64), what="Gram matrix")
     K = np.empty((n, n))
     fill_lower_gram(kernel, points.astype(np.float64, copy=False), K, lambda share: look())
     mirror_lower(K, look=look)

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils.extmath import row_norms
 
-from fastmmc import validation
+from fastmmc import memory
 from fastmmc._means import k_means, scale_rows
 from fastmmc.cholesky import mirror_lower
 from fastmmc.execution import OutOfTime
@@ -114,7 +114,7 @@ def _gaussian_graph(points, look):
     """Return the weights of the edges between all points, of the median distance's width."""
     n = points.shape[0]
     kernel = Kernel("rbf", sigma=median_width(points))
-    validation.check_memory(n, np.dtype(np.float64), what="graph of init='ncut'")
+    memory.check_memory(n, np.dtype(np.float64), what="graph of init='ncut'")
     A = np.empty((n, n))
     points = dense_rows(points, slice(None)).astype(np.float64)
     fill_lower_gram(kernel, points, A, lambda share: look())

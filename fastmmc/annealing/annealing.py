@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
-from fastmmc import validation
+from fastmmc import memory
 from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
 from fastmmc._means import k_means
 from fastmmc.annealing import _loops as kernels
@@ -371,7 +371,7 @@ class AnnealingSearch(Search):
 def _check_memory(n_representatives, d):
     """Raise MemoryError before representatives, which are dense, are made that cannot be held."""
     needed = DENSE_COPIES * n_representatives * d * np.dtype(np.float64).itemsize
-    free = validation.available_memory()
+    free = memory.available_memory()
     if free is not None and needed > free:
         raise MemoryError(
             f"{n_representatives} representatives with {d} features need {needed / 2**30:.1f} GiB "

@@ -23,7 +23,6 @@ from fastmmc.competitive.space import (
     make_space,
     space_params,
 )
-from fastmmc.constraints import Links, check_links
 from fastmmc.execution import (
     RunControl,
     best_of_restarts,
@@ -32,6 +31,7 @@ from fastmmc.execution import (
     show_progress,
     warn_of_equal_points,
 )
+from fastmmc.links import Links, check_links
 from fastmmc.parameters import (
     Clusters,
     KernelParameters,

@@ -9,9 +9,9 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import assign_rows, first_prototypes
-from fastmmc.constraints import partner_lists
 from fastmmc.execution import warn_user
 from fastmmc.gram import BLOCK, dense_rows
+from fastmmc.links import partner_lists
 from fastmmc.results import History, Status
 
 SCHEDULES = ("constant", "robbins-monro")
@@ -239,7 +239,7 @@ def make_links(rows, constraints, unseen):
     ----------
     rows : (n, d) array or CSR matrix
         Objects.
-    constraints : fastmmc.constraints.Links
+    constraints : fastmmc.links.Links
         Pairs of objects.
     unseen : bool
         Whether objects count as partners only after they were presented.

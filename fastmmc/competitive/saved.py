@@ -12,7 +12,7 @@ from fastmmc.competitive.online import check_share
 from fastmmc.competitive.space import Space
 from fastmmc.competitive.stream import Stream
 from fastmmc.gram import KERNELS, Kernel
-from fastmmc.lowrank import Features
+from fastmmc.nystroem import Features
 
 # Version of the files.
 FORMAT = 3

@@ -13,9 +13,8 @@ from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc.competitive import _loops as kernels
 from fastmmc.execution import restart_stream
-from fastmmc.factors import LANDMARK_STREAM, check_form
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product, resolve_kernel
-from fastmmc.lowrank import Features, make_features
+from fastmmc.nystroem import LANDMARK_STREAM, Features, check_form, make_features
 
 STARTS = ("gaussian", "k-means++")
 

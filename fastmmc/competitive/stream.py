@@ -17,7 +17,8 @@ from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.online import make_prototypes
 from fastmmc.competitive.space import Space
-from fastmmc.constraints import (
+from fastmmc.gram import dense_rows
+from fastmmc.links import (
     LABELS_AS,
     ON_CONFLICT,
     check_pairs,
@@ -25,7 +26,6 @@ from fastmmc.constraints import (
     report_contradictions,
     unique_pairs,
 )
-from fastmmc.gram import dense_rows
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

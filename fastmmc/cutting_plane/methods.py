@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import issparse
 
-from fastmmc import validation
+from fastmmc import memory, validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
-from fastmmc.constraints import check_init
 from fastmmc.cutting_plane.search import STARTS, Plan, PlaneSearch
 from fastmmc.execution import (
     OutOfTime,
@@ -23,10 +22,19 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.factors import LANDMARK_STREAM, Form, check_form
+from fastmmc.factors import eigh_seconds
 from fastmmc.gram import Kernel, kernel_diagonal, resolve_kernel
-from fastmmc.lowrank import AUTO_ENTRIES, LEAST_AUTO_RANK, RANKS, make_features
+from fastmmc.labels import check_init
 from fastmmc.models import KernelModel
+from fastmmc.nystroem import (
+    AUTO_ENTRIES,
+    LANDMARK_STREAM,
+    LEAST_AUTO_RANK,
+    RANKS,
+    Form,
+    check_form,
+    make_features,
+)
 from fastmmc.results import MarginResult, Status
 
 SOLVERS = ("active-set",)
@@ -41,9 +49,6 @@ DEFINITE_TOLERANCE = 1e-3
 
 # Landmarks where a time limit has no room for more.
 BRIEF_RANK = 50
-
-# Size of a matrix whose eigenvectors tell how long those of a larger one take.
-TRIAL_SIZE = 200
 
 # rank="auto" is exact up to so many points, and so many landmarks above.
 AUTO_RANK = 500
@@ -76,20 +81,11 @@ def _make_timely_features(points, kernel, form, seed, control):
     """Return features, and whether a time limit has left room only for a low rank."""
     try:
         if form.rank is None and control.max_time is not None:
-            _check_eigen_time(points.shape[0], control)
+            control.check_time(eigh_seconds(points.shape[0]))
         return _make_features(points, kernel, form, seed, control.check_time), False
     except OutOfTime:
         form = Form(min(BRIEF_RANK, points.shape[0]), "uniform")
         return _make_features(points, kernel, form, seed, lambda: None), True
-
-
-def _check_eigen_time(n, control):
-    """Leave if eigenvectors of n x n, which cannot be interrupted, take longer than is left."""
-    trial = np.add.outer(np.arange(TRIAL_SIZE), np.arange(TRIAL_SIZE)) % 7.0
-    began = time.perf_counter()
-    np.linalg.eigh(trial)
-    if (time.perf_counter() - began) * (n / TRIAL_SIZE) ** 3 > control.time_left():
-        raise OutOfTime
 
 
 def _make_features(points, kernel, form, seed, look):
@@ -99,7 +95,7 @@ def _make_features(points, kernel, form, seed, look):
     """
     if form.rank is None:
         n = points.shape[0]
-        validation.check_memory(
+        memory.check_memory(
             n, np.dtype(np.float64), arrays=DENSE_ARRAYS, what="eigenvectors of the Gram matrix"
         )
         rank, landmarks = n, np.arange(n)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc import validation
+from fastmmc import memory
 from fastmmc.factors import DenseFactor
-from fastmmc.lowrank import DENSE_LIMIT
+from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.results import History, Status
 from fastmmc.rls import _loops_batches as batches
 from fastmmc.rls.claims import ClaimSearch, donor_floors
@@ -78,7 +78,7 @@ def choose_form(factor, plan):
         return factor.in_double_precision(), plan
     sample = sample_size(plan.n, plan.k)
     if batches is None and sample == 0 and plan.n <= DENSE_LIMIT:
-        validation.check_memory(plan.n, factor.Z.dtype, what="product Z Z^T")
+        memory.check_memory(plan.n, factor.Z.dtype, what="product Z Z^T")
         R = yield from factor.hat_matrix()
         return DenseFactor(R, factor.lam, factor.kernel, factor.X), plan
     if plan.method not in ("shaking", "memetic"):

@@ -6,9 +6,8 @@ import numpy as np
 from scipy.linalg import eigvalsh, solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fastmmc import validation
-from fastmmc.factors import eigh_seconds
-from fastmmc.lowrank import LowRankFactor
+from fastmmc import memory
+from fastmmc.factors import LowRankFactor, eigh_seconds
 
 # Up to this many points the matrix is reduced to a tridiagonal one, else the eigenvalues come from
 # Lanczos, which is slow where the largest ones are close together: digits, n = 1797, lam = 0.25
@@ -74,7 +73,7 @@ def _spectrum(factor, k, check_time):
     means = R.mean(axis=1, dtype=np.float64)
     total = n * means.sum()
     if n <= DIRECT or 10 * k > n:
-        validation.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
+        memory.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
         check_time(eigh_seconds(n))
         centred = R - means - means[:, None] + total / n**2
         return _largest(_top(R, k), k), _largest(_top(centred, k - 1), k - 1), float(total)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc._means import k_means
-from fastmmc.factors import leave_one_out_residuals
+from fastmmc.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.gram import BLOCK, dense_rows, squared_distances
-from fastmmc.lowrank import LowRankFactor
 from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _loops_evolution as evolution
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.svm import SVC
 
-from fastmmc.lowrank import LowRankFactor
+from fastmmc.factors import LowRankFactor
 from fastmmc.rls import _loops_evolution as evolution
 from fastmmc.rls import _loops_fitness as kernels
 

@@ -9,8 +9,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._declare import function_of, parameter, values
-from fastmmc.constraints import check_init, check_known_labels
+from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -20,16 +19,16 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.factors import DenseFactor, factor_path
+from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
 from fastmmc.gram import box_diagonal, resolve_kernel
-from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
+from fastmmc.labels import check_init, check_known_labels
+from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
     BinarySizeParameters,
     Clusters,
     KernelParameters,
     KnownLabels,
     LandmarkParameters,
-    Parameters,
     Points,
     PrecisionParameters,
     Rank,

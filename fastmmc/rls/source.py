@@ -12,14 +12,13 @@ from fastmmc._declare import declared, values
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
     DenseFactor,
-    Form,
-    check_form,
+    LowRankFactor,
     leave_one_out_residuals,
     make_factor,
 )
 from fastmmc.gram import Kernel, count_distinct, resolve_kernel
-from fastmmc.lowrank import LowRankFactor
 from fastmmc.models import KernelModel
+from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters
 from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_claims as claims

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastmmc import validation
+from fastmmc import memory, validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
 from fastmmc.execution import (
@@ -114,7 +114,7 @@ def check_cost(method, n, solver, force):
             f"{size / 2**30:.2g} GiB with {solver}, growing like n^{cost.power:g}; give at most "
             f"{MOST_POINTS} points, force=True to go ahead, or use iter_svr"
         )
-    free = validation.available_memory()
+    free = memory.available_memory()
     if free is not None and size > free:
         raise MemoryError(
             f"{method} of n = {n} points would take about {size / 2**30:.2g} GiB with {solver} and "

@@ -316,7 +316,7 @@ def test_a_kernel_that_overflows(overlapping):
 
 
 def test_no_matrix_is_made_that_does_not_fit(monkeypatch, overlapping):
-    monkeypatch.setattr(fastmmc.validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="dense Gram matrix of 60 points"):
         fastmmc.iter_svr(overlapping)
 

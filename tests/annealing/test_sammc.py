@@ -395,6 +395,6 @@ def test_history_ends_at_the_objective(options, overlapping):
 
 
 def test_representatives_that_do_not_fit_into_memory_are_refused(overlapping, monkeypatch):
-    monkeypatch.setattr(annealing.validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(annealing.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="15 representatives with 3 features.*search='memetic'"):
         fastmmc.sammc(overlapping, 3, search="annealing")

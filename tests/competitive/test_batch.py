@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from fastmmc import Status
 from fastmmc.competitive.batch import BatchSearch
 from fastmmc.competitive.methods import Plan, cvqe, lcvqe
-from fastmmc.constraints import Links
+from fastmmc.links import Links
 from tests import naive_competitive as naive
 from tests.competitive.test_online import random_case
 

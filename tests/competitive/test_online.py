@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastmmc.competitive.online import Rule, make_links, make_prototypes
-from fastmmc.constraints import Links
+from fastmmc.links import Links
 from tests import naive_competitive as naive
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)

@@ -346,7 +346,7 @@ class TestRounding:
 @every
 def test_many_points_are_refused(function, monkeypatch):
     name = function.__name__.replace("_", "-")
-    monkeypatch.setattr(methods.validation, "available_memory", lambda: None)
+    monkeypatch.setattr(methods.memory, "available_memory", lambda: None)
     with pytest.raises(ValueError, match="n = 151 points would take about .* GiB with SCS"):
         function(np.zeros((151, 2)))
     for solver in ("SCS", "Clarabel"):
@@ -356,7 +356,7 @@ def test_many_points_are_refused(function, monkeypatch):
             methods.check_cost(name, 1000, solver, False)
     with pytest.raises(ValueError, match="about [0-9,]+ days"):
         methods.check_cost(name, 10_000, "Clarabel", False)
-    monkeypatch.setattr(methods.validation, "available_memory", lambda: 1000)
+    monkeypatch.setattr(methods.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="and 9.3e-07 GiB are free"):
         methods.check_cost(name, 151, "SCS", True)
 

@@ -1,0 +1,397 @@
+"""Landmarks, and Nystroem features Z with K ~ Z Z^T, for every family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.sparse import issparse
+
+from fastmmc import memory, validation
+from fastmmc._display import OneLine
+from fastmmc._means import choose_points
+from fastmmc.gram import dense_rows, kernel_diagonal, kernel_product, kernel_rows
+
+# The index of the random stream that draws landmarks; restarts count from 0.
+LANDMARK_STREAM = 2**32 - 1
+LANDMARKS = ("uniform", "k-means++", "pivoted")
+
+# What a rank may be beside "auto".
+RANKS = ", an integer, a share of the points or None"
+
+# rank="auto" is dense up to this many points; above, Z has so many columns as long as it has no
+# more than so many entries.
+DENSE_LIMIT = 10_000
+AUTO_RANK = 1_000
+AUTO_ENTRIES = 300_000_000
+LEAST_AUTO_RANK = 100
+
+# A landmark that others explain up to this share of the largest diagonal entry is not needed.
+LANDMARK_TOLERANCE = 1e-10
+
+# What is left of a trace below so many rounding errors of it, for each landmark, is no more than
+# these.
+NOISE = 10.0
+
+# Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
+# error that a later one must still have to be taken.
+PIVOT_BLOCK = 64
+PIVOT_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Form(OneLine):
+    """Whether the hat matrix is dense or of low rank, and how.
+
+    Attributes
+    ----------
+    rank : int or None
+        Landmarks, or their greatest number if pivoted; None: dense.
+    landmarks : str or array
+        How they are chosen, or which they are.
+    rank_tol : float
+        Share of the trace of K that a pivoted factor may miss.
+    dtype : numpy.dtype or None
+        Of R or Z; None: that of X.
+    """
+
+    rank: int | None = None
+    landmarks: str | np.ndarray = "uniform"
+    rank_tol: float = 1e-6
+    dtype: np.dtype | None = None
+
+
+def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
+    """Check the parameters that choose the form of the hat matrix.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix
+        Points.
+    kernel : Kernel
+        As the user gave it.
+    rank : None, int, float or "auto"
+        As the user gave it.
+    landmarks : str or array_like
+        As the user gave it.
+    rank_tol : float
+        As the user gave it.
+    dtype : None, str or numpy.dtype
+        As the user gave it.
+
+    Returns
+    -------
+    Form
+        With the rank as a number or None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is out of range, or X is sparse and the form dense.
+    """
+    landmarks = check_landmarks(landmarks, X, kernel)
+    rank_tol = validation.check_number("rank_tol", rank_tol)
+    if not 0 <= rank_tol < 1:
+        raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
+    rank = resolve_rank(rank, landmarks, X.shape[0])
+    if rank is None and issparse(X):
+        raise TypeError(
+            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
+            "none, but fast_evo_mmc has), or X.toarray()"
+        )
+    return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))
+
+
+def resolve_rank(rank, landmarks, n):
+    """Return the number of landmarks to use, or None for the dense hat matrix.
+
+    Parameters
+    ----------
+    rank : None, int, float or "auto"
+        As the user gave it: dense, a number, a share of n, or dense up to 10,000 points, above
+        that 1,000 landmarks, and above 300,000 points 3e8 / n but at least 100. With
+        ``landmarks="pivoted"`` it is a limit and "auto" sets none.
+    landmarks : str or array
+        As checked by :func:`check_landmarks`.
+    n : int
+        Points.
+
+    Returns
+    -------
+    int or None
+        Landmarks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If rank is out of range, or contradicts the landmarks given.
+
+    Examples
+    --------
+    >>> resolve_rank("auto", "uniform", 5_000) is None, resolve_rank(0.1, "uniform", 5_000)
+    (True, 500)
+    >>> [resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)]
+    [1000, 300]
+    """
+    given = None if isinstance(landmarks, str) else len(landmarks)
+    if rank is None:
+        if given is not None:
+            raise ValueError("rank=None asks for the dense hat matrix, which uses no landmarks")
+        return None
+    if isinstance(rank, str):
+        validation.check_choice("rank", rank, ("auto",), RANKS)
+        if given is not None:
+            return given
+        if landmarks == "pivoted":
+            return n
+        if n <= DENSE_LIMIT:
+            return None
+        return max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
+    if isinstance(rank, float | np.floating):
+        share = validation.check_number("rank", rank)
+        if not 0 < share <= 1:
+            raise ValueError(f"rank: a share of the points must be in (0, 1]; got {rank}")
+        rank = max(1, round(share * n))
+    why = ", the number of points" + (" (n_samples = 1)" if n == 1 else "")
+    rank = validation.check_integer("rank", rank, least=1, most=n, why=why)
+    if given is not None and rank != given:
+        raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
+    return rank
+
+
+def check_landmarks(landmarks, X, kernel):
+    """Return the name of a way to choose landmarks, their indices, or the points themselves.
+
+    Parameters
+    ----------
+    landmarks : str, (b,) array_like of int or (b, d) array_like
+        As the user gave it.
+    X : (n, d) array or sparse matrix
+        Training points.
+    kernel : Kernel
+        A precomputed one has no other points than these.
+
+    Returns
+    -------
+    str or array
+        Checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
+    array([2, 0])
+    """
+    if isinstance(landmarks, str):
+        validation.check_choice("landmarks", landmarks, LANDMARKS, " or an array")
+        if landmarks == "k-means++" and kernel.name == "precomputed":
+            raise ValueError(
+                "landmarks='k-means++' needs points; with kernel='precomputed' give 'uniform', "
+                "'pivoted' or indices"
+            )
+        return landmarks
+    array = np.asarray(landmarks)
+    n = X.shape[0]
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        if array.size == 0 or array.min() < 0 or array.max() >= n:
+            raise ValueError(f"landmarks: indices must be 0..{n - 1}, at least one; got {array}")
+        return array.astype(np.int64)
+    if array.ndim != 2 or kernel.name == "precomputed":
+        raise ValueError(
+            "landmarks must be one of 'uniform', 'k-means++', 'pivoted', a vector of indices, or "
+            f"(not with kernel='precomputed') a matrix of points; got shape {array.shape} and "
+            f"type {array.dtype}"
+        )
+    return validation.check_new_points(array, kernel, X.shape[1], np.float64, name="landmarks")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Features(OneLine):
+    """Features whose products approximate the kernel: K ~ Z Z^T.
+
+    Attributes
+    ----------
+    Z : (n, r) array
+        One row a point.
+    to_Z : (b, r) float64 array
+        Z = K_nB to_Z, with B the basis.
+    basis : (b, d) float64 array
+        The landmarks.
+    indices : (b,) int64 array or None
+        Which points they are, if they are points.
+    left_out : float
+        About the largest eigenvalue of K that had to be left out, though it is above rounding.
+    """
+
+    Z: np.ndarray
+    to_Z: np.ndarray
+    basis: np.ndarray
+    indices: np.ndarray | None
+    left_out: float = 0.0
+
+
+def make_features(
+    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
+):
+    """Return the Nystroem features of points and parameters that were already checked.
+
+    Parameters
+    ----------
+    X, kernel, rank, landmarks, rank_tol, rng, dtype
+        As for :func:`make_low_rank_factor`.
+    advance : callable, optional
+        Told how many rows were worked on, also none; what it raises ends the work.
+
+    Returns
+    -------
+    Features
+        With Z Z^T = K_nB K_BB^+ K_Bn.
+
+    Raises
+    ------
+    MemoryError
+        If Z does not fit into free memory.
+    """
+    dtype = dtype or X.dtype
+    left_out = 0.0
+    if isinstance(landmarks, str) and landmarks == "pivoted":
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
+        memory.check_memory(X.shape[0], dtype, columns=Z.shape[1])
+        Z = np.ascontiguousarray(Z, dtype=dtype)
+    else:
+        memory.check_memory(X.shape[0], dtype, columns=rank)
+        indices, basis = _choose(X, rank, landmarks, rng, advance)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+    return Features(Z, to_Z, basis, indices, left_out)
+
+
+def _choose(X, rank, landmarks, rng, advance):
+    """Return the indices and the points of the landmarks."""
+    if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
+        return None, landmarks
+    if isinstance(landmarks, np.ndarray):
+        indices = landmarks
+    elif landmarks == "uniform":
+        indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
+    else:
+        seed = int(rng.integers(2**31))
+        indices = choose_points(X, rank, seed, look=lambda: advance(0))
+    return indices, dense_rows(X, indices).astype(np.float64)
+
+
+def _nystroem(X, kernel, basis, indices, dtype, advance):
+    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
+
+    The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
+    duplicated landmarks and wide kernels break.
+    """
+    (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
+    to_Z, left_out = _inverse_root((among + among.T) / 2)
+    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
+    return Z, to_Z, left_out * X.shape[0] / len(basis)
+
+
+def _inverse_root(K):
+    """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere.
+
+    Also returns what these rows leave of the trace of K, 0 if it is rounding noise. Where K has
+    negative eigenvalues, its positive part stands for it, which takes an eigendecomposition.
+    """
+    n = K.shape[0]
+    diag = np.diagonal(K)
+    corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * diag.max(), lower=1)
+    order = order - 1
+    corner = np.tril(corner[:, :rank])
+    if _is_indefinite(K, corner, order):
+        return _inverse_root_of_positive_part(K)
+    if rank == 0:
+        return np.zeros((n, 1)), 0.0
+    left_out = diag.sum() - np.sum(corner**2)
+    noise = NOISE * n * np.finfo(np.float64).eps * diag.sum()
+    root = np.zeros((n, rank))
+    inverse = solve_triangular(corner[:rank], np.eye(rank), lower=True, check_finite=False)
+    root[order[:rank]] = inverse.T
+    return root, float(left_out) if left_out > noise else 0.0
+
+
+def _is_indefinite(K, corner, order):
+    """Tell whether a pivoted factor leaves more of K than of a positive semidefinite matrix.
+
+    Of one, what is left has no entry above its largest diagonal one, which is where the factor
+    ended; of another the diagonal says nothing. A product with some vectors is as good as looking.
+    """
+    n = K.shape[0]
+    probes = np.random.default_rng(0).standard_normal((n, 2))
+    left = (K @ probes)[order] - corner @ (corner.T @ probes[order])
+    allowed = LANDMARK_TOLERANCE * np.diagonal(K).max() + np.finfo(np.float64).eps * np.abs(K).max()
+    return bool(np.abs(left).max() > NOISE * n * allowed)
+
+
+def _inverse_root_of_positive_part(K):
+    """Return M with M M^T the pseudo-inverse of the positive part of K, and 0."""
+    w, U = eigh(K, check_finite=False)
+    keep = w > LANDMARK_TOLERANCE * w[-1]
+    return U[:, keep] / np.sqrt(w[keep]), 0.0
+
+
+def _pivoted_cholesky(X, kernel, rank, tol, advance):
+    """Factor K = L L^T column by column until what is missing of the trace is below tol.
+
+    Every step looks at the points that are approximated worst, and takes of them in turn the
+    worst one left as long as it is nearly as bad as the first was. The columns of K are
+    evaluated for these points only.
+
+    Returns L (n x r), the pivots, their points, and the map with L = K_nB map.
+    """
+    n = X.shape[0]
+    missing = kernel_diagonal(kernel, X)
+    # Below rounding noise nothing more can be explained.
+    total = missing.sum() or 1.0
+    enough = max(tol, n * np.finfo(np.float64).eps) * total
+    L = np.empty((n, 0))
+    pivots = np.empty(0, dtype=np.int64)
+    while pivots.size < rank and missing.sum() > enough:
+        tried = np.argsort(-missing, kind="stable")[: min(PIVOT_BLOCK, rank - pivots.size)]
+        columns = np.empty((n, tried.size))
+        points = dense_rows(X, tried).astype(np.float64)
+        for rows, values in kernel_rows(kernel, X, points, tried):
+            advance(0)
+            columns[rows] = values - L[rows] @ L[tried].T
+        corner, order, n_taken, _ = lapack.dpstrf(
+            columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1
+        )
+        if n_taken == 0:
+            break
+        order = order[:n_taken] - 1
+        corner = np.tril(corner[:n_taken, :n_taken])
+        new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
+        L = _append(L, new, rank)
+        pivots = np.concatenate((pivots, tried[order]))
+        before = missing.sum()
+        missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
+        missing[pivots] = 0.0
+        advance(n * (before - missing.sum()) / total)
+    advance(n * missing.sum() / total)
+    to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
+    basis = dense_rows(X, pivots).astype(np.float64)
+    return L, pivots, basis, to_Z
+
+
+def _append(L, new, most):
+    """Return L with new columns, in room that is doubled when it is full: how many is not known."""
+    n, r = L.shape
+    store = L if L.base is None else L.base
+    width = r + new.shape[1]
+    if width > store.shape[1]:
+        capacity = min(most, max(2 * r, width))
+        memory.check_memory(n, L.dtype, columns=capacity)
+        store = np.empty((n, capacity))
+        store[:, :r] = L
+    store[:, r:width] = new
+    return store[:, :width]
