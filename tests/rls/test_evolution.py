@@ -18,7 +18,7 @@ from fastmmc.rls.fitness import (
     evolve,
 )
 from fastmmc.rls.source import Source
-from tests import naive
+from tests.rls import naive
 
 FUNCTIONS = [fastmmc.evo_mmc, fastmmc.fast_evo_mmc]
 
