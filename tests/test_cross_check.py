@@ -10,7 +10,7 @@ from fastmmc.factors import hat_matrix
 from fastmmc.gram import Kernel
 from fastmmc.sdp.machine import centre, train_soft
 from fastmmc.sizes import binary_bounds
-from tests import naive
+from tests.rls import naive
 
 N = 12
 SIGMA, LAM, C, BALANCE = 1.5, 0.1, 1.0, 0.2

@@ -12,7 +12,7 @@ from sklearn.metrics import normalized_mutual_info_score
 import fastmmc
 from fastmmc import Progress, Status, distributed
 from fastmmc.distributed import fit_sharded
-from tests import naive_competitive as naive
+from tests.competitive import naive
 
 METHODS = ["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"]
 LINKED = ["c_rpcl", "o_lcvqe"]

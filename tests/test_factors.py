@@ -5,7 +5,7 @@ from scipy.linalg import eigvalsh
 import fastmmc
 from fastmmc import cholesky, factors, gram, memory
 from fastmmc.gram import Kernel
-from tests import naive
+from tests.rls import naive
 
 RBF = Kernel("rbf", sigma=1.5)
 

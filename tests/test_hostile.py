@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fastmmc
 from fastmmc.registry import METHODS
 from fastmmc.results import Status
-from tests import naive
+from tests.rls import naive
 
 N = 24
 RANK = 3

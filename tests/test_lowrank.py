@@ -6,7 +6,7 @@ from scipy import sparse
 
 import fastmmc
 from fastmmc.gram import Kernel
-from tests import naive
+from tests.rls import naive
 
 LAM = 0.3
 

@@ -12,7 +12,7 @@ from fastmmc import execution
 from fastmmc.gram import Kernel, kernel_diagonal
 from fastmmc.registry import METHODS
 from fastmmc.results import Status
-from tests import naive
+from tests.rls import naive
 
 LONG = np.longdouble
 

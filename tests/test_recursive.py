@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
-from fastmmc import METHODS, Status
+from fastmmc import Status
 from fastmmc.registry import METHODS, Method
 
 BINARY = [m for m in METHODS.values() if m.binary and m.extra is None]

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import fastmmc
 from fastmmc import Status
 from fastmmc.gram import Kernel, box_diagonal
-from tests import naive
+from tests.alternating import naive
 
 FUNCTIONS = [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm]
 LOSS = {"iter_svr": "laplace", "iter_svm": "hinge", "iter_ls_svm": "square"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastmmc.alternating.bias import WeightBounds, search_bias
-from tests import naive
+from tests.alternating import naive
 
 LOSSES = [("laplace", 0.0), ("laplace", 0.3), ("hinge", 0.0), ("square", 0.0)]
 

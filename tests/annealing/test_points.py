@@ -15,7 +15,7 @@ from fastmmc.annealing.representatives import (
     shares_by_cost,
     shares_by_size,
 )
-from tests import naive_annealing as naive
+from tests.annealing import naive
 
 
 def finish(running):

@@ -22,7 +22,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.annealing import annealing, memetic
 from fastmmc.annealing.points import Points, Walker
-from tests import naive_annealing as naive
+from tests.annealing import naive
 
 QUICK = {"patience": 15, "max_representatives": 40, "random_state": 0}
 SEARCHES = [

@@ -8,7 +8,7 @@ from fastmmc import Status
 from fastmmc.competitive.batch import BatchSearch
 from fastmmc.competitive.methods import Plan, cvqe, lcvqe
 from fastmmc.links import Links
-from tests import naive_competitive as naive
+from tests.competitive import naive
 from tests.competitive.test_online import random_case
 
 BUDGET = 2**62

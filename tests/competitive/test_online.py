@@ -5,7 +5,7 @@ import pytest
 
 from fastmmc.competitive.online import Rule, make_links, make_prototypes
 from fastmmc.links import Links
-from tests import naive_competitive as naive
+from tests.competitive import naive
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

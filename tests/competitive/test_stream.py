@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fastmmc
 from fastmmc.competitive import stream as stream_module
-from tests import naive_competitive as naive
+from tests.competitive import naive
 
 ONLINE = [fastmmc.WTA, fastmmc.FSCL, fastmmc.RPCL, fastmmc.CRPCL, fastmmc.OLCVQE]
 LINKED = [fastmmc.CRPCL, fastmmc.OLCVQE]

@@ -18,7 +18,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.execution import RunControl, best_of_restarts
 from fastmmc.gram import Kernel
-from tests import naive_cutting_plane as naive
+from tests.cutting_plane import naive
 
 # Weights of clusters that win no point are usual for this method, and have a test of their own.
 pytestmark = pytest.mark.filterwarnings("ignore:found . clusters, fewer than the")

@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 from fastmmc.cutting_plane import planes as planes_module
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
-from tests import naive_cutting_plane as naive
+from tests.cutting_plane import naive
 
 ALL = 2**62
 K = 3

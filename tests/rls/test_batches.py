@@ -12,7 +12,7 @@ from fastmmc.rls.batches import BatchSearch
 from fastmmc.rls.methods import resolve_starts
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
-from tests import naive
+from tests.rls import naive
 
 N, K = 60, 3
 

@@ -9,7 +9,7 @@ import fastmmc
 from fastmmc.factors import DenseFactor
 from fastmmc.rls import bound
 from fastmmc.rls.bound import risk_bound
-from tests import naive
+from tests.rls import naive
 
 
 def dense(R):

@@ -8,7 +8,7 @@ import fastmmc
 from fastmmc import execution
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.sizes import balanced_random_labels, equal_sizes
-from tests import naive
+from tests.rls import naive
 
 
 def new_state(R, labels, k, history=4096, keep_best=False):

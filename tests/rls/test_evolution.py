@@ -18,7 +18,7 @@ from fastmmc.rls.fitness import (
 )
 from fastmmc.rls.methods import _EvoMMCCall, _make_evolution_plan
 from fastmmc.rls.source import Source
-from tests import naive
+from tests.rls import naive
 
 FUNCTIONS = [fastmmc.evo_mmc, fastmmc.fast_evo_mmc]
 

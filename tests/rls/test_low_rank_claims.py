@@ -8,7 +8,7 @@ from scipy import sparse
 
 import fastmmc
 from fastmmc.sizes import balanced_random_labels, size_rule
-from tests import naive
+from tests.rls import naive
 
 SEARCHES = [
     {},

@@ -8,7 +8,7 @@ import fastmmc
 from fastmmc import execution
 from fastmmc.rls import batches
 from fastmmc.rls.memetic import matched_clusters
-from tests import naive
+from tests.rls import naive
 
 K = 4
 

@@ -204,14 +204,14 @@ class TestScale:
 @pytest.mark.usefixtures("needs_cvxpy")
 class TestMMC:
     def test_the_objective_is_that_of_the_labels(self, overlapping):
-        from tests import naive_sdp
+        from tests.sdp import naive
 
         X = overlapping[:20]
         for C, center in ((1.0, True), (5.0, False)):
             res = fastmmc.sdp_mmc(X, C=C, center_kernel=center)
             K = centre(gram(X)) if center else gram(X)
             y = np.where(res.labels == 1, 1.0, -1.0)
-            assert res.objective == pytest.approx(naive_sdp.svm_primal(K, y, C), rel=1e-4)
+            assert res.objective == pytest.approx(naive.svm_primal(K, y, C), rel=1e-4)
 
     @pytest.mark.parametrize(
         ("options", "allowed"),
@@ -264,14 +264,14 @@ class TestMMC:
 @pytest.mark.usefixtures("needs_cvxpy")
 class TestGMMC:
     def test_the_objective_is_that_of_the_labels(self, overlapping):
-        from tests import naive_sdp
+        from tests.sdp import naive
 
         X = overlapping[:15]
         for C_e, ridge in ((10.0, 1e-2), (0.5, 1e-1)):
             res = fastmmc.gmmc(X, C_e=C_e, ridge=ridge)
             y = np.where(res.labels == 1, 1.0, -1.0)
             level = np.trace(centre(gram(X))) / 15
-            twin = naive_sdp.fixed_signs(gram(X) + ridge * level * np.eye(15), y, C_e)
+            twin = naive.fixed_signs(gram(X) + ridge * level * np.eye(15), y, C_e)
             assert res.objective == pytest.approx(twin, rel=1e-4)
 
     def test_the_sweep_is_never_worse(self):

@@ -14,7 +14,7 @@ from fastmmc.sdp.relaxation import SOLVERS, relax_gmmc, relax_mmc
 
 pytest.importorskip("cvxpy")
 
-from tests import naive_sdp
+from tests.sdp import naive
 
 C_E = 10.0
 C_DELTA = 100.0
@@ -48,7 +48,7 @@ def penalised(K, C_e=C_E):
 def test_for_fixed_labels_the_program_is_the_svm_without_bias(seed, C):
     K, y = centre(gram(points(seed))), labels(seed)
     value = train_soft(K, y, C).value
-    for twin in (naive_sdp.svm_primal, naive_sdp.svm_dual, naive_sdp.svm_as_program):
+    for twin in (naive.svm_primal, naive.svm_dual, naive.svm_as_program):
         assert twin(K, y, C) == pytest.approx(value, rel=1e-4), twin.__name__
 
 
@@ -65,7 +65,7 @@ def test_for_fixed_signs_gmmc_is_the_hard_margin(seed):
     K, y = gram(points(seed)), labels(seed)
     for C_e in (1e-2, 10.0):
         machine = train_hard(penalised(K, C_e), y)
-        twin = naive_sdp.fixed_signs(ridged(K), y, C_e)
+        twin = naive.fixed_signs(ridged(K), y, C_e)
         assert machine.value == pytest.approx(twin, rel=1e-5)
         f = penalised(K, C_e) @ machine.u
         assert machine.u @ f == pytest.approx(machine.value)
@@ -74,7 +74,7 @@ def test_for_fixed_signs_gmmc_is_the_hard_margin(seed):
     svc = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(ridged(K), y)
     u = svc.dual_coef_[0]
     norm = u @ ridged(K)[np.ix_(svc.support_, svc.support_)] @ u
-    assert naive_sdp.fixed_signs(ridged(K), y, 0.0) == pytest.approx(norm, rel=1e-3)
+    assert naive.fixed_signs(ridged(K), y, 0.0) == pytest.approx(norm, rel=1e-3)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -83,7 +83,7 @@ def test_for_fixed_signs_gmmc_is_the_hard_margin(seed):
 )
 def test_mmc_is_its_program(solver, C, largest, least):
     K = centre(gram(points(3)))
-    value, M = naive_sdp.mmc(K, C, largest, least)
+    value, M = naive.mmc(K, C, largest, least)
     found = relax_mmc(K, C, least, largest, solver, None)
     assert (found.status, found.solver_status) == (Status.CONVERGED, "optimal")
     assert found.bound == pytest.approx(value, rel=1e-3)
@@ -98,7 +98,7 @@ def test_mmc_is_its_program(solver, C, largest, least):
 @pytest.mark.parametrize(("C_delta", "C_e"), [(100.0, 10.0), (0.5, 1.0), (100.0, 1e3)])
 def test_gmmc_is_its_program(solver, C_delta, C_e):
     K = gram(points(4))
-    value = naive_sdp.gmmc(ridged(K), C_delta, C_e)
+    value = naive.gmmc(ridged(K), C_delta, C_e)
     found = relax_gmmc(penalised(K, C_e), C_delta, solver, None)
     assert found.status == Status.CONVERGED
     assert found.bound == pytest.approx(value, rel=1e-3)
@@ -122,7 +122,7 @@ def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
     K = centre(gram(points(seed, apart=1.0)))
     least, largest = _size_limits(10, balance, targets, 1)
     bound = relax_mmc(K, 1.0, least, largest, "SCS", None).bound
-    values = [train_soft(K, y, 1.0).value for y in naive_sdp.labellings(10, *sizes)]
+    values = [train_soft(K, y, 1.0).value for y in naive.labellings(10, *sizes)]
     assert bound <= min(values)
     # It is worth something, even where the sizes are far from those of the clusters.
     assert bound > 0.5 * min(values)
@@ -132,12 +132,12 @@ def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
 def test_weak_duality_of_gmmc(seed):
     K = gram(points(seed, n=9, apart=1.0))
     bound = relax_gmmc(penalised(K), C_DELTA, "SCS", None).bound
-    values = [train_hard(penalised(K), y).value for y in naive_sdp.labellings(9, 0, 9)]
+    values = [train_hard(penalised(K), y).value for y in naive.labellings(9, 0, 9)]
     assert 0.3 * min(values) < bound <= min(values)
     rng = np.random.default_rng(seed)
     for _ in range(300):
         z, lam = rng.standard_normal(9) * rng.uniform(0, 2), rng.standard_normal()
-        assert naive_sdp.gmmc_cost(ridged(K), z, lam, C_DELTA, C_E) >= bound
+        assert naive.gmmc_cost(ridged(K), z, lam, C_DELTA, C_E) >= bound
 
 
 def test_a_small_C_e_makes_the_bound_trivial():
@@ -146,7 +146,7 @@ def test_a_small_C_e_makes_the_bound_trivial():
     for C_e in (1e-4, 1e-3):
         found = relax_gmmc(penalised(K, C_e), C_DELTA, "SCS", None)
         assert found.bound == pytest.approx(C_e * 100, rel=1e-4)
-        one = naive_sdp.fixed_signs(ridged(K), np.ones(10), C_e)
+        one = naive.fixed_signs(ridged(K), np.ones(10), C_e)
         assert one == pytest.approx(C_e * 100, rel=1e-4)
     assert relax_gmmc(penalised(K, 1e4), C_DELTA, "SCS", None).bound < 1e-3 * 1e4 * 100
 

@@ -1,4 +1,4 @@
-"""Slow twins, written from the papers' formulas: no caches, every quantity from scratch."""
+"""Slow twins of the RLS family, written from the papers' formulas: no caches, all from scratch."""
 
 import numpy as np
 
@@ -103,39 +103,3 @@ def leave_one_out_mse(K, lam, labels, k):
         coef = np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.eye(n - 1), P[rest])
         errors.append((P[j] - K[j, rest] @ coef) ** 2)
     return float(np.mean(errors))
-
-
-def margin_loss(y, f, loss, epsilon=0.0):
-    """Loss of every point."""
-    if loss == "hinge":
-        return np.maximum(0.0, 1.0 - y * f)
-    if loss == "square":
-        return (f - y) ** 2
-    return np.maximum(0.0, np.abs(f - y) - epsilon)
-
-
-def best_bias(o, y, s, loss, epsilon=0.0, low=-np.inf, high=np.inf):
-    """Least sum of s loss(y, o + b) over low <= b <= high, and its b: at a kink or an end."""
-    if loss == "square":
-        candidates = np.array([np.sum(s * (y - o)) / np.sum(s)])
-    else:
-        candidates = np.concatenate((y - o - epsilon, y - o + epsilon))
-    candidates = np.clip(candidates, low, high)
-    values = (s * margin_loss(y, o + candidates[:, None], loss, epsilon)).sum(axis=1)
-    return values.min(), candidates[np.argmin(values)]
-
-
-def bias_search(o, s, lower, upper, loss, epsilon=0.0, tied=False):
-    """Least loss over all labels whose weight of +1 is within bounds, and over the bias."""
-    best = np.inf
-    for code in range(2 ** len(o)):
-        y = np.where(code >> np.arange(len(o)) & 1, 1.0, -1.0)
-        if not lower - 1e-9 <= np.sum(s[y > 0]) <= upper + 1e-9:
-            continue
-        low, high = -np.inf, np.inf
-        if tied:
-            low, high = np.max(-o[y > 0], initial=-np.inf), np.min(-o[y < 0], initial=np.inf)
-            if low >= high:
-                continue
-        best = min(best, best_bias(o, y, s, loss, epsilon, low, high)[0])
-    return best
