@@ -1,30 +1,63 @@
 """Compiled passes over the points: scores, labels, the most violated constraint, its sums.
 
-A constraint of the working set chooses points: ``codes[k, i]`` is above or below zero. Its plane
-is made of sums over the chosen points, whose signs (two clusters) or winning clusters (more) are
-frozen. A pass scores every point by the current weights, carries changes of label over to the sums
-of all planes, and gathers, in the row after the last plane, the constraint that the weights
-violate most.
+A constraint of the working set chooses points. Its plane is made of sums over these, signed by the
+labels of two clusters or added to the winner and subtracted from the rival among more; labels are
+frozen between passes. A pass scores every point with the current weights, updates the sums of all
+planes where a label changes, and collects the constraint that the weights violate most in the row
+after the last plane.
 
-Sums have a last column that counts, as if every point had one more feature of value 1.
+Sums have a last column for the count, as if every point had one more feature of value 1.
+``points`` is (X,) with X (n, d), or (indptr, indices, data) of a CSR matrix, and a row is (x,) or
+(columns, x): Numba drops the branch for the other form when it compiles.
 """
+
+from typing import NamedTuple
+
+import numpy as np
 
 from fastmmc._jit import njit, njit_sum
 
-# Slots of pos.
+# Slots of Pass.pos.
 ROW = 0  # the next point
 CHANGED = 1  # labels that changed
 INSIDE = 2  # points inside the margin
 N_POS = 3
 
-# Slots of value.
+# Slots of Pass.value.
 HINGE = 0  # sum of the slacks that the scores give
-HELD = 1  # sum of the slacks at the labels as they are; the same unless these are held
+HELD = 1  # sum of the slacks at the labels as they are; differs only while these are held
 N_VALUES = 2
 
 
+class Planes(NamedTuple):
+    """Room for planes (arrays are modified in place)."""
+
+    sums: np.ndarray  # (capacity, m, d + 1) float64, m = 1 for two clusters, else k
+    counts: np.ndarray  # (capacity,) int64, chosen points whose rival is not their winner
+    codes: np.ndarray  # (capacity, n) int, 1 if chosen, else 0; for winners the rival, else -1
+    idle: np.ndarray  # (capacity,) int64, programs since the plane last had a multiplier
+
+
+class Pass(NamedTuple):
+    """State of a pass (arrays are modified in place)."""
+
+    labels: np.ndarray  # (n,) int
+    scores: np.ndarray  # (m,) float64, work space
+    value: np.ndarray  # (N_VALUES,) float64
+    pos: np.ndarray  # (N_POS,) int64
+
+
+@njit
+def row_of(points, i):
+    """Return the row of a point."""
+    if len(points) == 1:
+        return (points[0][i],)
+    indptr, indices, data = points
+    return indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+
+
 @njit_sum
-def dot(x, w):
+def dot_dense(x, w):
     """Return x . w, with w at least as long as x."""
     total = 0.0
     for j in range(x.size):
@@ -34,7 +67,7 @@ def dot(x, w):
 
 @njit_sum
 def dot_sparse(columns, x, w):
-    """Return x . w of a row's entries that are not zero."""
+    """Return x . w of a row's nonzero entries."""
     total = 0.0
     for j in range(x.size):
         total += x[j] * w[columns[j]]
@@ -42,27 +75,34 @@ def dot_sparse(columns, x, w):
 
 
 @njit
-def add(out, x, factor):
-    """Add a multiple of a point to a sum, and to its count, in place."""
-    for j in range(x.size):
-        out[j] += factor * x[j]
+def dot(row, w):
+    """Return x . w."""
+    if len(row) == 1:
+        return dot_dense(row[0], w)
+    return dot_sparse(row[0], row[1], w)
+
+
+@njit
+def add(out, row, factor):
+    """Add a multiple of a point to a sum and to its count, in place."""
+    if len(row) == 1:
+        x = row[0]
+        for j in range(x.size):
+            out[j] += factor * x[j]
+    else:
+        columns, x = row
+        for j in range(x.size):
+            out[columns[j]] += factor * x[j]
     out[out.size - 1] += factor
 
 
 @njit
-def add_sparse(out, columns, x, factor):
-    """Add a multiple of a row's entries that are not zero, in place."""
-    for j in range(x.size):
-        out[columns[j]] += factor * x[j]
-    out[out.size - 1] += factor
-
-
-@njit
-def note_sign(score, i, labels, codes, n_planes, hold, value, pos):
-    """Note the label and the code of a point of two clusters.
+def note_sign(score, i, codes, state, n_planes, hold):
+    """Set the label and the code of a point of two clusters.
 
     Returns whether the label changed, and whether the point is inside the margin of its label.
     """
+    labels, value, pos = state.labels, state.value, state.pos
     label = labels[i] if hold else int(score >= 0.0)
     changed = label != labels[i]
     if changed:
@@ -79,76 +119,30 @@ def note_sign(score, i, labels, codes, n_planes, hold, value, pos):
 
 
 @njit
-def look_at_signs(X, w, b, labels, sums, codes, n_planes, hold, value, pos, budget):
-    """Pass over points of two clusters, whose label is the sign of w . x + b.
+def look_at_signs(points, W, b, planes, state, n_planes, hold, budget):
+    """Pass over points of two clusters, whose label is the sign of W[0] . x + b[0].
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Points.
-    w : (d,) float64 array
-        Weights.
-    b : float
-        Bias.
-    labels : (n,) int array
-        0 and 1; modified in place, as everything that follows.
-    sums : (capacity, 1, d + 1) float64 array
-        Of every plane the sum of s_i x_i over its points, s_i = -1 or 1 by the label.
-    codes : (capacity, n) int array
-        1 where the point belongs to the plane, else 0.
-    n_planes : int
-        Planes; the next row takes the constraint that is violated most.
-    hold : bool
-        Whether labels stay as they are, whatever the scores say.
-    value, pos
-        Where the pass stands.
-    budget : int
-        Elementary operations after which it is left.
-
-    Returns
-    -------
-    bool
-        Whether the pass has ended.
+    ``hold`` keeps the labels, whatever the scores are. Returns whether the pass has ended within
+    the budget of elementary operations.
     """
-    n, d = X.shape
+    sums, codes, labels, pos = planes.sums, planes.codes, state.labels, state.pos
+    w, bias = W[0], b[0]
+    n = labels.size
     while pos[ROW] < n and budget > 0:
         i = pos[ROW]
-        x = X[i]
+        row = row_of(points, i)
+        size = row[-1].size
         pos[ROW] += 1
-        budget -= 2 * d
-        changed, inside = note_sign(dot(x, w) + b, i, labels, codes, n_planes, hold, value, pos)
+        budget -= 2 * size + 1
+        changed, inside = note_sign(dot(row, w) + bias, i, codes, state, n_planes, hold)
         sign = 2.0 * labels[i] - 1.0
         if changed:
             for k in range(n_planes):
                 if codes[k, i] > 0:
-                    add(sums[k, 0], x, 2.0 * sign)
-                    budget -= d
+                    add(sums[k, 0], row, 2.0 * sign)
+                    budget -= size
         if inside:
-            add(sums[n_planes, 0], x, sign)
-    return pos[ROW] == n
-
-
-@njit
-def look_at_signs_sparse(
-    indptr, indices, data, w, b, labels, sums, codes, n_planes, hold, value, pos, budget
-):
-    """Pass over sparse points of two clusters, as :func:`look_at_signs`."""
-    n = indptr.size - 1
-    while pos[ROW] < n and budget > 0:
-        i = pos[ROW]
-        columns, x = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        pos[ROW] += 1
-        budget -= 2 * x.size + 1
-        score = dot_sparse(columns, x, w) + b
-        changed, inside = note_sign(score, i, labels, codes, n_planes, hold, value, pos)
-        sign = 2.0 * labels[i] - 1.0
-        if changed:
-            for k in range(n_planes):
-                if codes[k, i] > 0:
-                    add_sparse(sums[k, 0], columns, x, 2.0 * sign)
-                    budget -= x.size
-        if inside:
-            add_sparse(sums[n_planes, 0], columns, x, sign)
+            add(sums[n_planes, 0], row, sign)
     return pos[ROW] == n
 
 
@@ -168,12 +162,14 @@ def best_two(scores):
 
 
 @njit
-def note_winner(scores, i, labels, counts, codes, n_planes, hold, value, pos):
-    """Note the winner and the code of a point, and carry its change over to the counts.
+def note_winner(i, planes, state, n_planes, hold):
+    """Set the winner and the code of a point, and update the counts of the planes.
 
-    Returns the label before, the label now, and the strongest rival of that if the point is inside
-    the margin, else -1.
+    Returns the label before, the label now, and its strongest rival if the point is inside the
+    margin, else -1.
     """
+    scores, labels, value, pos = state.scores, state.labels, state.value, state.pos
+    counts, codes = planes.counts, planes.codes
     best, second = best_two(scores)
     before = labels[i]
     now, rival = best, second
@@ -198,124 +194,39 @@ def note_winner(scores, i, labels, counts, codes, n_planes, hold, value, pos):
 
 
 @njit
-def look_at_winners(
-    X, W, b, scores, labels, sums, counts, codes, n_planes, hold, value, pos, budget
-):
-    """Pass over points of k clusters, of which the highest score w_p . x + b_p wins.
+def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
+    """Pass over points of k clusters, of which the highest score W[p] . x + b[p] wins.
 
-    Parameters
-    ----------
-    X : (n, d) array
-        Points.
-    W : (k, d) float64 array
-        Weights.
-    b : (k,) float64 array
-        Biases.
-    scores : (k,) float64 array
-        Work space.
-    labels : (n,) int array
-        Winners; modified in place, as everything that follows.
-    sums : (capacity, k, d + 1) float64 array
-        Of every plane the sum of its points: added to their winner, subtracted from their rival.
-    counts : (capacity,) int64 array
-        Points of every plane whose rival is not their winner.
-    codes : (capacity, n) int array
-        The rival, or -1 where the point does not belong to the plane.
-    n_planes : int
-        Planes; the next row takes the constraint that is violated most.
-    hold : bool
-        Whether labels stay as they are, whatever the scores say.
-    value, pos
-        Where the pass stands.
-    budget : int
-        Elementary operations after which it is left.
-
-    Returns
-    -------
-    bool
-        Whether the pass has ended.
+    Otherwise as :func:`look_at_signs`.
     """
-    n, d = X.shape
-    k = b.size
+    sums, codes, scores, pos = planes.sums, planes.codes, state.scores, state.pos
+    n, k = state.labels.size, b.size
     while pos[ROW] < n and budget > 0:
         i = pos[ROW]
-        x = X[i]
+        row = row_of(points, i)
+        size = row[-1].size
         pos[ROW] += 1
-        budget -= (k + 2) * d
+        budget -= (k + 2) * size + 1
         for p in range(k):
-            scores[p] = dot(x, W[p]) + b[p]
-        before, now, rival = note_winner(
-            scores, i, labels, counts, codes, n_planes, hold, value, pos
-        )
+            scores[p] = dot(row, W[p]) + b[p]
+        before, now, rival = note_winner(i, planes, state, n_planes, hold)
         if before != now:
             for plane in range(n_planes):
                 if codes[plane, i] >= 0:
-                    add(sums[plane, before], x, -1.0)
-                    add(sums[plane, now], x, 1.0)
-                    budget -= 2 * d
+                    add(sums[plane, before], row, -1.0)
+                    add(sums[plane, now], row, 1.0)
+                    budget -= 2 * size
         if rival >= 0:
-            add(sums[n_planes, now], x, 1.0)
-            add(sums[n_planes, rival], x, -1.0)
-    return pos[ROW] == n
-
-
-@njit
-def look_at_winners_sparse(
-    indptr,
-    indices,
-    data,
-    W,
-    b,
-    scores,
-    labels,
-    sums,
-    counts,
-    codes,
-    n_planes,
-    hold,
-    value,
-    pos,
-    budget,
-):
-    """Pass over sparse points of k clusters, as :func:`look_at_winners`."""
-    n = indptr.size - 1
-    k = b.size
-    while pos[ROW] < n and budget > 0:
-        i = pos[ROW]
-        columns, x = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        pos[ROW] += 1
-        budget -= (k + 2) * x.size + 1
-        for p in range(k):
-            scores[p] = dot_sparse(columns, x, W[p]) + b[p]
-        before, now, rival = note_winner(
-            scores, i, labels, counts, codes, n_planes, hold, value, pos
-        )
-        if before != now:
-            for plane in range(n_planes):
-                if codes[plane, i] >= 0:
-                    add_sparse(sums[plane, before], columns, x, -1.0)
-                    add_sparse(sums[plane, now], columns, x, 1.0)
-                    budget -= 2 * x.size
-        if rival >= 0:
-            add_sparse(sums[n_planes, now], columns, x, 1.0)
-            add_sparse(sums[n_planes, rival], columns, x, -1.0)
+            add(sums[n_planes, now], row, 1.0)
+            add(sums[n_planes, rival], row, -1.0)
     return pos[ROW] == n
 
 
 @njit
 def sign_coefficients(codes, labels, shares, out):
-    """Set the coefficients of the points that make up the weights of two clusters.
+    """Set out (n,) so that sum_i out_i x_i are the weights of two clusters.
 
-    Parameters
-    ----------
-    codes : (m, n) int array
-        Points of the planes.
-    labels : (n,) int array
-        0 and 1, as they were frozen.
-    shares : (m,) float64 array
-        Multiplier of each plane over n.
-    out : (n,) float64 array
-        Modified in place: sum_k shares_k sum of plane k = sum_i out_i x_i.
+    ``shares`` (m,) are the multipliers of the planes over n, ``labels`` those of the program.
     """
     for i in range(labels.size):
         total = 0.0
@@ -326,20 +237,10 @@ def sign_coefficients(codes, labels, shares, out):
 
 @njit
 def winner_coefficients(codes, labels, shares, rest, out):
-    """Set the coefficients of the points that make up the weights of k clusters.
+    """Set out (n, k) so that sum_i out_ip x_i are the weights of k clusters.
 
-    Parameters
-    ----------
-    codes : (m, n) int array
-        Rivals of the planes.
-    labels : (n,) int array
-        Winners, as they were frozen.
-    shares : (m,) float64 array
-        Multiplier of each plane over n.
-    rest : (k,) float64 array
-        Added to the coefficients of every point.
-    out : (n, k) float64 array
-        Modified in place: w_p = sum_i out_ip x_i.
+    ``rest`` (k,) is added to the coefficients of every point; otherwise as
+    :func:`sign_coefficients`.
     """
     for i in range(labels.size):
         for p in range(rest.size):

@@ -2,36 +2,36 @@
 
     minimise  a^T Q a / 2 - q^T a   subject to   A a = r,  a >= 0,
 
-with Q (N, N) positive semidefinite and A (m, N) of one or two rows. The variables that may differ
-from zero are free, the others wait at zero. On the free ones F the way d from a centre c to the
+with Q (N, N) positive semidefinite and A (m, N) of one or two rows. Variables that may differ from
+zero are free, the others are fixed at zero. On the free ones F the step d from a centre c to the
 optimum without bounds has a closed form: with M = Q + weight A^T A, which makes no difference where
 A a = r,
 
     M_FF d_F = (q - Q c + weight A^T (r - A c) + A^T y)_F,   A_F d_F = r - A c,
 
-so that one Cholesky factor of M_FF serves a step; it is extended and shortened as variables are
-freed and fixed, O(|F|^2) each. Dropping a free variable that blocks a step keeps A_F of full rank,
-so the multipliers y always exist. Going on from the optimum as the new centre removes rounding.
+so a step needs one Cholesky factor of M_FF, which is extended and shortened as variables are freed
+and fixed, O(|F|^2) each. Dropping a free variable that blocks a step keeps A_F of full rank, so the
+multipliers y always exist. Continuing with the optimum as the new centre removes rounding errors.
 """
 
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
 
-# Added to the diagonal of M, as a share of the largest entry: planes soon depend on each other. It
-# pulls towards the centre, so that rounds from ever better centres undo what it costs.
+# Added to the diagonal of M, as a share of the largest entry, as planes soon become dependent. It
+# pulls towards the centre, so rounds from ever better centres undo its effect.
 RIDGE = 1e-12
 MOST_ROUNDS = 200
 
-# A variable is freed if its slope is steeper than such a share of the parts of the slopes, and
-# than such a share of a bound on the terms that these are summed from, which is rounding.
+# A variable is freed if its slope is steeper than the first share of the largest part of a slope,
+# and than the second share of a bound on the terms of these sums, which is rounding.
 SLOPE_TOLERANCE = 1e-11
 ROUNDING = 1e-14
 
-# Targets nearer to zero than this share of the largest one are zero, as far as Q a goes too.
+# Targets below this share of the largest one, also in their effect on Q a, are zero.
 ZERO = 1e-13
 
-# Stands where all of q is zero.
+# Replaces the largest entry of q if all are zero.
 TINY = 1e-300
 
 
@@ -53,7 +53,7 @@ def add_scaled(out, x, factor, size):
 
 @njit
 def solve_forward(L, ahead, i):
-    """Make the entries at place i of right-hand sides v those of L^-1 v, in place."""
+    """Turn entry i of each right-hand side v into that of L^-1 v, in place."""
     for t in range(ahead.shape[0]):
         ahead[t, i] = (ahead[t, i] - dot(L[i], ahead[t], i)) / L[i, i]
 
@@ -79,10 +79,10 @@ def free_variable(L, size, ahead, Q, A, weight, ridge, free, j):
 
 @njit
 def fix_variable(L, size, ahead, free, at):
-    """Take the variable at a place out of the factor of M_FF, in place.
+    """Remove the variable at a place from the factor of M_FF, in place.
 
-    Without its row the factor has one entry above the diagonal in each row below, which rotations
-    of neighbouring columns remove; right-hand sides that were solved for turn with them.
+    Without its row the factor has one entry above the diagonal in each later row. Rotations of
+    neighbouring columns remove these, and are applied to the solved right-hand sides too.
     """
     for i in range(at, size - 1):
         free[i] = free[i + 1]
@@ -116,8 +116,8 @@ def solve_multipliers(S, rhs, y):
 def set_target(L, size, ahead, lack, centre, free, target, y):
     """Set the optimum on the free variables without bounds, and its multipliers y.
 
-    With p = L^-1 v and B = L^-1 A_F^T, which ``ahead`` holds, B^T B y = r - A c - B^T p, and the
-    way from the centre solves L^T d_F = p + B y.
+    With p = L^-1 v and B = L^-1 A_F^T, the rows of ``ahead``, B^T B y = r - A c - B^T p, and the
+    step from the centre solves L^T d_F = p + B y.
     """
     m = lack.size
     S, rhs = np.empty((m, m)), np.empty(m)
@@ -139,7 +139,7 @@ def set_target(L, size, ahead, lack, centre, free, target, y):
 
 @njit
 def is_alone(A, free, size, f):
-    """Tell whether one of the equations has no free variable but this one, which it then sets."""
+    """Tell whether an equation has f as its only free variable, and so determines it."""
     for t in range(A.shape[0]):
         if A[t, f] != 0.0:
             alone = True
@@ -152,9 +152,9 @@ def is_alone(A, free, size, f):
 
 @njit
 def longest_step(Q, A, a, free, target, size):
-    """Return the share of the way to the target that no bound forbids, and the place that blocks.
+    """Return the share of the way to the target within the bounds, and the blocking place or -1.
 
-    Ties go to the lowest variable; -1: nothing blocks.
+    Ties go to the lowest variable.
     """
     largest = total = 0.0
     for i in range(size):
@@ -166,7 +166,7 @@ def longest_step(Q, A, a, free, target, size):
         if target[i] < -ZERO * largest or target[i] * np.sqrt(Q[f, f]) < -ZERO * total:
             limit = a[f] / (a[f] - target[i])
             tied = limit == share and blocking >= 0 and f < free[blocking]
-            # What an equation sets is zero but for rounding, and the equation needs it.
+            # A variable that an equation determines is zero but for rounding, and must stay free.
             if (limit < share or tied) and not is_alone(A, free, size, f):
                 share, blocking = limit, i
     return share, blocking
@@ -174,10 +174,10 @@ def longest_step(Q, A, a, free, target, size):
 
 @njit
 def steepest_variable(Q, q, A, a, free, size, is_free, y, slope, first):
-    """Return the fixed variable whose freeing lowers the objective at the highest rate, or -1.
+    """Return the fixed variable that lowers the objective fastest if freed, or -1.
 
-    With ``first`` the first one that lowers it at all. ``slope`` is work space. Returns also the
-    tolerance of the slopes.
+    With ``first`` it is the first one that lowers it at all. ``slope`` is work space. Also returns
+    the tolerance of the slopes.
     """
     scale = 0.0
     for j in range(q.size):
@@ -207,9 +207,9 @@ def steepest_variable(Q, q, A, a, free, size, is_free, y, slope, first):
 
 @njit
 def recentre(Q, q, A, r, weight, a, centre, base, lack):
-    """Make a point the centre, and set q - Q c + weight A^T (r - A c) and r - A c, in place.
+    """Make a the centre c, set base = q - Q c + weight A^T (r - A c) and lack = r - A c.
 
-    Returns how far away the old centre was.
+    Returns the distance from the old centre (largest component).
     """
     n, m = q.size, r.size
     farthest = 0.0
@@ -236,29 +236,15 @@ def set_right_side(L, size, ahead, base, free):
 
 @njit
 def solve_program(Q, q, A, r, a, y, max_steps):
-    """Solve the program from a feasible point, in place.
+    """Solve the program from a feasible a (N,), in place, and set its multipliers y (m,).
 
-    Parameters
-    ----------
-    Q, q, A, r
-        The program.
-    a : (N,) float64 array
-        Feasible; A of its entries above zero, with those below, has full rank. Modified in place.
-        Entries that are to be free though they are zero are passed as -1.
-    y : (m,) float64 array
-        Becomes the multipliers of A a = r: Q a - q - A^T y is zero where a > 0, and not below
-        zero elsewhere.
-    max_steps : int
-        Steps to make at most.
-
-    Returns
-    -------
-    int
-        Steps made; more than ``max_steps`` if they were not enough.
+    A of the entries of a that are not zero must have full rank; -1 stands for a zero that is to be
+    free at first. At the optimum Q a - q - A^T y is zero where a > 0 and at least zero elsewhere.
+    Returns the steps made, max_steps + 1 if that was not enough.
     """
     n, m = q.size, r.size
-    # With this weight neither side of the equations is lost in the other's rounding, whatever the
-    # scales of the features and of r are, nor in the ridge.
+    # With this weight neither Q nor A^T A is lost in the rounding of the other, whatever the scales
+    # of the features and of r are, nor in the ridge.
     weight = max(np.abs(q).max(), TINY) / np.abs(r).max()
     largest = weight
     for j in range(n):
@@ -289,7 +275,7 @@ def solve_program(Q, q, A, r, a, y, max_steps):
             moved = target[i] if blocking < 0 else a[f] + share * (target[i] - a[f])
             a[f] = max(moved, 0.0)
         if blocking >= 0:
-            # Steps of length zero might come back to where they began; the lowest index does not.
+            # Steps of length zero might run in a circle, which choosing the lowest index prevents.
             stalled = stalled + 1 if share == 0.0 else 0
             j = free[blocking]
             a[j] = 0.0

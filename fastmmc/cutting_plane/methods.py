@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from fastmmc import memory, validation
 from fastmmc._binary import two_clusters
 from fastmmc._names import remember_names
-from fastmmc.cutting_plane.search import STARTS, Plan, PlaneSearch
+from fastmmc.cutting_plane.search import STARTS, PlaneSearch, PlaneSettings, Space
 from fastmmc.execution import (
     OutOfTime,
     best_of_restarts,
@@ -75,6 +75,19 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
     if rank is not None:
         validation.check_choice("rank", rank, ("auto",), RANKS)
     return None
+
+
+def _make_space(points, kernel, form, seed, control):
+    """Return the features, if there are any, and the points in the space of the weights."""
+    if form is None:
+        features, rows, is_brief = None, points, False
+        constant = kernel.coef0 if kernel.name == "linear" else 0.0
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            features, is_brief = _make_timely_features(points, kernel, form, seed, control)
+        rows, constant = features.Z, 0.0  # features have the constant in them
+    _check_scale(rows, kernel, constant)
+    return features, Space(rows, _mean(rows), constant, is_brief)
 
 
 def _make_timely_features(points, kernel, form, seed, control):
@@ -143,7 +156,7 @@ def _check_definite(Z, diagonal, kernel):
         )
 
 
-def _make_model(plan, points, kernel, features, weights):
+def _make_model(settings, points, kernel, features, weights):
     """Return the model of the weights of some clusters."""
     if features is None:
         # k(x, w) = x . w, and what a constant feature adds is part of the intercept.
@@ -153,15 +166,15 @@ def _make_model(plan, points, kernel, features, weights):
         basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
         coef, indices = features.to_Z @ weights.W.T, features.indices
     n_features, dtype = points.shape[1], points.dtype
-    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, plan.binary, dtype)
+    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, settings.binary, dtype)
 
 
-def _gather(plan, search):
+def _gather(settings, search):
     """Return the labels without gaps and what belongs to them: weights, coefficients, sizes."""
     found = search.found
     weights, labels = found.weights, found.labels.astype(np.int64)
     coef = search.planes.coefficients() if search.at_end else None
-    if plan.binary:
+    if settings.binary:
         if labels.all():
             # The one cluster there is has the lowest label.
             labels = 1 - labels
@@ -169,19 +182,19 @@ def _gather(plan, search):
             coef = None if coef is None else -coef
         return labels, np.bincount(labels, minlength=2), weights, coef
     used, labels = np.unique(labels, return_inverse=True)
-    if used.size < plan.k:
+    if used.size < settings.k:
         warn_user(
-            f"found {used.size} clusters, fewer than the {plan.k} asked for: the weights of the "
-            "others win no point"
+            f"found {used.size} clusters, fewer than the {settings.k} asked for: the weights of "
+            "the others win no point"
         )
     weights = replace(weights, W=weights.W[used], b=weights.b[used])
     coef = None if coef is None else coef[:, used]
     return labels.astype(np.int64), np.bincount(labels), weights, coef
 
 
-def _make_result(plan, points, kernel, features, best, best_init, objectives, status, n_init):
+def _make_result(settings, points, kernel, features, best, best_init, objectives, status, n_init):
     """Gather what the winning start found."""
-    labels, sizes, weights, coef = _gather(plan, best)
+    labels, sizes, weights, coef = _gather(settings, best)
     support = None if coef is None else np.flatnonzero(coef.reshape(labels.size, -1).any(axis=1))
     given = {
         "rank": None if features is None else features.Z.shape[1],
@@ -204,19 +217,18 @@ def _make_result(plan, points, kernel, features, best, best_init, objectives, st
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | given,
-        model=_make_model(plan, points, kernel, features, weights),
+        params=settings.params | given,
+        model=_make_model(settings, points, kernel, features, weights),
         dual_coef=None if coef is None else coef[support],
         support=support,
-        intercept=float(weights.b[0]) if plan.binary else 0.0,
+        intercept=float(weights.b[0]) if settings.binary else 0.0,
         duality_gap=best.found.gap,
         n_violated=best.found.n_inside,
     )
 
 
-def _make_plan(
+def _make_settings(
     points,
-    kernel,
     k,
     binary,
     control,
@@ -246,7 +258,7 @@ def _make_plan(
             f"C must be at least {LEAST_PARAMETER:g} and at most {MOST_PARAMETER:g}; got {C}"
         )
     validation.check_choice("solver", solver, SOLVERS)
-    return Plan(
+    return PlaneSettings(
         k=k,
         binary=binary,
         C=C,
@@ -257,7 +269,6 @@ def _make_plan(
         max_iter=validation.check_integer("max_iter", max_iter, least=1),
         # k-means runs on features, which a precomputed kernel has too.
         init=check_init(init, n, k, Kernel("linear"), STARTS),
-        constant=kernel.coef0 if kernel.name == "linear" else 0.0,
         params={
             "C": C,
             "score_balance": score_balance,
@@ -320,27 +331,20 @@ def solve_planes(
     n_init = validation.check_starts(n_init)
     kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
     points = validation.check_points(X, kernel, sparse=True)
-    plan = _make_plan(points, kernel, k, binary, control, **search)
+    settings = _make_settings(points, k, binary, control, **search)
     form = _check_form(points, kernel, rank, landmarks, rank_tol)
     if binary:  # of more clusters the result says which are empty
         warn_of_equal_points(points, 2)
-    if not isinstance(plan.init, str):
+    if not isinstance(settings.init, str):
         n_init = 1
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
-        kernel, features, rows = resolve_kernel(kernel, points), None, points
-        if form is not None:
-            # Features have the constant in them.
-            with np.errstate(over="ignore", invalid="ignore"):
-                features, is_brief = _make_timely_features(points, kernel, form, seed, control)
-            plan = replace(plan, constant=0.0, is_brief=is_brief)
-            rows = features.Z
-        _check_scale(rows, kernel, plan.constant)
+        kernel = resolve_kernel(kernel, points)
+        features, space = _make_space(points, kernel, form, seed, control)
         control.bar.prepare(1.0)
-        mean = _mean(rows)
 
         def make_search(index):
-            return PlaneSearch(plan, rows, mean, restart_stream(seed, index))
+            return PlaneSearch(settings, space, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     if status == Status.NUMERICAL:
@@ -348,7 +352,9 @@ def solve_planes(
             f"the quadratic programs were not solved exactly (duality_gap={best.found.gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
         )
-    return _make_result(plan, points, kernel, features, best, best_init, objectives, status, n_init)
+    return _make_result(
+        settings, points, kernel, features, best, best_init, objectives, status, n_init
+    )
 
 
 def _mean(rows):

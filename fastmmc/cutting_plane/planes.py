@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
-from fastmmc.cutting_plane import _loops as kernels
+from fastmmc.cutting_plane import _loops as loops
 from fastmmc.cutting_plane._loops_program import solve_program
 
-# Planes that there is room for at first; a full room is cleared of those that had no multiplier
-# for so many programs, and doubled if none can go.
+# Initial room for planes. A full room is cleared of those that had no multiplier for IDLE programs,
+# and doubled if there are none.
 FIRST_ROOM = 16
 IDLE = 50
 
@@ -35,16 +35,9 @@ BALANCE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Scores W x + b of the points, and what the working set needs to know of them.
+    """Weights of the scores W x + b, with one row for two clusters, whose label is the sign, else k.
 
-    Attributes
-    ----------
-    W : (m, d) float64 array
-        One row for two clusters, whose label is the sign; else one row a cluster.
-    b : (m,) float64 array
-        Biases.
-    half_norm : float
-        |w|^2 / 2 of the part that is penalised.
+    ``half_norm`` is |w|^2 / 2 of the part that is penalised.
     """
 
     W: np.ndarray
@@ -55,126 +48,109 @@ class Weights:
 class _WorkingSet:
     """Planes, the labels that they are frozen at, and the multipliers of the last program.
 
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points in the space of the weights.
-    mean : (d,) float64 array
-        Their mean.
-    C : float
-        Weight of the slack.
-    balance : float
-        l / n.
-    n_blocks : int
-        Rows of W.
-    n_extra : int
-        Multipliers of the balance.
-    code_type : type
-        Of codes and labels.
+    ``mean`` (d,) is that of the rows, ``balance`` is l / n, ``n_blocks`` the rows of W, ``n_extra``
+    the multipliers of the balance.
     """
 
     def __init__(self, rows, mean, C, balance, n_blocks, n_extra, code_type):
-        self._rows = rows
+        self._points = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
         self._mean = mean
         self._C = C
         self._balance = balance
         self.n, self._d = rows.shape
         self.labels = np.zeros(self.n, dtype=code_type)
         self.n_planes = 0
-        self._sums = np.zeros((FIRST_ROOM, n_blocks, self._d + 1))
-        self._counts = np.zeros(FIRST_ROOM, dtype=np.int64)
-        self._codes = np.zeros((FIRST_ROOM, self.n), dtype=code_type)
-        self._idle = np.zeros(FIRST_ROOM, dtype=np.int64)
+        self._planes = loops.Planes(
+            sums=np.zeros((FIRST_ROOM, n_blocks, self._d + 1)),
+            counts=np.zeros(FIRST_ROOM, dtype=np.int64),
+            codes=np.zeros((FIRST_ROOM, self.n), dtype=code_type),
+            idle=np.zeros(FIRST_ROOM, dtype=np.int64),
+        )
+        self._pass = loops.Pass(
+            labels=self.labels,
+            scores=np.empty(n_blocks),
+            value=np.empty(loops.N_VALUES),
+            pos=np.empty(loops.N_POS, dtype=np.int64),
+        )
         self._shares = np.empty(0)  # multipliers of the planes
         self._unused = C  # of xi >= 0
         self._extra = np.zeros(n_extra)
         self._dual = -np.inf  # objective of the last program
         self._gram = np.empty((0, 0))
-        self._value = np.empty(kernels.N_VALUES)
-        self._pos = np.empty(kernels.N_POS, dtype=np.int64)
         self.frozen = None  # labels that the last program was made with
         self.begin_pass()
 
     def begin_pass(self):
-        """Make ready for a pass over the points."""
-        self._value[:] = 0.0
-        self._pos[:] = 0
-        self._sums[self.n_planes] = 0.0
+        """Prepare a pass over the points."""
+        self._pass.value[:] = 0.0
+        self._pass.pos[:] = 0
+        self._planes.sums[self.n_planes] = 0.0
 
-    def _points(self):
-        """Return the points as the kernels take them."""
-        rows = self._rows
-        return (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
+    def look(self, weights, budget, hold=False):
+        """Continue a pass, which may hold the labels; return whether it has ended."""
+        W, b = weights.W, weights.b
+        return self._look(self._points, W, b, self._planes, self._pass, self.n_planes, hold, budget)
 
     @property
     def n_changed(self):
         """Labels that the pass changed."""
-        return int(self._pos[kernels.CHANGED])
+        return int(self._pass.pos[loops.CHANGED])
 
     @property
     def n_inside(self):
         """Points that the pass found inside the margin."""
-        return int(self._pos[kernels.INSIDE])
+        return int(self._pass.pos[loops.INSIDE])
 
     @property
     def mean_slack(self):
-        """The slack xi that the weights have need of, over all constraints."""
-        return float(self._value[kernels.HINGE]) / self.n
+        """The slack xi that the weights need for all constraints."""
+        return float(self._pass.value[loops.HINGE]) / self.n
 
     @property
     def held_slack(self):
-        """The same at the labels as they are."""
-        return float(self._value[kernels.HELD]) / self.n
+        """The slack xi that they need at the present labels."""
+        return float(self._pass.value[loops.HELD]) / self.n
 
     def slack(self, weights):
-        """Return the slack that the weights have need of on the planes, at the labels as they are.
-
-        Parameters
-        ----------
-        weights : Weights
-            Of the last program.
-
-        Returns
-        -------
-        float
-            At least 0.
-        """
+        """Return the slack, at least 0, that weights need on the planes at the present labels."""
         if self.n_planes == 0:
             return 0.0
-        sums = self._sums[: self.n_planes].reshape(self.n_planes, -1)
+        sums = self._planes.sums[: self.n_planes].reshape(self.n_planes, -1)
         scores = sums @ np.column_stack((weights.W, weights.b)).ravel() / self.n
         return max(0.0, float((self._heights() - scores).max()))
 
     def _heights(self):
-        return self._counts[: self.n_planes] / self.n
+        return self._planes.counts[: self.n_planes] / self.n
 
     def accept(self):
         """Make the constraint of the last pass a plane."""
-        self._counts[self.n_planes] = self.n_inside
-        self._idle[self.n_planes] = 0
+        self._planes.counts[self.n_planes] = self.n_inside
+        self._planes.idle[self.n_planes] = 0
         self._shares = np.append(self._shares, 0.0)
         self.n_planes += 1
-        if self.n_planes == len(self._sums):
+        if self.n_planes == len(self._planes.idle):
             self._make_room()
 
     def _make_room(self):
         """Drop planes that have long been idle, or double the room."""
-        keep = np.flatnonzero(self._idle < IDLE)
-        size = len(self._sums)
+        size = self.n_planes
+        keep = np.flatnonzero(self._planes.idle < IDLE)
         if keep.size == size:
             size *= 2
-        for name in ("_sums", "_counts", "_codes", "_idle"):
-            old = getattr(self, name)
+
+        def move(old):
             new = np.zeros((size, *old.shape[1:]), dtype=old.dtype)
             new[: keep.size] = old[keep]
-            setattr(self, name, new)
+            return new
+
+        self._planes = loops.Planes(*map(move, self._planes))
         self._shares = self._shares[keep]
         known = keep[keep < len(self._gram)]
         self._gram = self._gram[np.ix_(known, known)]
         self.n_planes = keep.size
 
     def _plane_gram(self, planes):
-        """Return the products of the planes, of which most are known where no label has changed."""
+        """Return the products of the planes, most of them known if no label has changed."""
         same = self.frozen is not None and np.array_equal(self.labels, self.frozen)
         known = len(self._gram) if same else 0
         gram = np.empty((self.n_planes, self.n_planes))
@@ -185,31 +161,14 @@ class _WorkingSet:
         return gram
 
     def tighten(self, weights):
-        """Add rows of the balance that are violated; return whether there were any.
-
-        Parameters
-        ----------
-        weights : Weights
-            Of the last program.
-
-        Returns
-        -------
-        bool
-            Whether the program is to be solved again.
-        """
+        """Add violated rows of the balance; return whether the program must be solved again."""
         return False
 
     def solve(self):
-        """Solve the program at the labels as they are, with the rows of the balance so far.
+        """Solve the program at the present labels, with the rows of the balance so far.
 
-        Returns
-        -------
-        weights : Weights
-            The optimum; that of the whole program where :meth:`tighten` has nothing to add.
-        gap : float
-            Primal minus dual objective.
-        ended : bool
-            Whether the solver got to its end.
+        Returns the weights, the gap (primal minus dual objective), and whether the solver finished.
+        The weights solve the whole program once :meth:`tighten` has nothing to add.
         """
         planes, offsets = self._coordinates()
         m = self._extra.size + 1
@@ -224,7 +183,7 @@ class _WorkingSet:
         y = np.empty(r.size)
         steps = solve_program(Q, q, A, r, a, y, STEPS * size)
         self._extra, self._unused, self._shares = a[: m - 1], a[m - 1], a[m:]
-        idle = self._idle[: self.n_planes]
+        idle = self._planes.idle[: self.n_planes]
         idle[:] = np.where(self._shares > 0, 0, idle + 1)
         half_norm = 0.5 * float(a @ Q @ a)
         weights = self._weights(planes, half_norm, y)
@@ -235,36 +194,15 @@ class _WorkingSet:
 
 
 class SignSet(_WorkingSet):
-    """Planes of two clusters: sums of s_i x_i over the points of a constraint.
+    """Planes of two clusters: sums of s_i x_i over the points of a constraint."""
 
-    Parameters
-    ----------
-    rows, mean, C, balance
-        As of the base class.
-    """
+    _look = staticmethod(loops.look_at_signs)
 
     def __init__(self, rows, mean, C, balance):
         super().__init__(rows, mean, C, balance, 1, 2, np.int8)
 
-    def look(self, weights, budget, hold=False):
-        """Go on with a pass, which may hold the labels; return whether it has ended."""
-        look = kernels.look_at_signs_sparse if issparse(self._rows) else kernels.look_at_signs
-        return look(
-            *self._points(),
-            weights.W[0],
-            weights.b[0],
-            self.labels,
-            self._sums,
-            self._codes,
-            self.n_planes,
-            hold,
-            self._value,
-            self._pos,
-            budget,
-        )
-
     def _coordinates(self):
-        sums = self._sums[: self.n_planes, 0] / self.n
+        sums = self._planes.sums[: self.n_planes, 0] / self.n
         offsets = sums[:, -1]
         return sums[:, :-1] - offsets[:, None] * self._mean, offsets
 
@@ -291,70 +229,34 @@ class SignSet(_WorkingSet):
     def coefficients(self):
         """Return u (n,) with w = sum u_i x_i."""
         out = np.empty(self.n)
-        codes, shares = self._codes[: self.n_planes], self._shares / self.n
-        kernels.sign_coefficients(codes, self.frozen, shares, out)
+        codes, shares = self._planes.codes[: self.n_planes], self._shares / self.n
+        loops.sign_coefficients(codes, self.frozen, shares, out)
         return out - out.mean()  # features are centred
 
 
 class WinnerSet(_WorkingSet):
-    """Planes of k clusters: sums of the points, added to their winner, taken from their rival.
+    """Planes of k clusters: sums of the points, added to their winner, subtracted from their rival.
 
-    Parameters
-    ----------
-    rows, mean, C, balance
-        As of the base class.
-    k : int
-        Clusters.
-    constant : float
-        Square of the constant feature that every point has besides.
+    ``constant`` is the square of the constant feature that every point has besides.
     """
+
+    _look = staticmethod(loops.look_at_winners)
 
     def __init__(self, rows, mean, C, balance, k, constant):
         self._constant = np.sqrt(constant)
         self._centre = np.append(mean, self._constant)
-        # Of the k (k - 1) pairs few are ever violated, and fewer than k are needed at an optimum.
+        # Few of the k (k - 1) pairs are ever violated, and an optimum needs fewer than k.
         self._pairs = np.empty((0, 2), dtype=np.int64)
-        self._dropped_at = -np.inf  # dual objective when pairs were dropped last
+        self._dropped_at = -np.inf  # dual objective when pairs were last dropped
         code_type = np.int8 if k <= np.iinfo(np.int8).max else np.int32
         super().__init__(rows, mean, C, balance, k, 0, code_type)
-        self._scores = np.empty(k)
         self._k = k
 
-    def look(self, weights, budget, hold=False):
-        """Go on with a pass, which may hold the labels; return whether it has ended."""
-        sparse = issparse(self._rows)
-        look = kernels.look_at_winners_sparse if sparse else kernels.look_at_winners
-        return look(
-            *self._points(),
-            weights.W,
-            weights.b,
-            self._scores,
-            self.labels,
-            self._sums,
-            self._counts,
-            self._codes,
-            self.n_planes,
-            hold,
-            self._value,
-            self._pos,
-            budget,
-        )
-
     def tighten(self, weights):
-        """Add each cluster's pairs with the highest and the lowest mean score that are violated.
+        """Add each cluster's violated pairs with the highest and the lowest mean score.
 
-        Pairs without a multiplier are dropped, if the dual objective rose since that was done last:
+        Pairs without a multiplier are dropped if the dual objective has risen since the last drop:
         as it never falls, no set of pairs can come back for ever.
-
-        Parameters
-        ----------
-        weights : Weights
-            Of the last program.
-
-        Returns
-        -------
-        bool
-            Whether any were added, so that the program is to be solved again.
         """
         means = weights.W @ self._mean + weights.b
         most = self._balance + BALANCE_TOLERANCE
@@ -372,7 +274,7 @@ class WinnerSet(_WorkingSet):
         return new.size > 0
 
     def _coordinates(self):
-        planes = self._sums[: self.n_planes] / self.n
+        planes = self._planes.sums[: self.n_planes] / self.n
         planes[:, :, -1] *= self._constant
         return planes.reshape(self.n_planes, -1), np.zeros(self.n_planes)
 
@@ -398,7 +300,7 @@ class WinnerSet(_WorkingSet):
         return self._extra
 
     def _lean(self):
-        """Return by how much of mean(x) the balance moves the weights of each cluster, (k,)."""
+        """Return how far the balance moves the weights of each cluster along mean(x), (k,)."""
         first, second = self._pairs.T
         lean = np.zeros(self._k)
         np.subtract.at(lean, first, self._extra)
@@ -414,6 +316,6 @@ class WinnerSet(_WorkingSet):
     def coefficients(self):
         """Return u (n, k) with w_p = sum u_ip x_i."""
         out = np.empty((self.n, self._k))
-        codes, shares = self._codes[: self.n_planes], self._shares / self.n
-        kernels.winner_coefficients(codes, self.frozen, shares, self._lean() / self.n, out)
+        codes, shares = self._planes.codes[: self.n_planes], self._shares / self.n
+        loops.winner_coefficients(codes, self.frozen, shares, self._lean() / self.n, out)
         return out

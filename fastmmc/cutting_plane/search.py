@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from fastmmc._means import k_means
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
@@ -14,8 +15,8 @@ from fastmmc.results import Status
 
 STARTS = ("random", "kmeans")
 
-# Root mean square of a start's centred scores: most points are inside the margin, so that the first
-# plane rests on all of them; and the points it is estimated from.
+# Root mean square of a start's centred scores, so that most points are inside the margin and the
+# first plane rests on all of them; and the number of points that it is estimated from.
 START_SCORE = 0.1
 START_SAMPLE = 2000
 
@@ -31,8 +32,8 @@ PATIENCE = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What all starts have in common."""
+class PlaneSettings:
+    """The parameters of a call after their checks; ``params`` has them as the user gave them."""
 
     k: int
     binary: bool
@@ -43,14 +44,22 @@ class Plan:
     cccp_tol: float
     max_iter: int
     init: str | np.ndarray
-    constant: float
     params: dict
     control: RunControl
-    is_brief: bool = False  # features of low rank, for want of time
 
-    def look_at_clock(self):
-        """Leave the phase at hand if the time limit has passed."""
-        self.control.check_time()
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The points in the space of the weights: rows (n, d), dense or CSR, and their mean (d,).
+
+    ``constant`` is the square of a constant feature that is not among the rows; ``is_brief`` tells
+    that these are features of low rank for want of time.
+    """
+
+    rows: np.ndarray | csr_matrix
+    mean: np.ndarray
+    constant: float = 0.0
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,59 +77,51 @@ class PlaneSearch:
     """One start.
 
     A step of the concave-convex procedure freezes the labels and solves the program of the planes.
-    Where that lowers the objective on the planes by no more than ``cccp_tol``, the constraint that
+    Once that lowers the objective on the planes by no more than ``cccp_tol``, the constraint that
     the weights violate most joins them; if it is violated by no more than ``eps`` the search ends.
 
     That end is not certain to come. After PATIENCE planes without a lower objective the search goes
     back to the best weights and settles: the two loops change places. Labels are held while planes
     join until none is violated by more than ``eps``, which is convex, and frozen anew as long as
     that lowers the objective by more than ``cccp_tol``.
-
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    rows : (n, d) array or CSR matrix
-        Points in the space of the weights.
-    mean : (d,) float64 array
-        Their mean.
-    rng : numpy.random.Generator
-        Random stream of the start.
     """
 
-    def __init__(self, plan, rows, mean, rng):
-        self._plan = plan
-        given = rows, mean, plan.C, plan.score_balance
-        self.planes = SignSet(*given) if plan.binary else WinnerSet(*given, plan.k, plan.constant)
-        self._weights = first_weights(plan, rows, mean, rng)
+    def __init__(self, settings, space, rng):
+        self._settings = settings
+        given = space.rows, space.mean, settings.C, settings.score_balance
+        self.planes = (
+            SignSet(*given) if settings.binary else WinnerSet(*given, settings.k, space.constant)
+        )
+        self._weights = first_weights(settings, space, rng)
         self._gap = None
         # The start need not keep the balance, so nothing is compared with it.
-        self._working = np.inf  # objective on the planes, of the weights before
+        self._working = np.inf  # objective of the previous weights on the planes
         self._n_steps = 0
-        self._best_at = 0  # planes when the objective was lowered last
+        self._best_at = 0  # planes when the objective last fell
         self._hold = False
-        self._held_objective, self._held_best = np.inf, None  # its labels are yet to be made
-        self._settled = None  # objective when labels were frozen last, once the search settles
+        self._held_objective, self._held_best = np.inf, None  # without its labels yet
+        # Once the search settles, the objective when labels were last frozen.
+        self._settled = None
         self._certain = False  # that no constraint is violated
         self._last = None  # weights of the last program
         self._is_solving = False  # rows of the balance are still being added to the program
         self._log = []
         self.found = None
         self.objective = np.inf
-        self.status = Status.TIME_LIMIT if plan.is_brief else Status.CONVERGED
+        self.status = Status.TIME_LIMIT if space.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
 
     def step(self, budget):
-        """Go on; return whether the search has ended."""
+        """Continue; return whether the search has ended."""
         if self._is_solving:
             return self._go_on_solving()
         return self.planes.look(self._weights, budget, self._hold) and self._end_pass()
 
     def _end_pass(self):
-        """Judge the weights that the points were scored by; return whether to stop."""
+        """Judge the weights that scored the points; return whether to stop."""
         planes = self.planes
-        objective = self._weights.half_norm + self._plan.C * planes.mean_slack
+        objective = self._weights.half_norm + self._settings.C * planes.mean_slack
         if not np.isfinite(objective):
             self.status = Status.NUMERICAL
             if self.found is None:
@@ -135,8 +136,8 @@ class PlaneSearch:
             if not self._log or objective < self.objective:
                 self._best_at = self.n_iter
                 self._keep(objective)
+        working = self._weights.half_norm + self._settings.C * slack
         if self._n_steps:
-            working = self._weights.half_norm + self._plan.C * slack
             violation = planes.held_slack - slack
             self._log.append((objective, working, violation, self.n_iter))
         if self._hold:
@@ -145,12 +146,11 @@ class PlaneSearch:
             return self._end_held_pass(slack)
         if self._settled is not None:
             return self._freeze(objective)
-        return self._end_free_pass(objective, slack)
+        return self._end_free_pass(objective, working, slack)
 
-    def _end_free_pass(self, objective, slack):
-        """Go on with the steps between two planes, or with the next plane."""
-        working = self._weights.half_norm + self._plan.C * slack
-        falls = working < self._working * (1.0 - self._plan.cccp_tol)
+    def _end_free_pass(self, objective, working, slack):
+        """Take the next step between two planes, or add a plane."""
+        falls = working < self._working * (1.0 - self._settings.cccp_tol)
         self._working = working
         if falls and self.planes.n_changed and self._n_steps < MOST_STEPS:
             return self._solve()
@@ -165,15 +165,15 @@ class PlaneSearch:
         return self._cut()
 
     def _end_held_pass(self, slack):
-        """Freeze the labels anew if all constraints are met, else go on with the next plane."""
+        """Freeze the labels anew if all constraints are met, else add a plane."""
         if not self._is_met(slack):
             return self._cut()
         self._hold = False
         return self._look_again()
 
     def _freeze(self, objective):
-        """Hold the labels that the weights give, unless that has ceased to lower the objective."""
-        if not objective < self._settled * (1.0 - self._plan.cccp_tol):
+        """Hold the labels that the weights give as long as that lowers the objective."""
+        if not objective < self._settled * (1.0 - self._settings.cccp_tol):
             return self._end(objective)
         self._settled = objective
         self._hold = True
@@ -186,23 +186,20 @@ class PlaneSearch:
         return True
 
     def _is_met(self, slack):
-        """Tell whether no constraint is violated by more than eps, given the slack of the planes.
-
-        At held labels constraints are convex in the weights.
-        """
-        plan = self._plan
-        enough = slack * (1.0 + plan.eps) if plan.relative else slack + plan.eps
+        """Tell whether no constraint is violated by more than eps beyond the planes' slack."""
+        eps = self._settings.eps
+        enough = slack * (1.0 + eps) if self._settings.relative else slack + eps
         return self.planes.held_slack <= enough
 
     def _look_again(self):
-        """Begin a pass with weights that were judged already."""
+        """Begin a pass with weights that have already been judged."""
         self._n_steps = 0
         self.planes.begin_pass()
         return False
 
     def _cut(self):
-        """Add the constraint that is violated most; return whether there may be no more."""
-        if self.n_iter == self._plan.max_iter:
+        """Add the most violated constraint; return whether there may be no more planes."""
+        if self.n_iter == self._settings.max_iter:
             self.status = Status.MAX_ITER
             return True
         self.planes.accept()
@@ -211,7 +208,7 @@ class PlaneSearch:
         return self._solve()
 
     def _solve(self):
-        """Solve the program at the labels as they are; return whether that failed."""
+        """Solve the program at the present labels; return whether that failed."""
         self._n_steps += 1
         return self._go_on_solving()
 
@@ -238,19 +235,19 @@ class PlaneSearch:
     @property
     def n_lost(self):
         """Clusters that win no point; of two, one side may be empty, which the objective judges."""
-        return 0 if self._plan.binary else self._plan.k - np.unique(self.found.labels).size
+        return 0 if self._settings.binary else self._settings.k - np.unique(self.found.labels).size
 
     @property
     def at_end(self):
-        """Whether what is kept are the weights of the last program."""
+        """Whether the weights of the last program are kept."""
         return self.found.weights is self._last
 
     def fraction(self):
-        """Return a guess of the share that is done."""
+        """Return a guess of the share of the search that is over."""
         return self.n_iter / (self.n_iter + 20.0)
 
     def finish(self):
-        """Label the points by the start, or by a held program, where a stop came before that."""
+        """Label the points by the start, or by a held program, if a stop came first."""
         while self.found is None:
             self.step(2**62)
         if not self._certain and self._held_objective < self.objective:
@@ -260,19 +257,19 @@ class PlaneSearch:
             self._keep(self._held_objective)
         if not self._log:
             half_norm = self.found.weights.half_norm
-            violation = (self.objective - half_norm) / self._plan.C
+            violation = (self.objective - half_norm) / self._settings.C
             self._log.append((self.objective, half_norm, violation, 0))
         if not self._is_exact():
             self.status = Status.NUMERICAL
 
     def _is_exact(self):
         """Tell whether the program that the kept weights come from was solved."""
-        gap, plan = self.found.gap, self._plan
-        return gap is None or abs(gap) <= max(plan.eps * min(1.0, plan.C), GAP * self.objective)
+        gap, eps, C = self.found.gap, self._settings.eps, self._settings.C
+        return gap is None or abs(gap) <= max(eps * min(1.0, C), GAP * self.objective)
 
     @property
     def history(self):
-        """Objective after each program, (T,); of the start where none was finished."""
+        """Objective after each program, (T,); that of the start if none was finished."""
         return np.array([row[0] for row in self._log])
 
     @property
@@ -282,34 +279,21 @@ class PlaneSearch:
         return {"working": working, "violation": violations, "planes": planes.astype(np.int64)}
 
 
-def first_weights(plan, rows, mean, rng):
-    """Return the weights that a start begins with; their scores are small.
+def first_weights(settings, space, rng):
+    """Return the weights that a start begins with, one row for two clusters, else k.
 
-    Parameters
-    ----------
-    plan : Plan
-        ``init`` is "random": normal weights, and biases so that the mean scores zero; "kmeans" or
-        labels: the nearest mean of the clusters wins.
-    rows : (n, d) array or CSR matrix
-        Points in the space of the weights.
-    mean : (d,) float64 array
-        Their mean.
-    rng : numpy.random.Generator
-        Random stream of the start.
-
-    Returns
-    -------
-    Weights
-        One row for two clusters, else k.
+    Random ones are normal, with biases so that the mean scores zero; with k-means or given labels
+    the nearest mean of the clusters wins. They are scaled to small scores.
     """
-    centers = _first_centers(plan, rows, mean, rng)
+    rows, mean = space.rows, space.mean
+    centers = _first_centers(settings, space, rng)
     if centers is None:
-        W = rng.standard_normal((1 if plan.binary else plan.k, mean.size))
+        W = rng.standard_normal((1 if settings.binary else settings.k, mean.size))
         b = -W @ mean
     else:
         centers = centers.astype(np.float64)
         W, b = centers - mean, -0.5 * np.einsum("ij,ij->i", centers, centers)
-        if plan.binary:
+        if settings.binary:
             W, b = W[1:] - W[:1], b[1:] - b[:1]
     sample = np.linspace(0, rows.shape[0] - 1, min(START_SAMPLE, rows.shape[0])).astype(np.intp)
     scores = (dense_rows(rows, sample) - mean) @ W.T
@@ -319,20 +303,21 @@ def first_weights(plan, rows, mean, rng):
     return Weights(np.ascontiguousarray(W), b, 0.5 * float(np.vdot(W, W)))
 
 
-def _first_centers(plan, rows, mean, rng):
-    """Return the means of the first clusters, None where these are random or had no time."""
-    if not isinstance(plan.init, str):
-        return _class_means(rows, mean, plan.init, plan.k)
-    if plan.init == "random":
+def _first_centers(settings, space, rng):
+    """Return the means of the first clusters; None if these are random or there is no time."""
+    init, k, look = settings.init, settings.k, settings.control.check_time
+    if not isinstance(init, str):
+        return _class_means(space.rows, space.mean, init, k)
+    if init == "random":
         return None
     try:
-        return k_means(rows, plan.k, int(rng.integers(2**31)), look=plan.look_at_clock)[1]
+        return k_means(space.rows, k, int(rng.integers(2**31)), look=look)[1]
     except OutOfTime:
         return None
 
 
 def _class_means(rows, mean, labels, k):
-    """Return the mean of each cluster, (k, d); that of all points where one is empty."""
+    """Return the mean of each cluster, (k, d); for an empty one that of all points."""
     centers = np.tile(mean, (k, 1))
     for p in np.unique(labels):
         centers[p] = np.asarray(rows[labels == p].mean(axis=0)).ravel()

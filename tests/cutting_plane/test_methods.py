@@ -376,9 +376,8 @@ def make_search(X, binary, k):
     from fastmmc.cutting_plane import methods, search
     from fastmmc.execution import fixed_seed, restart_stream
 
-    plan = methods._make_plan(
+    settings = methods._make_settings(
         X,
-        Kernel("linear"),
         k,
         binary,
         RunControl(),
@@ -392,7 +391,7 @@ def make_search(X, binary, k):
         max_iter=10,
     )
     rng = restart_stream(fixed_seed(0), 0)
-    return search.PlaneSearch(plan, X, X.mean(axis=0), rng)
+    return search.PlaneSearch(settings, search.Space(X, X.mean(axis=0), 1.0), rng)
 
 
 @every

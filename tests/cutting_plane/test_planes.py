@@ -66,16 +66,16 @@ def test_sums_are_those_of_the_formula_after_many_changes_of_label(kind, form, p
     planes = make_set(kind, form(points))
     for _ in range(30):  # more than the room at first
         fill(planes, points, rng, 1)
-    codes = planes._codes[: planes.n_planes]
+    codes = planes._planes.codes[: planes.n_planes]
     for k in range(planes.n_planes):
-        sums = planes._sums[k] / len(points)
+        sums = planes._planes.sums[k] / len(points)
         if kind == "signs":
             z, s, share = naive.sign_plane(points, planes.labels, codes[k])
             np.testing.assert_allclose(sums[0], np.append(z, s), atol=1e-12)
         else:
             g, share = naive.winner_plane(points, planes.labels, codes[k], K)
             np.testing.assert_allclose(sums[:, :-1], g, atol=1e-12)
-        assert planes._counts[k] == pytest.approx(share * len(points))
+        assert planes._planes.counts[k] == pytest.approx(share * len(points))
 
 
 @kinds
@@ -89,9 +89,9 @@ def test_slices_of_a_pass_change_nothing(kind, form, points, rng):
         while not sliced.look(weights, 20):
             n_slices += 1
         assert n_slices > 10
-        np.testing.assert_array_equal(whole._sums, sliced._sums)
-        np.testing.assert_array_equal(whole._codes, sliced._codes)
-        np.testing.assert_array_equal(whole._pos, sliced._pos)
+        np.testing.assert_array_equal(whole._planes.sums, sliced._planes.sums)
+        np.testing.assert_array_equal(whole._planes.codes, sliced._planes.codes)
+        np.testing.assert_array_equal(whole._pass.pos, sliced._pass.pos)
         assert whole.mean_slack == sliced.mean_slack
         for planes in (whole, sliced):
             planes.accept()
@@ -120,11 +120,11 @@ def test_a_pass_labels_and_finds_the_mean_slack(kind, form, points, rng):
 def test_a_pass_that_holds_the_labels(kind, form, points, rng):
     planes = make_set(kind, form(points))
     fill(planes, points, rng, 3)
-    sums, labels = planes._sums[:3].copy(), planes.labels.copy()
+    sums, labels = planes._planes.sums[:3].copy(), planes.labels.copy()
     weights = random_weights(rng, 1 if kind == "signs" else K, 4)
     assert planes.look(weights, ALL, True)
     np.testing.assert_array_equal(planes.labels, labels)
-    np.testing.assert_array_equal(planes._sums[:3], sums)
+    np.testing.assert_array_equal(planes._planes.sums[:3], sums)
     scores = scores_of(weights, points)
     if kind == "signs":
         scores = np.column_stack((-scores, scores)) / 2.0
@@ -140,7 +140,7 @@ def test_a_pass_that_holds_the_labels(kind, form, points, rng):
     assert planes.mean_slack < planes.held_slack
     # The constraint that was found is the one that the held labels violate most.
     planes.accept()
-    code, X = planes._codes[3], points
+    code, X = planes._planes.codes[3], points
     if kind == "signs":
         z, s, share = naive.sign_plane(X, labels, code)
         violation = share - z @ weights.W[0] - s * weights.b[0]
@@ -159,7 +159,7 @@ def test_no_constraint_is_violated_more(seed):
         planes = make_set(kind, points)
         weights = random_weights(rng, 1 if kind == "signs" else K, 2)
         planes.look(weights, ALL)
-        scores, code = scores_of(weights, points), planes._codes[0]
+        scores, code = scores_of(weights, points), planes._planes.codes[0]
         if kind == "signs":
             found = naive.sign_violation(scores[:, 0], code)
             worst = naive.worst_sign_violation(scores[:, 0])
@@ -177,7 +177,7 @@ def test_the_slack_of_the_planes_is_that_of_their_constraints(kind, points, rng)
     weights = random_weights(rng, 1 if kind == "signs" else K, 4)
     planes.look(weights, ALL)
     scores = scores_of(weights, points)
-    codes = planes._codes[:5]
+    codes = planes._planes.codes[:5]
     if kind == "signs":
         wanted = max(naive.sign_violation(scores[:, 0], c) for c in codes)
     else:
@@ -190,7 +190,7 @@ def solve_primal(kind, X, planes, C, balance, constant):
     cp = pytest.importorskip("cvxpy")
     n, d = X.shape
     xi = cp.Variable(nonneg=True)
-    codes = planes._codes[: planes.n_planes]
+    codes = planes._planes.codes[: planes.n_planes]
     total = X.sum(axis=0)
     if kind == "signs":
         w, b = cp.Variable(d), cp.Variable()
@@ -278,12 +278,12 @@ def test_idle_planes_are_dropped_when_the_room_is_full(monkeypatch, kind, points
         before = planes.n_planes
         planes.look(weights, ALL)
         planes.begin_pass()
-        dropped |= planes.n_planes < before or len(planes._sums) == planes_module.FIRST_ROOM
+        dropped |= planes.n_planes < before or len(planes._planes.sums) == planes_module.FIRST_ROOM
     assert dropped and planes.n_planes < 40
     assert len(planes._shares) == planes.n_planes
     monkeypatch.setattr(planes_module, "IDLE", 10**9)
     fill(all_planes, points, other, 40)
-    assert all_planes.n_planes == 40 and len(all_planes._sums) == 64
+    assert all_planes.n_planes == 40 and len(all_planes._planes.sums) == 64
 
 
 def test_centred_features_leave_winners_nothing_to_balance(points, rng):
