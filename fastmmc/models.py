@@ -1,4 +1,4 @@
-"""What tells new points apart: scores that are linear in kernel values."""
+"""What tells new points apart: scores linear in kernel values, or distances to centers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastmmc import _loops_centers as kernels
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.gram import Kernel, kernel_product
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product
+
+# A block of sparse points is made dense only up to this many numbers.
+DENSE_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,3 +66,118 @@ class KernelModel(OneLine):
         X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
         f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices) + self.intercept
         return np.hstack((-f, f)) if self.binary else f
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Space(OneLine):
+    """The space of centers: that of the points, or features k(x, B) T of a kernel.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns of the points.
+    dtype : numpy.dtype
+        Of the training points.
+    kernel : Kernel
+        Of the features, with its widths set; linear and unused without features.
+    basis : (b, d) float64 array, optional
+        Landmarks B; None: centers are in the space of the points.
+    to_Z : (b, r) float64 array, optional
+        The matrix T.
+    indices : (b,) int64 array, optional
+        Which training points B are; used with a precomputed kernel.
+    """
+
+    n_features: int
+    dtype: np.dtype
+    kernel: Kernel = Kernel("linear")
+    basis: np.ndarray | None = None
+    to_Z: np.ndarray | None = None
+    indices: np.ndarray | None = None
+
+    @property
+    def has_features(self):
+        """Whether centers are in the features of a kernel."""
+        return self.basis is not None
+
+    def rows(self, X):
+        """Return points as rows of the space: X itself, or its (n, r) features."""
+        if not self.has_features:
+            return X
+        return kernel_product(self.kernel, X, self.basis, self.to_Z, self.indices)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterModel(OneLine):
+    """Centers, to the nearest of which new points are assigned.
+
+    Attributes
+    ----------
+    centers : (m, d) float64 array
+        Centers.
+    space : Space
+        Where they are.
+    squared : bool, default=True
+        Whether scores are minus the squared distances, as competitive learning minimises them, or
+        minus the distances themselves, as ``sammc`` does.
+    """
+
+    centers: np.ndarray
+    space: Space
+    squared: bool = True
+
+    def distances(self, X):
+        """Return the squared distances of new points to the centers, (n, m) float64."""
+        space = self.space
+        X = validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
+        distances = np.empty((X.shape[0], self.centers.shape[0]))
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            self._fill(X[block], distances[block])
+        return distances
+
+    def _fill(self, X, squares):
+        """Write the squared distances, in the order of summation that training uses.
+
+        So training points keep their labels where centers are equally far.
+        """
+        fill = kernels.all_distances if self.squared else kernels.all_distances_in_order
+        fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
+
+    def assign(self, X):
+        """Return the nearest centers of checked points, and the (n,) distances to them."""
+        labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        found = np.empty((BLOCK, self.centers.shape[0]))
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            rows = X[block]
+            self._fill(rows, found)
+            labels[block] = np.argmin(found[: rows.shape[0]], axis=1)
+            squares[block] = np.min(found[: rows.shape[0]], axis=1)
+        return labels, np.sqrt(squares)
+
+    def decision_function(self, X):
+        """Return minus the distances of new points to the centers, squared or not.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            New points; with a precomputed kernel their (n, n_train) kernel values.
+
+        Returns
+        -------
+        (n, m) float64 array
+            Scores; the largest one names the cluster.
+        """
+        distances = self.distances(X)
+        return -distances if self.squared else -np.sqrt(distances)
+
+
+def row_blocks(n, width):
+    """Return slices of n rows, small enough to be made dense with that many columns.
+
+    Examples
+    --------
+    >>> row_blocks(600, 2)
+    [slice(0, 512, None), slice(512, 1024, None)]
+    """
+    size = max(1, min(BLOCK, DENSE_NUMBERS // width))
+    return [slice(start, start + size) for start in range(0, n, size)]

@@ -11,6 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
+from fastmmc._loops_centers import distances_to
+
+# compiled-with: _loops_centers.py 545d6750eaf7
 
 # A prototype that was driven farther than this (squared) is driven no farther: it would overflow.
 FAR = 1e100
@@ -50,17 +53,6 @@ class Links(NamedTuple):
 
 
 @njit_sum
-def distances_to(X, i, centers, out):
-    """Set out_j = |x_i - mu_j|^2."""
-    for j in range(centers.shape[0]):
-        total = 0.0
-        for f in range(centers.shape[1]):
-            difference = X[i, f] - centers[j, f]
-            total += difference * difference
-        out[j] = total
-
-
-@njit_sum
 def distance_to(X, i, centers, j):
     """Return |x_i - mu_j|^2."""
     total = 0.0
@@ -68,16 +60,6 @@ def distance_to(X, i, centers, j):
         difference = X[i, f] - centers[j, f]
         total += difference * difference
     return total
-
-
-@njit
-def all_distances(X, centers, out):
-    """Set out_ij = |x_i - mu_j|^2."""
-    row = np.empty(centers.shape[0])
-    for i in range(X.shape[0]):
-        distances_to(X, i, centers, row)
-        for j in range(row.size):
-            out[i, j] = row[j]
 
 
 @njit

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from fastmmc import validation
 from fastmmc._names import remember_names
-from fastmmc.competitive.batch import BatchSearch
+from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
+    WEIGHTED,
+    OnlinePlan,
     OnlineSearch,
-    Rule,
     check_rule,
     check_share,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import (
-    CentroidModel,
-    check_space,
-    check_start,
-    make_space,
-    space_params,
-)
-from fastmmc.constraints import Links, check_links
+from fastmmc.competitive.space import check_space, check_start, make_space, space_params
+from fastmmc.constraints import check_links
 from fastmmc.execution import (
     best_of_restarts,
     check_control,
@@ -33,46 +27,25 @@ from fastmmc.execution import (
     show_progress,
     warn_of_equal_points,
 )
+from fastmmc.models import CenterModel
 from fastmmc.results import CentroidResult, Status
 
-# Which methods weight the distances by the wins.
-WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
 BATCH = ("lcvqe", "cvqe")
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What all starts have in common."""
-
-    k: int
-    init: str | np.ndarray
-    max_iter: int
-    constraints: Links
-    rule: Rule | None = None  # None: batch
-    shuffle: bool = True
-    min_share: float = 0.0
-    online_first_epoch: bool = False
-    pairwise: bool = False  # CVQE
-    params: dict = field(default_factory=dict)
 
 
 def _make_plan(points, k, method, init, max_iter, constraints, given):
     """Check the parameters of the search."""
-    k = validation.check_integer(
-        "k", k, least=1, most=points.shape[0], why=", the number of points"
-    )
-    if method not in BATCH:
-        given["min_share"] = check_share(given["min_share"], method, k)
     common = {
-        "k": k,
+        "k": validation.check_integer(
+            "k", k, least=1, most=points.shape[0], why=", the number of points"
+        ),
         "init": check_start(init),
         "max_iter": validation.check_integer("max_iter", max_iter, least=1),
         "constraints": constraints,
-        "params": {"init": init, "max_iter": max_iter, **given},
     }
     if method in BATCH:
-        return Plan(pairwise=method == "cvqe", **common)
-    return Plan(
+        return BatchPlan(pairwise=method == "cvqe", **common)
+    return OnlinePlan(
         rule=check_rule(
             WEIGHTED[method],
             given["alpha"],
@@ -81,7 +54,7 @@ def _make_plan(points, k, method, init, max_iter, constraints, given):
             given.get("per_constraint", "once"),
         ),
         shuffle=validation.check_flag("shuffle", given["shuffle"]),
-        min_share=given["min_share"],
+        min_share=check_share(given["min_share"], method, common["k"]),
         online_first_epoch=validation.check_flag(
             "online_first_epoch", given.get("online_first_epoch", False)
         ),
@@ -176,53 +149,35 @@ def solve_competitive(
             return search(plan, rows, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    found = _gather_batch(best) if method in BATCH else _gather_online(best)
+    params = {"init": init, "max_iter": max_iter, **given}
+    if method not in BATCH:
+        params["min_share"] = plan.min_share
     if enough_points and status != Status.NUMERICAL:
-        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
+        min_share = params.get("min_share", 0.0)
+        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, min_share)
+    centers = best.centers[best.kept]
     return CentroidResult(
+        labels=best.labels,
         objective=best.objective,
         status=status,
         n_iter=best.n_iter,
         n_moves=best.n_moves,
+        sizes=np.bincount(best.labels, minlength=best.kept.size),
         history=best.history,
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | space_params(space) | {"n_init": n_init},
-        model=CentroidModel(found["centers"], space),
+        params=params | space_params(space) | {"n_init": n_init},
+        model=CenterModel(centers, space),
+        centers=centers,
+        all_centers=best.centers,
+        kept=best.kept,
+        weights=best.weights,
+        n_active=int(best.kept.size),
         n_constraints=len(constraints.must) + len(constraints.cannot),
-        n_violations=constraints.n_violations(found["labels"]),
+        n_violations=constraints.n_violations(best.labels),
         n_conflicts=constraints.n_conflicts,
-        **found,
     )
-
-
-def _gather_online(best):
-    """Return what an online search has found."""
-    prototypes, kept = best.prototypes, best.kept
-    return {
-        "labels": best.labels,
-        "sizes": np.bincount(best.labels, minlength=kept.size),
-        "centers": prototypes.centers[kept],
-        "all_centers": prototypes.centers,
-        "kept": kept,
-        "weights": prototypes.wins,
-        "n_active": int(kept.size),
-    }
-
-
-def _gather_batch(best):
-    """Return what a batch search has found; empty clusters are dropped."""
-    _, labels = np.unique(best.labels, return_inverse=True)
-    return {
-        "labels": labels.astype(np.int64),
-        "sizes": np.bincount(labels),
-        "centers": best.centers[best.kept],
-        "all_centers": best.centers,
-        "kept": best.kept,
-        "weights": best.nearest_to.astype(np.float64),
-        "n_active": int(best.kept.size),
-    }
 
 
 def wta(
