@@ -11,7 +11,7 @@ from fastmmc import validation
 from fastmmc._display import OneLine
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product
 
-# A block of sparse points is made dense only up to this many numbers.
+# Sparse points are made dense in blocks of at most this many numbers.
 DENSE_NUMBERS = 2**22
 
 
@@ -70,30 +70,14 @@ class KernelModel(OneLine):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Space(OneLine):
-    """The space of centers: that of the points, or features k(x, B) T of a kernel.
+    """The space of centers: that of the points, or Nystroem features k(x, B) T of a kernel."""
 
-    Attributes
-    ----------
-    n_features : int
-        Columns of the points.
-    dtype : numpy.dtype
-        Of the training points.
-    kernel : Kernel
-        Of the features, with its widths set; linear and unused without features.
-    basis : (b, d) float64 array, optional
-        Landmarks B; None: centers are in the space of the points.
-    to_Z : (b, r) float64 array, optional
-        The matrix T.
-    indices : (b,) int64 array, optional
-        Which training points B are; used with a precomputed kernel.
-    """
-
-    n_features: int
-    dtype: np.dtype
-    kernel: Kernel = Kernel("linear")
-    basis: np.ndarray | None = None
-    to_Z: np.ndarray | None = None
-    indices: np.ndarray | None = None
+    n_features: int  # columns of the points
+    dtype: np.dtype  # of the training points
+    kernel: Kernel = Kernel("linear")  # of the features, with its widths set
+    basis: np.ndarray | None = None  # (b, d) float64, the landmarks B; None: no features
+    to_Z: np.ndarray | None = None  # (b, r) float64, the matrix T
+    indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
 
     @property
     def has_features(self):
@@ -109,21 +93,11 @@ class Space(OneLine):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CenterModel(OneLine):
-    """Centers, to the nearest of which new points are assigned.
-
-    Attributes
-    ----------
-    centers : (m, d) float64 array
-        Centers.
-    space : Space
-        Where they are.
-    squared : bool, default=True
-        Whether scores are minus the squared distances, as competitive learning minimises them, or
-        minus the distances themselves, as ``sammc`` does.
-    """
+    """Centers, (m, d) float64, to the nearest of which new points are assigned."""
 
     centers: np.ndarray
     space: Space
+    # Whether scores are squared distances, as competitive learning minimises them, or plain ones.
     squared: bool = True
 
     def distances(self, X):
@@ -135,49 +109,33 @@ class CenterModel(OneLine):
             self._fill(X[block], distances[block])
         return distances
 
-    def _fill(self, X, squares):
-        """Write the squared distances, in the order of summation that training uses.
+    def assign(self, X):
+        """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
+        labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            found = np.empty((X[block].shape[0], self.centers.shape[0]))
+            self._fill(X[block], found)
+            labels[block], squares[block] = found.argmin(axis=1), found.min(axis=1)
+        return labels, np.sqrt(squares)
 
-        So training points keep their labels where centers are equally far.
+    def _fill(self, X, squares):
+        """Write the (n, m) squared distances, summed in the order that the family trains with.
+
+        So training points keep their labels where centers are about equally far.
         """
         fill = kernels.all_distances if self.squared else kernels.all_distances_in_order
         fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
 
-    def assign(self, X):
-        """Return the nearest centers of checked points, and the (n,) distances to them."""
-        labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
-        found = np.empty((BLOCK, self.centers.shape[0]))
-        for block in row_blocks(X.shape[0], self.centers.shape[1]):
-            rows = X[block]
-            self._fill(rows, found)
-            labels[block] = np.argmin(found[: rows.shape[0]], axis=1)
-            squares[block] = np.min(found[: rows.shape[0]], axis=1)
-        return labels, np.sqrt(squares)
-
     def decision_function(self, X):
-        """Return minus the distances of new points to the centers, squared or not.
+        """Return minus the distances of new points to the centers, squared if ``squared``.
 
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (n, n_train) kernel values.
-
-        Returns
-        -------
-        (n, m) float64 array
-            Scores; the largest one names the cluster.
+        An (n, m) float64 array; the largest score of a point names its cluster.
         """
         distances = self.distances(X)
         return -distances if self.squared else -np.sqrt(distances)
 
 
 def row_blocks(n, width):
-    """Return slices of n rows, small enough to be made dense with that many columns.
-
-    Examples
-    --------
-    >>> row_blocks(600, 2)
-    [slice(0, 512, None), slice(512, 1024, None)]
-    """
+    """Return slices of n rows, small enough to be made dense with ``width`` columns."""
     size = max(1, min(BLOCK, DENSE_NUMBERS // width))
     return [slice(start, start + size) for start in range(0, n, size)]

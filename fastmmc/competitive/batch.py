@@ -52,7 +52,7 @@ class BatchSearch:
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
         self._squares, self._largest = _squared_norms(rows)
-        self._distances = self._distances_to(self._centers)
+        self._measure(self._centers)
         self.objective = np.inf
         self.status = Status.CONVERGED
         self.n_iter = 0
@@ -92,11 +92,18 @@ class BatchSearch:
         else:
             kernels.assign(X, self._centers, *found)
 
-    def _distances_to(self, centers):
-        """Return the squared distances of the constrained objects to prototypes."""
-        distances = np.empty((self._objects.size, centers.shape[0]))
-        all_distances(self._points, centers, distances)
-        return distances
+    def _measure(self, centers):
+        """Set what constraints are judged by for these prototypes: squared distances.
+
+        Of the constrained objects to them and, for CVQE, between them, with the nearest other one.
+        """
+        k = centers.shape[0]
+        self._distances = np.empty((self._objects.size, k))
+        all_distances(self._points, centers, self._distances)
+        if self._plan.pairwise:
+            self._between = np.empty((k, k))
+            all_distances(centers, centers, self._between)
+            self._nearest = np.argmin(self._between + np.diag(np.full(k, np.inf)), axis=1)
 
     def _end_round(self):
         """Enforce the constraints, move the prototypes, rate both; return whether to stop."""
@@ -106,8 +113,8 @@ class BatchSearch:
         self._relabel(before, labels)
         self._assigned[self._objects] = labels
         centers = self._minimise(labels)
-        self._distances = self._distances_to(centers)
-        objective = 0.5 * self._sum_distances(centers) + self._penalty(centers, labels)
+        self._measure(centers)
+        objective = 0.5 * self._sum_distances(centers) + self._penalty(labels)
         self.n_iter += 1
         if not np.isfinite(objective):
             objective, self.status = np.inf, Status.NUMERICAL
@@ -132,8 +139,8 @@ class BatchSearch:
         """Change the labels of constrained objects, by the prototypes that assigned them."""
         must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            between, nearest = _prototype_distances(self._centers)
-            kernels.enforce_pairs(self._distances, between, nearest, labels, must, cannot)
+            distances = self._distances, self._between, self._nearest
+            kernels.enforce_pairs(*distances, labels, must, cannot)
         else:
             kernels.enforce_linear(self._distances, labels, must, cannot)
 
@@ -151,8 +158,8 @@ class BatchSearch:
         sums, weights = self._sums.copy(), self._sizes.copy()
         must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            _, nearest = _prototype_distances(self._centers)
-            kernels.pull_pairs(self._centers, nearest, labels, must, cannot, sums, weights)
+            own = self._centers, self._nearest
+            kernels.pull_pairs(*own, labels, must, cannot, sums, weights)
         else:
             kernels.pull_linear(self._distances, self._points, labels, must, cannot, sums, weights)
         # A prototype that nothing pulls stays where it is.
@@ -173,12 +180,12 @@ class BatchSearch:
             for b in _blocks(self._rows)
         )
 
-    def _penalty(self, centers, labels):
+    def _penalty(self, labels):
         """Return what violated constraints add to the objective."""
+        must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            between, nearest = _prototype_distances(centers)
-            return kernels.penalty_pairs(between, nearest, labels, self._must, self._cannot)
-        return kernels.penalty_linear(self._distances, labels, self._must, self._cannot)
+            return kernels.penalty_pairs(self._between, self._nearest, labels, must, cannot)
+        return kernels.penalty_linear(self._distances, labels, must, cannot)
 
     def _keep(self, objective, centers):
         """Keep the labels of this round and the prototypes that it ended with."""
@@ -227,12 +234,3 @@ def _squared_norms(rows):
         total += float(norms.sum())
         largest = max(largest, float(norms.max()))
     return total, largest
-
-
-def _prototype_distances(centers):
-    """Return the squared distances between prototypes, and the nearest other one of each."""
-    k = centers.shape[0]
-    between = np.empty((k, k))
-    all_distances(centers, centers, between)
-    others = between + np.diag(np.full(k, np.inf))
-    return between, np.argmin(others, axis=1)

@@ -57,13 +57,7 @@ class Rule:
 
 
 def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
-    """Return the rule of a method, for parameters as the user gave them.
-
-    Examples
-    --------
-    >>> check_rule(True, 0.05, 0.002, "constant").beta
-    0.002
-    """
+    """Return the rule of a method, for parameters as the user gave them."""
     alpha = validation.check_positive("alpha", alpha)
     if alpha > 1:
         raise ValueError(
@@ -81,13 +75,7 @@ def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
 
 
 def check_share(min_share, method, k):
-    """Return the least share of the points that a prototype is kept for.
-
-    Examples
-    --------
-    >>> check_share(None, "wta", 3), check_share(None, "rpcl", 3), check_share(None, "rpcl", 100)
-    (0.0, 0.01, 0.0025)
-    """
+    """Return the least share of the points that a prototype is kept for."""
     if min_share is None:
         return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
     min_share = validation.check_number("min_share", min_share)
@@ -100,13 +88,6 @@ def warn_if_fewer(method, init, sizes, kept, min_share):
     """Warn if a method that was asked for k clusters keeps fewer prototypes.
 
     ``sizes`` are the (k,) numbers of points nearest to each, ``kept`` the prototypes not dropped.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> from sklearn.exceptions import ConvergenceWarning
-    >>> with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 asked for"):
-    ...     warn_if_fewer("wta", "gaussian", np.array([5, 0]), np.array([0]), 0.0)
     """
     k = len(sizes)
     if len(kept) == k or method in ESTIMATING:
@@ -272,13 +253,7 @@ class OnlineSearch:
 
 
 def used_prototypes(sizes, min_share):
-    """Return the prototypes with at least that share of the points, and always the largest one.
-
-    Examples
-    --------
-    >>> used_prototypes(np.array([60, 0, 40]), 0.01)
-    array([0, 2])
-    """
+    """Return the prototypes with at least that share of the points, and always the largest one."""
     enough = (sizes > 0) & (sizes >= min_share * sizes.sum())
     enough[np.argmax(sizes)] = True
     return np.flatnonzero(enough)
