@@ -25,7 +25,6 @@ from fastmmc.competitive.online import (
     warn_if_fewer,
 )
 from fastmmc.competitive.space import (
-    CentroidModel,
     assign_rows,
     check_start,
     first_prototypes,
@@ -42,6 +41,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.links import check_links, partner_lists
+from fastmmc.models import CenterModel
 from fastmmc.registry import registry_name
 from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
@@ -657,7 +657,7 @@ def _gather(run, points, links, min_share, params):
         objectives=np.array([objective]),
         best_init=0,
         params=params | space_params(space) | {"n_init": 1},
-        model=CentroidModel(centers, space),
+        model=CenterModel(centers, space),
         centers=centers,
         all_centers=run.centers,
         kept=kept,

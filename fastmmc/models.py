@@ -1,4 +1,4 @@
-"""What tells new points apart: scores that are linear in kernel values."""
+"""What tells new points apart: scores linear in kernel values, or distances to centers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastmmc import _loops_centers as kernels
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.gram import Kernel, kernel_product
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product
+
+# Sparse points are made dense in blocks of at most this many numbers.
+DENSE_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,3 +66,76 @@ class KernelModel(OneLine):
         X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
         f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices) + self.intercept
         return np.hstack((-f, f)) if self.binary else f
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Space(OneLine):
+    """The space of centers: that of the points, or Nystroem features k(x, B) T of a kernel."""
+
+    n_features: int  # columns of the points
+    dtype: np.dtype  # of the training points
+    kernel: Kernel = Kernel("linear")  # of the features, with its widths set
+    basis: np.ndarray | None = None  # (b, d) float64, the landmarks B; None: no features
+    to_Z: np.ndarray | None = None  # (b, r) float64, the matrix T
+    indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
+
+    @property
+    def has_features(self):
+        """Whether centers are in the features of a kernel."""
+        return self.basis is not None
+
+    def rows(self, X):
+        """Return points as rows of the space: X itself, or its (n, r) features."""
+        if not self.has_features:
+            return X
+        return kernel_product(self.kernel, X, self.basis, self.to_Z, self.indices)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterModel(OneLine):
+    """Centers, (m, d) float64, to the nearest of which new points are assigned."""
+
+    centers: np.ndarray
+    space: Space
+    # Whether scores are squared distances, as competitive learning minimises them, or plain ones.
+    squared: bool = True
+
+    def distances(self, X):
+        """Return the squared distances of new points to the centers, (n, m) float64."""
+        space = self.space
+        X = validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
+        distances = np.empty((X.shape[0], self.centers.shape[0]))
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            self._fill(X[block], distances[block])
+        return distances
+
+    def assign(self, X):
+        """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
+        labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            found = np.empty((X[block].shape[0], self.centers.shape[0]))
+            self._fill(X[block], found)
+            labels[block], squares[block] = found.argmin(axis=1), found.min(axis=1)
+        return labels, np.sqrt(squares)
+
+    def _fill(self, X, squares):
+        """Write the (n, m) squared distances, summed in the order that the family trains with.
+
+        So training points keep their labels where centers are about equally far.
+        """
+        fill = kernels.all_distances if self.squared else kernels.all_distances_in_order
+        fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
+
+    def decision_function(self, X):
+        """Return minus the distances of new points to the centers, squared if ``squared``.
+
+        An (n, m) float64 array; the largest score of a point names its cluster.
+        """
+        distances = self.distances(X)
+        return -distances if self.squared else -np.sqrt(distances)
+
+
+def row_blocks(n, width):
+    """Return slices of n rows, small enough to be made dense with ``width`` columns."""
+    size = max(1, min(BLOCK, DENSE_NUMBERS // width))
+    return [slice(start, start + size) for start in range(0, n, size)]

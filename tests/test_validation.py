@@ -344,7 +344,7 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
     seen = set()
     found = [value for one in made for value in reachable(one, seen)]
     names = {type(value).__name__ for value in found}
-    assert {"KernelModel", "TreeModel", "CentroidModel", "LowRankFactor"} <= names
+    assert {"KernelModel", "TreeModel", "CenterModel", "LowRankFactor"} <= names
     for value in found:
         text = repr(value)
         assert text.startswith(type(value).__name__ + "(")

@@ -133,50 +133,6 @@ def label_distances(points, centers, labels, distances):
 
 
 @njit
-def all_distances(points, centers, distances):
-    """Write the squared distances of points to all centers.
-
-    Parameters
-    ----------
-    points : (n, d) array
-        Points.
-    centers : (k, d) float64 array
-        Centers.
-    distances : (n, k) float64 array
-        Output.
-    """
-    for i in range(points.shape[0]):
-        for j in range(centers.shape[0]):
-            square = 0.0
-            for f in range(points.shape[1]):
-                gap = points[i, f] - centers[j, f]
-                square += gap * gap
-            distances[i, j] = square
-
-
-@njit
-def nearest(points, centers, labels, distances):
-    """Give every point to its nearest center, by the very distances of :func:`all_distances`.
-
-    Parameters
-    ----------
-    points : (n, d) array
-        Points.
-    centers : (k, d) float64 array
-        Centers.
-    labels : (n,) int64 array
-        Output: the nearest center; ties go to the first.
-    distances : (n,) float64 array
-        Output: the distance to it.
-    """
-    squares = np.empty((1, centers.shape[0]))
-    for i in range(labels.size):
-        all_distances(points[i : i + 1], centers, squares)
-        labels[i] = np.argmin(squares[0])
-        distances[i] = np.sqrt(squares[0, labels[i]])
-
-
-@njit
 def part_cost(part, candidates, centers, best, found):
     """Return the sum of the distances of a part's points to the nearest of some centers.
 

@@ -11,7 +11,7 @@ from fastmmc import validation
 from fastmmc._names import remember_names
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.memetic import MemeticSearch
-from fastmmc.annealing.points import CenterModel, Points, row_blocks
+from fastmmc.annealing.points import Points, make_model
 from fastmmc.execution import (
     RunControl,
     best_of_restarts,
@@ -22,6 +22,7 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.gram import Kernel, dense_rows
+from fastmmc.models import row_blocks
 from fastmmc.results import CentroidResult, Status
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
@@ -170,7 +171,7 @@ def _check_init(init, k, n_features):
 def _distinct_points(points, k):
     """Return the distinct points if there are no more than k of them, else None."""
     distinct = dense_rows(points, slice(1))
-    for block in row_blocks(points):
+    for block in row_blocks(*points.shape):
         distinct = np.unique(np.concatenate((distinct, dense_rows(points, block))), axis=0)
         if len(distinct) > k:
             return None
@@ -188,7 +189,7 @@ class _Settled:
 
     def __init__(self, rows, centers):
         self.centers = centers
-        self.labels, _ = CenterModel(centers, rows.dtype).assign(rows)
+        self.labels, _ = make_model(centers, rows).assign(rows)
 
     def step(self, budget):
         """Return that there is nothing to do."""
@@ -443,7 +444,7 @@ def _gather(plan, rows, best, n_init, best_init, objectives, status):
         objectives=objectives,
         best_init=best_init,
         params=plan.params | {"n_init": n_init},
-        model=CenterModel(best.centers[used], rows.dtype),
+        model=make_model(best.centers[used], rows),
         centers=best.centers[used],
         all_centers=best.centers,
         kept=used,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from fastmmc import validation
-from fastmmc._display import OneLine
 from fastmmc.annealing import _loops as kernels
-from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.gram import BLOCK, dense_rows
+from fastmmc.models import CenterModel, Space
 
 # Points of a block whose distances are made in one vectorised loop, and numbers that stay in cache.
 BLOCK_POINTS = 64
@@ -28,34 +27,9 @@ RELAXATION = 1.5
 # Rounds of a descent; some tens are usual.
 MAX_ROUNDS = 1000
 
-# Sparse points are made dense in blocks of at most so many numbers.
-DENSE_NUMBERS = 2**22
-
 # What is spent on the centers of a start that was stopped.
 BRIEF_TOL = 1e-6
 BRIEF_OPERATIONS = 2 * 10**8
-
-
-def row_blocks(rows):
-    """Return slices that make up the rows, of which each can be made dense.
-
-    Parameters
-    ----------
-    rows : (n, d) array or sparse matrix
-        Points.
-
-    Returns
-    -------
-    list of slice
-        The slices.
-
-    Examples
-    --------
-    >>> row_blocks(np.zeros((600, 2)))
-    [slice(0, 512, None), slice(512, 1024, None)]
-    """
-    size = max(1, min(BLOCK, DENSE_NUMBERS // rows.shape[1]))
-    return [slice(start, start + size) for start in range(0, rows.shape[0], size)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,74 +51,9 @@ class Pass:
     is_empty: np.ndarray
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CenterModel(OneLine):
-    """Centers that new points are given to by distance.
-
-    Attributes
-    ----------
-    centers : (m, d) float64 array
-        Centers.
-    dtype : numpy.dtype
-        Of the training points.
-    """
-
-    centers: np.ndarray
-    dtype: np.dtype
-
-    def distances(self, X):
-        """Return the squared distances of new points to the centers, in row blocks.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (n, m) float64 array
-            Squared distances.
-        """
-        X = validation.check_new_points(X, Kernel("linear"), self.centers.shape[1], self.dtype)
-        distances = np.empty((X.shape[0], self.centers.shape[0]))
-        for block in row_blocks(X):
-            kernels.all_distances(dense_rows(X, block), self.centers, distances[block])
-        return distances
-
-    def assign(self, X):
-        """Return the nearest centers of points, and the distances to them.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR matrix
-            Points.
-
-        Returns
-        -------
-        labels : (n,) int64 array
-            Centers.
-        distances : (n,) float64 array
-            Distances.
-        """
-        labels, distances = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
-        for block in row_blocks(X):
-            kernels.nearest(dense_rows(X, block), self.centers, labels[block], distances[block])
-        return labels, distances
-
-    def decision_function(self, X):
-        """Return minus the distances of new points to the centers.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (n, m) float64 array
-            Scores; the largest one names the cluster.
-        """
-        return -np.sqrt(self.distances(X))
+def make_model(centers, rows):
+    """Return the model that assigns points as :func:`sammc` does, for centers of these rows."""
+    return CenterModel(centers, Space(rows.shape[1], rows.dtype), squared=False)
 
 
 class Points:

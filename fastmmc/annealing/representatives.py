@@ -9,8 +9,9 @@ from scipy.sparse import csr_matrix, issparse
 
 from fastmmc._means import choose_points, k_means
 from fastmmc.annealing import _loops as kernels
-from fastmmc.annealing.points import CenterModel, Points, Walker, row_blocks
+from fastmmc.annealing.points import Points, Walker, make_model
 from fastmmc.gram import dense_rows
+from fastmmc.models import row_blocks
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3
@@ -65,7 +66,7 @@ def first_clusters(rows, k, init, rng, look=lambda: None):
         return k_means(rows, k, seed, init=init, look=look)[0]
     sample = np.sort(rng.choice(n, MOST_POINTS, replace=False))
     _, centers = k_means(rows[sample], k, seed, init=init, look=look)
-    return CenterModel(centers.astype(np.float64), rows.dtype).assign(rows)[0]
+    return make_model(centers.astype(np.float64), rows).assign(rows)[0]
 
 
 def shares_by_size(sizes, costs, total):
@@ -207,7 +208,7 @@ def distances_to(rows, centers, labels):
         Distances.
     """
     distances = np.empty(rows.shape[0])
-    for block in row_blocks(rows):
+    for block in row_blocks(*rows.shape):
         kernels.label_distances(dense_rows(rows, block), centers, labels[block], distances[block])
     return distances
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastmmc.annealing.points import CenterModel, Walker, descend_briefly
+from fastmmc.annealing.points import Walker, descend_briefly, make_model
 from fastmmc.gram import dense_rows
 from fastmmc.results import History, Status
 
@@ -59,7 +59,7 @@ class Search:
         if not self._has_ended and self._plan.center == "median":
             self.centers = descend_briefly(self._walker, self.centers, self._rng)
         # As new points are, so that ties end alike.
-        model = CenterModel(self.centers, self._points.rows.dtype)
+        model = make_model(self.centers, self._points.rows)
         self.labels, distances = model.assign(self._points.rows)
         self.objective = float(distances.sum())
         if not self._has_ended:

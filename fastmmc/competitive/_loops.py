@@ -1,9 +1,9 @@
 """Compiled loops of competitive learning: prototypes that move while objects are presented.
 
-Distances are squared. ``wins`` are the learning steps of each prototype plus one: where they weight
+Distances are squared. ``wins`` are the learning steps of each prototype plus one: where they weigh
 the distances (FSCL, RPCL), their common factor 1 / sum(wins) changes no comparison and is left
-out. Constraints name objects by their row in ``memory``, so that a fit, whose memory is the points
-themselves, and a stream, which remembers some objects only, share the loops.
+out. Constraints name objects by their row in ``memory``, so that a fit, whose memory holds all
+constrained objects, and a stream, which remembers only some of them, share the loops.
 """
 
 from typing import NamedTuple
@@ -11,8 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
+from fastmmc._loops_centers import distances_to
 
-# A prototype that was driven farther than this (squared) is driven no farther: it would overflow.
+# compiled-with: _loops_centers.py 545d6750eaf7
+
+# A prototype beyond this squared distance is driven no farther, as it would overflow.
 FAR = 1e100
 
 
@@ -50,17 +53,6 @@ class Links(NamedTuple):
 
 
 @njit_sum
-def distances_to(X, i, centers, out):
-    """Set out_j = |x_i - mu_j|^2."""
-    for j in range(centers.shape[0]):
-        total = 0.0
-        for f in range(centers.shape[1]):
-            difference = X[i, f] - centers[j, f]
-            total += difference * difference
-        out[j] = total
-
-
-@njit_sum
 def distance_to(X, i, centers, j):
     """Return |x_i - mu_j|^2."""
     total = 0.0
@@ -71,18 +63,8 @@ def distance_to(X, i, centers, j):
 
 
 @njit
-def all_distances(X, centers, out):
-    """Set out_ij = |x_i - mu_j|^2."""
-    row = np.empty(centers.shape[0])
-    for i in range(X.shape[0]):
-        distances_to(X, i, centers, row)
-        for j in range(row.size):
-            out[i, j] = row[j]
-
-
-@njit
 def assign(X, centers, labels, sums, sizes):
-    """Give every object to its nearest prototype; add the objects to the sums of their clusters.
+    """Assign every object to its nearest prototype, add it to the sums and sizes of the clusters.
 
     Returns the sum of squared distances.
     """
@@ -101,10 +83,10 @@ def assign(X, centers, labels, sums, sizes):
 
 @njit
 def assign_screened(X, centers, products, norms, margin, labels, sums, sizes):
-    """Do what :func:`assign` does, looking only where the products X centers^T leave a doubt.
+    """Do as :func:`assign`, with distances only where the products X centers^T leave a doubt.
 
-    ``norms`` are |mu_j|^2. Where |mu_j|^2 - 2 x . mu_j of the two nearest prototypes differ by no
-    more than the margin, rounding may have exchanged them, and all distances are computed.
+    ``norms`` are |mu_j|^2. If |mu_j|^2 - 2 x . mu_j of the two nearest prototypes differ by no
+    more than the margin, rounding may have swapped them, and all distances are computed.
     """
     k = norms.size
     row = np.empty(k)
@@ -149,9 +131,9 @@ def smallest(values):
 
 @njit
 def smallest_but(values, left_out):
-    """Return the index of the smallest value of the others, the first one; -1: there are none.
+    """Return the index of the first smallest value but one, -1 if there is no other.
 
-    The value that is left out is lost.
+    The value left out is overwritten.
     """
     if values.size == 1:
         return -1
@@ -161,21 +143,21 @@ def smallest_but(values, left_out):
 
 @njit_sum
 def weigh(distance, wins, cost):
-    """Set the costs by which prototypes compete where wins weight the distances."""
+    """Set cost_j = wins_j distance_j, by which prototypes compete where wins weigh distances."""
     for j in range(cost.size):
         cost[j] = wins[j] * distance[j]
 
 
 @njit
 def move(centers, j, X, i, rate):
-    """Move prototype j that share of the way to object i; a negative share: away from it."""
+    """Move prototype j the share ``rate`` of the way to object i, away from it if negative."""
     for f in range(centers.shape[1]):
         centers[j, f] += rate * (X[i, f] - centers[j, f])
 
 
 @njit
 def rate(base, decay, wins):
-    """Return a rate after so many wins."""
+    """Return a rate for a prototype with these wins."""
     return base if decay == 0.0 else base / (1.0 + decay * (wins - 1.0))
 
 
@@ -209,7 +191,7 @@ def has_partner(links, i):
 
 @njit
 def count_winners(prototypes, links, start, partners, i, counts):
-    """Count for every prototype of how many of an object's partners it is the winner."""
+    """Set counts_j to the number of an object's partners whose winner is prototype j."""
     counts[:] = 0
     for p in range(start[i], start[i + 1]):
         o = partners[p]
@@ -241,10 +223,10 @@ def forbid_winners(prototypes, links, i):
 
 @njit
 def allowed_winner(prototypes, links, i, j):
-    """Return j if the constraints of object i allow it as the winner, else the one that they do.
+    """Return j if the constraints of object i let it win, else the winner that they allow.
 
-    Forbidden are the winners of the cannot-linked partners, unless these are all prototypes. Of the
-    others those may win that are winners of most of the must-linked partners.
+    The winners of cannot-linked partners are forbidden, unless that is all prototypes. Of the
+    others those that win most must-linked partners are allowed.
     """
     forbidden, votes, cost = prototypes.forbidden, prototypes.votes, prototypes.cost
     forbid_winners(prototypes, links, i)

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from fastmmc._loops_centers import all_distances
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import first_prototypes
 from fastmmc.gram import dense_rows
+from fastmmc.links import Links
 from fastmmc.results import History, Status
 
-# Rows whose products with the prototypes are made at a time.
+# Rows multiplied by the prototypes at a time.
 ROWS = 2048
 
-# The sum of squared distances is had from sums over the clusters if it is no smaller a share of
-# the sum of squared norms: two digits are lost at most.
+# The sum of squared distances is taken from sums over the clusters unless it is a smaller share
+# of the sum of squared norms than this: so at most two digits are lost.
 LEAST_SHARE = 0.01
 
 
-class BatchSearch:
-    """One start: rounds of assignment, constraints and means, until labels come back.
+@dataclass(frozen=True, eq=False)
+class BatchPlan:
+    """What all starts of a batch method have in common."""
 
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    rows : (n, d) array or CSR matrix
-        Points in the space of the prototypes.
-    rng : numpy.random.Generator
-        Random stream of the start.
+    k: int
+    init: str | np.ndarray
+    max_iter: int  # rounds
+    constraints: Links
+    pairwise: bool  # CVQE, else LCVQE
+
+
+class BatchSearch:
+    """One start of a :class:`BatchPlan`: rounds until prototypes come back.
+
+    A round assigns the (n, d) rows, enforces the constraints and takes the means.
     """
 
     def __init__(self, plan, rows, rng):
@@ -44,7 +52,7 @@ class BatchSearch:
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
         self._squares, self._largest = _squared_norms(rows)
-        self._distances = self._distances_to(self._centers)
+        self._measure(self._centers)
         self.objective = np.inf
         self.status = Status.CONVERGED
         self.n_iter = 0
@@ -64,7 +72,7 @@ class BatchSearch:
         self._margin = 8.0 * terms * np.finfo(np.float64).eps * scale
 
     def step(self, budget):
-        """Assign some points; at the end of a round return whether it was the last."""
+        """Assign the next points; return whether the last round has ended."""
         n = self._rows.shape[0]
         # Whole blocks, so that sums do not depend on the slices.
         n_blocks = max(1, int(budget / (self._centers.size * ROWS)))
@@ -75,7 +83,7 @@ class BatchSearch:
         return stop == n and self._end_round()
 
     def _assign(self, block):
-        """Give some points to their nearest prototypes."""
+        """Assign a slice of the points to their nearest prototypes."""
         X = dense_rows(self._rows, block)
         found = self._assigned[block], self._sums, self._sizes
         if X.dtype == np.float64 and np.isfinite(self._margin):
@@ -84,22 +92,29 @@ class BatchSearch:
         else:
             kernels.assign(X, self._centers, *found)
 
-    def _distances_to(self, centers):
-        """Return the squared distances of the constrained objects to prototypes."""
-        distances = np.empty((self._objects.size, centers.shape[0]))
-        kernels.all_distances(self._points, centers, distances)
-        return distances
+    def _measure(self, centers):
+        """Set what constraints are judged by for these prototypes: squared distances.
+
+        Of the constrained objects to them and, for CVQE, between them, with the nearest other one.
+        """
+        k = centers.shape[0]
+        self._distances = np.empty((self._objects.size, k))
+        all_distances(self._points, centers, self._distances)
+        if self._plan.pairwise:
+            self._between = np.empty((k, k))
+            all_distances(centers, centers, self._between)
+            self._nearest = np.argmin(self._between + np.diag(np.full(k, np.inf)), axis=1)
 
     def _end_round(self):
-        """Apply the constraints, move the prototypes, rate both; return whether to stop."""
+        """Enforce the constraints, move the prototypes, rate both; return whether to stop."""
         before = self._assigned[self._objects]
         labels = before.copy()
         self._enforce(labels)
         self._relabel(before, labels)
         self._assigned[self._objects] = labels
         centers = self._minimise(labels)
-        self._distances = self._distances_to(centers)
-        objective = 0.5 * self._sum_distances(centers) + self._penalty(centers, labels)
+        self._measure(centers)
+        objective = 0.5 * self._sum_distances(centers) + self._penalty(labels)
         self.n_iter += 1
         if not np.isfinite(objective):
             objective, self.status = np.inf, Status.NUMERICAL
@@ -113,7 +128,7 @@ class BatchSearch:
             return True
         key = centers.tobytes()
         if key in self._seen:
-            # The labels would come back too.
+            # The same rounds would follow again.
             return True
         self._seen.add(key)
         self._centers = centers
@@ -121,16 +136,16 @@ class BatchSearch:
         return False
 
     def _enforce(self, labels):
-        """Change the labels of constrained objects for the prototypes that they were given by."""
+        """Change the labels of constrained objects, by the prototypes that assigned them."""
         must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            between, nearest = _prototype_distances(self._centers)
-            kernels.enforce_pairs(self._distances, between, nearest, labels, must, cannot)
+            distances = self._distances, self._between, self._nearest
+            kernels.enforce_pairs(*distances, labels, must, cannot)
         else:
             kernels.enforce_linear(self._distances, labels, must, cannot)
 
     def _relabel(self, before, after):
-        """Take the changes of labels over into the sums and sizes of the clusters."""
+        """Update the sums and sizes of the clusters after labels have changed."""
         sums, sizes = self._sums, self._sizes
         changed = np.flatnonzero(before != after)
         np.subtract.at(sums, before[changed], self._points[changed])
@@ -143,8 +158,8 @@ class BatchSearch:
         sums, weights = self._sums.copy(), self._sizes.copy()
         must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            _, nearest = _prototype_distances(self._centers)
-            kernels.pull_pairs(self._centers, nearest, labels, must, cannot, sums, weights)
+            own = self._centers, self._nearest
+            kernels.pull_pairs(*own, labels, must, cannot, sums, weights)
         else:
             kernels.pull_linear(self._distances, self._points, labels, must, cannot, sums, weights)
         # A prototype that nothing pulls stays where it is.
@@ -165,15 +180,15 @@ class BatchSearch:
             for b in _blocks(self._rows)
         )
 
-    def _penalty(self, centers, labels):
+    def _penalty(self, labels):
         """Return what violated constraints add to the objective."""
+        must, cannot = self._must, self._cannot
         if self._plan.pairwise:
-            between, nearest = _prototype_distances(centers)
-            return kernels.penalty_pairs(between, nearest, labels, self._must, self._cannot)
-        return kernels.penalty_linear(self._distances, labels, self._must, self._cannot)
+            return kernels.penalty_pairs(self._between, self._nearest, labels, must, cannot)
+        return kernels.penalty_linear(self._distances, labels, must, cannot)
 
     def _keep(self, objective, centers):
-        """Keep the labels of this round, and the prototypes that belong to them."""
+        """Keep the labels of this round and the prototypes that it ended with."""
         labels = self._assigned
         if self.labels is None:
             self.n_moves, self._assigned = labels.size, np.empty_like(labels)
@@ -183,15 +198,16 @@ class BatchSearch:
         self.objective, self.labels, self.centers = objective, labels, centers
 
     def fraction(self):
-        """Return the share of the rounds that may be made."""
+        """Return the share of ``max_iter`` rounds that were made."""
         return self.n_iter / self._plan.max_iter
 
     def finish(self):
-        """Count the points of the prototypes; a run that was stopped first ends its first round."""
+        """End at least one round, and drop the prototypes without points."""
         while self.labels is None:
             self.step(2**62)
         self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
-        self.kept = np.flatnonzero(self.nearest_to)
+        self.weights = self.nearest_to.astype(np.float64)
+        self.kept, self.labels = np.unique(self.labels, return_inverse=True)
 
     @property
     def history(self):
@@ -218,12 +234,3 @@ def _squared_norms(rows):
         total += float(norms.sum())
         largest = max(largest, float(norms.max()))
     return total, largest
-
-
-def _prototype_distances(centers):
-    """Return the squared distances between prototypes, and the nearest other one of each."""
-    k = centers.shape[0]
-    between = np.empty((k, k))
-    kernels.all_distances(centers, centers, between)
-    others = between + np.diag(np.full(k, np.inf))
-    return between, np.argmin(others, axis=1)

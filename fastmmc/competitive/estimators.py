@@ -36,7 +36,6 @@ from fastmmc.competitive.saved import (
 )
 from fastmmc.competitive.space import (
     LARGEST,
-    CentroidModel,
     check_magnitude,
     check_space,
     check_start,
@@ -45,6 +44,7 @@ from fastmmc.competitive.space import (
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
 from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.models import CenterModel
 from fastmmc.parameters import ClusterCount, KernelParameters, SemiSupervised
 
 
@@ -225,7 +225,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
             self._stream = self._continue_fit() if not first else self._begin(X)
         stream = self._stream
         rows = stream.space.rows(X)
-        if stream.space.features is not None:
+        if stream.space.has_features:
             check_magnitude(rows, "the features of X")
         size = getattr(self, "memory_size", 0)
         self.labels_ = stream.present(rows, rule, size, constraints)
@@ -281,7 +281,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
     def _show_stream(self):
         """Make what the stream has found attributes."""
         stream = self._stream
-        self._model = CentroidModel(stream.centers, stream.space)
+        self._model = CenterModel(stream.centers, stream.space)
         # Copies: the stream goes on in its own arrays.
         self.cluster_centers_ = stream.centers.copy()
         self.weights_ = stream.wins.copy()
@@ -449,7 +449,6 @@ class _ConstrainedStream(_StreamingClusterer):
                 must_link,
                 cannot_link,
                 self._told_labels(y, n),
-                n,
                 labels_as=self.labels_as,
                 on_conflict=self.on_conflict,
                 stream=getattr(self, "_stream", None),

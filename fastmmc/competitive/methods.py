@@ -1,23 +1,22 @@
 """Competitive learning with and without constraints, and constrained k-means."""
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc.competitive.batch import BatchSearch
+from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
+    WEIGHTED,
+    OnlinePlan,
     OnlineSearch,
-    Rule,
     check_rule,
     check_share,
     warn_if_fewer,
 )
 from fastmmc.competitive.space import (
-    CentroidModel,
     check_space,
     check_start,
     make_space,
@@ -31,7 +30,8 @@ from fastmmc.execution import (
     show_progress,
     warn_of_equal_points,
 )
-from fastmmc.links import Links, check_links
+from fastmmc.links import check_links
+from fastmmc.models import CenterModel
 from fastmmc.parameters import (
     Clusters,
     KernelParameters,
@@ -44,8 +44,6 @@ from fastmmc.parameters import (
 )
 from fastmmc.results import CentroidResult, Status
 
-# Which methods weight the distances by the wins.
-WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
 BATCH = ("lcvqe", "cvqe")
 
 
@@ -264,42 +262,24 @@ class _LCVQECall(LCVQEParameters, _Links, _Objects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What all starts have in common."""
-
-    k: int
-    init: str | np.ndarray
-    max_iter: int
-    constraints: Links
-    rule: Rule | None = None  # None: batch
-    shuffle: bool = True
-    min_share: float = 0.0
-    online_first_epoch: bool = False
-    pairwise: bool = False  # CVQE
-    params: dict[str, Any] = field(default_factory=dict)
-
-
 def _make_plan(call, method, points, constraints):
     """Check the parameters of the search."""
-    k = validation.check_integer(
-        "k", call.k, least=1, most=points.shape[0], why=", the number of points"
-    )
-    init = check_start(call.init)
-    params = values(call, *OWN[method])
+    common = {
+        "k": validation.check_integer(
+            "k", call.k, least=1, most=points.shape[0], why=", the number of points"
+        ),
+        "init": check_start(call.init),
+        "max_iter": call.max_iter,
+        "constraints": constraints,
+    }
     if method in BATCH:
-        return Plan(k, init, call.max_iter, constraints, pairwise=method == "cvqe", params=params)
-    share = check_share(call.min_share, method, k)
-    return Plan(
-        k,
-        init,
-        call.max_iter,
-        constraints,
+        return BatchPlan(pairwise=method == "cvqe", **common)
+    return OnlinePlan(
         rule=rule_of(call, method),
         shuffle=call.shuffle,
-        min_share=share,
+        min_share=check_share(call.min_share, method, common["k"]),
         online_first_epoch=getattr(call, "online_first_epoch", False),
-        params=params | {"min_share": share},
+        **common,
     )
 
 
@@ -347,24 +327,34 @@ def _cluster(method, call, control):
             return search(plan, rows, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
-    found = _gather_batch(best) if method in BATCH else _gather_online(best)
+    params = values(call, *OWN[method])
+    if method not in BATCH:
+        params["min_share"] = plan.min_share
     if enough_points and status != Status.NUMERICAL:
-        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, plan.min_share)
+        min_share = params.get("min_share", 0.0)
+        warn_if_fewer(method, plan.init, best.nearest_to, best.kept, min_share)
+    centers = best.centers[best.kept]
     return CentroidResult(
+        labels=best.labels,
         objective=best.objective,
         status=status,
         n_iter=best.n_iter,
         n_moves=best.n_moves,
+        sizes=np.bincount(best.labels, minlength=best.kept.size),
         history=best.history,
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | space_params(space) | {"n_init": call.n_init},
-        model=CentroidModel(found["centers"], space),
+        params=params | space_params(space) | {"n_init": call.n_init},
+        model=CenterModel(centers, space),
+        centers=centers,
+        all_centers=best.centers,
+        kept=best.kept,
+        weights=best.weights,
+        n_active=int(best.kept.size),
         n_constraints=len(constraints.must) + len(constraints.cannot),
-        n_violations=constraints.n_violations(found["labels"]),
+        n_violations=constraints.n_violations(best.labels),
         n_conflicts=constraints.n_conflicts,
-        **found,
     )
 
 
@@ -378,34 +368,6 @@ OWN = {
     "lcvqe": (_Rounds,),
     "cvqe": (_Rounds,),
 }
-
-
-def _gather_online(best):
-    """Return what an online search has found."""
-    prototypes, kept = best.prototypes, best.kept
-    return {
-        "labels": best.labels,
-        "sizes": np.bincount(best.labels, minlength=kept.size),
-        "centers": prototypes.centers[kept],
-        "all_centers": prototypes.centers,
-        "kept": kept,
-        "weights": prototypes.wins,
-        "n_active": int(kept.size),
-    }
-
-
-def _gather_batch(best):
-    """Return what a batch search has found; empty clusters are dropped."""
-    _, labels = np.unique(best.labels, return_inverse=True)
-    return {
-        "labels": labels.astype(np.int64),
-        "sizes": np.bincount(labels),
-        "centers": best.centers[best.kept],
-        "all_centers": best.centers,
-        "kept": best.kept,
-        "weights": best.nearest_to.astype(np.float64),
-        "n_active": int(best.kept.size),
-    }
 
 
 @function_of(_WTACall)

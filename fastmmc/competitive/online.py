@@ -1,4 +1,4 @@
-"""Runs of competitive learning: epochs in slices, and what they have found."""
+"""On-line competitive learning: its rules, and starts that present the objects in slices."""
 
 from __future__ import annotations
 
@@ -11,65 +11,41 @@ from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import assign_rows, first_prototypes
 from fastmmc.execution import warn_user
 from fastmmc.gram import BLOCK, dense_rows
-from fastmmc.links import partner_lists
+from fastmmc.links import Links, partner_lists
 from fastmmc.results import History, Status
 
 SCHEDULES = ("constant", "robbins-monro")
 PER_CONSTRAINT = ("once", "paper")
 
-# Methods that drive spare prototypes away, so that those which are left estimate the number of
-# clusters. The others are asked for k clusters.
+# Methods that weigh the distances by the wins.
+WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
+
+# Methods that drive spare prototypes away, so that the number of those left estimates the number
+# of clusters. The others are asked for k clusters.
 ESTIMATING = ("rpcl", "c_rpcl")
 
-# Share of the points below which an estimating method's prototype is a spare one; of many
-# prototypes so large a part of their mean share.
+# A prototype of an estimating method is spare below this share of the points or, where there are
+# many prototypes, below this part of their mean share.
 SPARE_SHARE = 0.01
 SPARE_PART = 0.25
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a method learns from an object.
+    """How a method learns from an object."""
 
-    Attributes
-    ----------
-    weighted : bool
-        Whether wins weight the distances (FSCL, RPCL, C-RPCL); else constraints are learned from
-        as in O-LCVQE.
-    alpha, beta : float
-        Rates of learning and of unlearning.
-    schedule : str
-        "constant" or "robbins-monro".
-    once : bool
-        O-LCVQE: an object moves a prototype at most once a presentation.
-    """
-
-    weighted: bool
-    alpha: float
-    beta: float = 0.0
-    schedule: str = "constant"
-    once: bool = True
+    weighted: bool  # whether wins weigh the distances; else constraints are those of O-LCVQE
+    alpha: float  # rate of learning
+    beta: float = 0.0  # rate of unlearning
+    schedule: str = "constant"  # or "robbins-monro"
+    once: bool = True  # O-LCVQE: an object moves a prototype at most once a presentation
 
     def present(self, X, rows, ids, prototypes, links, total=0.0):
-        """Present objects.
+        """Present rows of X, ``ids`` telling which objects of the links they are.
 
-        Parameters
-        ----------
-        X : (m, d) array
-            Points.
-        rows, ids : (t,) int64 arrays
-            Rows of X in the order of presentation, and which objects of the constraints they are.
-        prototypes, links
-            Of :func:`make_prototypes` and :func:`make_links`; modified in place.
-        total : float, default=0.0
-            Sum so far: added up object by object, it does not depend on how objects are sliced.
-
-        Returns
-        -------
-        labels : (t,) int64 array
-            Which prototype was nearest to an object when it was presented.
-        total : float
-            With the squared distances to these added.
+        Prototypes and links are modified in place. Returns which prototype was nearest to each
+        object at that moment, (t,) int64, and ``total`` with their squared distances added: one by
+        one, so that it does not depend on the slices that objects are presented in.
         """
         decay = self.alpha if self.schedule == "robbins-monro" else 0.0
         rates = kernels.Rates(self.alpha, self.beta, decay)
@@ -81,30 +57,7 @@ class Rule:
 
 
 def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
-    """Check the rates.
-
-    Parameters
-    ----------
-    weighted : bool
-        Of the method.
-    alpha, beta, schedule, per_constraint
-        As the user gave them.
-
-    Returns
-    -------
-    Rule
-        How to learn.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Unless 0 <= beta < alpha <= 1.
-
-    Examples
-    --------
-    >>> check_rule(True, 0.05, 0.002, "constant").beta
-    0.002
-    """
+    """Return the rule of a method, for parameters as the user gave them."""
     alpha = validation.check_positive("alpha", alpha)
     if alpha > 1:
         raise ValueError(
@@ -122,32 +75,7 @@ def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
 
 
 def check_share(min_share, method, k):
-    """Check the least share of the points that a prototype is kept for.
-
-    Parameters
-    ----------
-    min_share : float or None
-        As the user gave it.
-    method : str
-        Name of the method's function.
-    k : int
-        Prototypes.
-
-    Returns
-    -------
-    float
-        The share; what None becomes depends on whether the method estimates the number of clusters.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Unless 0 <= min_share < 1.
-
-    Examples
-    --------
-    >>> check_share(None, "wta", 3), check_share(None, "rpcl", 3), check_share(None, "rpcl", 100)
-    (0.0, 0.01, 0.0025)
-    """
+    """Return the least share of the points that a prototype is kept for."""
     if min_share is None:
         return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
     min_share = validation.check_number("min_share", min_share)
@@ -157,27 +85,9 @@ def check_share(min_share, method, k):
 
 
 def warn_if_fewer(method, init, sizes, kept, min_share):
-    """Say aloud that a method which was asked for k clusters found fewer.
+    """Warn if a method that was asked for k clusters keeps fewer prototypes.
 
-    Parameters
-    ----------
-    method : str
-        Name of the method's function.
-    init : str or array
-        How the prototypes began.
-    sizes : (k,) int array
-        Points that each prototype is nearest to.
-    kept : (m,) int array
-        Prototypes that were not dropped.
-    min_share : float
-        Least share of the points that a prototype is kept for.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> from sklearn.exceptions import ConvergenceWarning
-    >>> with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 asked for"):
-    ...     warn_if_fewer("wta", "gaussian", np.array([5, 0]), np.array([0]), 0.0)
+    ``sizes`` are the (k,) numbers of points nearest to each, ``kept`` the prototypes not dropped.
     """
     k = len(sizes)
     if len(kept) == k or method in ESTIMATING:
@@ -205,20 +115,7 @@ def warn_if_fewer(method, init, sizes, kept, min_share):
 
 
 def make_prototypes(centers, wins=None):
-    """Return prototypes and their work space.
-
-    Parameters
-    ----------
-    centers : (k, d) float64 array
-        Prototypes, used as they are.
-    wins : (k,) float64 array, optional
-        Learning steps of each plus one, used as they are; None: ones.
-
-    Returns
-    -------
-    fastmmc.competitive._loops.Prototypes
-        For the compiled loops.
-    """
+    """Return prototypes with their work space; they share the arrays given, wins None: ones."""
     k = centers.shape[0]
     return kernels.Prototypes(
         centers=centers,
@@ -233,21 +130,9 @@ def make_prototypes(centers, wins=None):
 
 
 def make_links(rows, constraints, unseen):
-    """Return constraints as the compiled loops take them.
+    """Return constraints on rows for the compiled loops; the constrained objects are the memory.
 
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Objects.
-    constraints : fastmmc.links.Links
-        Pairs of objects.
-    unseen : bool
-        Whether objects count as partners only after they were presented.
-
-    Returns
-    -------
-    fastmmc.competitive._loops.Links
-        With the constrained objects as their memory.
+    With ``unseen`` objects count as partners only once they have been presented.
     """
     n = rows.shape[0]
     objects = np.unique(np.concatenate((constraints.must.ravel(), constraints.cannot.ravel())))
@@ -267,18 +152,22 @@ def make_links(rows, constraints, unseen):
     )
 
 
-class OnlineSearch:
-    """One start of a fixed number of epochs.
+@dataclass(frozen=True, eq=False)
+class OnlinePlan:
+    """What all starts of an on-line method have in common."""
 
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    rows : (n, d) array or CSR matrix
-        Points in the space of the prototypes.
-    rng : numpy.random.Generator
-        Random stream of the start.
-    """
+    k: int
+    init: str | np.ndarray
+    max_iter: int  # epochs
+    constraints: Links
+    rule: Rule
+    shuffle: bool
+    min_share: float
+    online_first_epoch: bool
+
+
+class OnlineSearch:
+    """One start of an :class:`OnlinePlan` on (n, d) rows of the space of the prototypes."""
 
     def __init__(self, plan, rows, rng):
         self._plan = plan
@@ -302,9 +191,9 @@ class OnlineSearch:
         self._total = 0.0
 
     def step(self, budget):
-        """Present some objects; return whether the last epoch has ended."""
+        """Present the next objects; return whether the last epoch has ended."""
         n, dense = self._rows.shape[0], isinstance(self._rows, np.ndarray)
-        # Of a sparse matrix so many rows are made dense at a time.
+        # Sparse rows are made dense in blocks.
         most = n if dense else BLOCK
         stop = min(n, self._at + most, self._at + max(1, int(budget / self._cost)))
         ids = self._order[self._at : stop]
@@ -324,15 +213,15 @@ class OnlineSearch:
         return False
 
     def fraction(self):
-        """Return the share of the objects that were presented."""
+        """Return the share of all presentations that were made."""
         return self.n_moves / (self._plan.max_iter * self._rows.shape[0])
 
     def finish(self):
-        """Give every point to its nearest prototype; little-used ones are dropped.
+        """Assign every point to its nearest prototype, and drop prototypes that are little used.
 
-        Where squared distances overflow, the objective is infinite and the status says so.
+        If squared distances overflow, the objective is infinite and the status NUMERICAL.
         """
-        centers = self.prototypes.centers
+        centers = self.centers
         labels, total = assign_rows(self._rows, centers)
         self.nearest_to = np.bincount(labels, minlength=len(centers))
         self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
@@ -343,36 +232,28 @@ class OnlineSearch:
             self.objective, self.status = np.inf, Status.NUMERICAL
 
     @property
+    def centers(self):
+        """All prototypes, (k, d)."""
+        return self.prototypes.centers
+
+    @property
+    def weights(self):
+        """Learning steps of each prototype plus one, (k,)."""
+        return self.prototypes.wins
+
+    @property
     def history(self):
         """Sum of squared distances of each epoch, (T,)."""
         return self._history.values()
 
     @property
     def trace(self):
-        """How many objects had been presented."""
+        """Objects presented by the end of each epoch."""
         return {"objects": self._history.counts()}
 
 
 def used_prototypes(sizes, min_share):
-    """Return which prototypes have their share of the points; the largest one always counts.
-
-    Parameters
-    ----------
-    sizes : (k,) int array
-        Points of each.
-    min_share : float
-        Least share.
-
-    Returns
-    -------
-    (m,) int64 array
-        Prototypes.
-
-    Examples
-    --------
-    >>> used_prototypes(np.array([60, 0, 40]), 0.01)
-    array([0, 2])
-    """
+    """Return the prototypes with at least that share of the points, and always the largest one."""
     enough = (sizes > 0) & (sizes >= min_share * sizes.sum())
     enough[np.argmax(sizes)] = True
     return np.flatnonzero(enough)

@@ -1,4 +1,4 @@
-"""Files that hold what learns on line: arrays and a header, no pickles."""
+"""Saved estimators of on-line learning: files of arrays and a JSON header, without pickles."""
 
 from __future__ import annotations
 
@@ -9,50 +9,34 @@ import os
 import numpy as np
 
 from fastmmc.competitive.online import check_share
-from fastmmc.competitive.space import Space
 from fastmmc.competitive.stream import Stream
 from fastmmc.gram import KERNELS, Kernel
-from fastmmc.nystroem import Features
+from fastmmc.models import Space
 
 # Version of the files.
 FORMAT = 3
 
 KERNEL_FIELDS = ("name", "sigma", "gamma", "degree", "coef0")
 
-# Kinds of numbers and number of axes of the arrays that make up a stream.
-ARRAYS = {
-    "centers": ("f", 2),
-    "wins": ("f", 1),
-    "memory": ("f", 2),
-    "memory_ids": ("i", 1),
-    "memory_labels": ("i", 1),
-    "must": ("i", 2),
-    "cannot": ("i", 2),
-    "counts": ("i", 1),
-    "n_features_in": ("i", 0),
-    "dtype": ("U", 0),
+# Kind of the numbers and axes of each array; axes of the same letter are equally long.
+STREAM = {
+    "centers": ("f", "kd"),
+    "wins": ("f", "k"),
+    "memory_ids": ("i", "m"),
+    "memory": ("f", "md"),
+    "memory_labels": ("i", "m"),
+    "must": ("i", "p2"),
+    "cannot": ("i", "q2"),
 }
-FEATURES = {"basis": ("f", 2), "to_Z": ("f", 2)}
-OPTIONAL = {"indices": ("i", 1), "feature_names_in": ("U", 1)}
+OTHERS = {"counts": ("i", "4"), "n_features_in": ("i", ""), "dtype": ("U", "")}
+FEATURES = {"basis": ("f", "bn"), "to_Z": ("f", "bd")}
+OPTIONAL = {"indices": ("i", "b"), "feature_names_in": ("U", "n")}
+
+COUNTS = ("n_seen", "n_forgotten", "n_late", "n_conflicts")
 
 
 def write_saved(path, arrays, header):
-    """Write arrays and a header; the file appears whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    arrays : dict
-        Arrays by their names.
-    header : str
-        JSON.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write arrays by name and a JSON header; the file appears whole or not at all."""
     if not path.parent.is_dir():
         text = f"there is no folder {path.parent}; make it first"
         raise FileNotFoundError(errno.ENOENT, text, str(path))
@@ -70,26 +54,9 @@ def write_saved(path, arrays, header):
 
 
 def read_saved(path):
-    """Return the arrays and the header of a saved estimator of any class.
+    """Return the arrays, unchecked, and the header, with at least ``format`` and ``class``.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    arrays : dict
-        Arrays by their names; not checked.
-    header : dict
-        What is no array, at least ``format`` and ``class``.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else.
-    OSError
-        If there is no such file.
+    Any estimator's file is read; anything else raises ValueError.
     """
     # Opened here, as NumPy leaves a broken file open.
     with open(path, "rb") as stream:
@@ -100,67 +67,35 @@ def read_saved(path):
             if not (isinstance(header, dict) and {"format", "class"} <= header.keys()):
                 raise ValueError("its header names no class")
         except Exception as error:  # a damaged archive shows in a dozen kinds of errors
-            raise ValueError(f"{path} is no saved estimator: {_told(error)}") from error
+            raise ValueError(f"{path} is no saved estimator: {_reason(error)}") from error
     return arrays, header
 
 
-def _told(error):
-    """Return what an error says."""
+def _reason(error):
+    """Return the message of an error, or its type if it has none."""
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return str(error) or type(error).__name__
 
 
 def stream_arrays(stream):
-    """Return the arrays that make up a stream.
-
-    Parameters
-    ----------
-    stream : Stream
-        What has been learned.
-
-    Returns
-    -------
-    dict
-        Arrays by their names.
-    """
-    names = ("centers", "wins", "memory", "memory_ids", "memory_labels", "must", "cannot")
-    arrays = {name: getattr(stream, name) for name in names}
-    counts = stream.n_seen, stream.n_forgotten, stream.n_late, stream.n_conflicts
-    arrays["counts"] = np.array(counts, dtype=np.int64)
-    arrays["n_features_in"] = np.int64(stream.space.n_features)
-    arrays["dtype"] = np.array(np.dtype(stream.space.dtype).name)
-    features = stream.space.features
-    if features is not None:
-        arrays |= {"basis": features.basis, "to_Z": features.to_Z}
-        if features.indices is not None:
-            arrays["indices"] = features.indices
+    """Return all arrays of a stream by name."""
+    space = stream.space
+    arrays = {name: getattr(stream, name) for name in STREAM}
+    arrays["counts"] = np.array([getattr(stream, name) for name in COUNTS], dtype=np.int64)
+    arrays["n_features_in"] = np.int64(space.n_features)
+    arrays["dtype"] = np.array(np.dtype(space.dtype).name)
+    if space.has_features:
+        arrays |= {"basis": space.basis, "to_Z": space.to_Z}
+        if space.indices is not None:
+            arrays["indices"] = space.indices
     return arrays
 
 
 def restore(path, arrays, header, kind):
-    """Return what a file holds, checked.
+    """Return the estimator, of the class ``kind``, and the stream that :func:`read_saved` read.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file, for messages.
-    arrays, header : dict
-        From :func:`read_saved`.
-    kind : type
-        The estimator that is wanted.
-
-    Returns
-    -------
-    estimator : object
-        With its parameters.
-    stream : Stream
-        What it has learned.
-
-    Raises
-    ------
-    ValueError
-        If the file holds another estimator, or is damaged.
+    Raises ValueError if the file holds another estimator or is damaged.
     """
     if header["format"] != FORMAT or header["class"] != kind.__name__:
         raise ValueError(
@@ -169,50 +104,41 @@ def restore(path, arrays, header, kind):
         )
     try:
         _check_arrays(arrays)
-        _check_shapes(arrays)
-        _check_stream(arrays)
+        _check_values(arrays)
         params = dict(header["params"])
         for name in ("init", "landmarks"):
             if f"param_{name}" in arrays:
                 params[name] = arrays[f"param_{name}"]
         check_share(params["min_share"], kind._solver.__name__, len(arrays["centers"]))
-        return kind(**params), _stream_of(arrays, _check_kernel(header["kernel"], arrays))
+        return kind(**params), _make_stream(arrays, _check_kernel(header["kernel"], arrays))
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {_told(error)}") from error
+        raise ValueError(f"{path} is damaged: {_reason(error)}") from error
 
 
 def _check_arrays(arrays):
-    """Check names, kinds of numbers, axes, and that all numbers are finite."""
-    wanted = ARRAYS | (FEATURES if "basis" in arrays else {})
+    """Check names, kinds of numbers and shapes, and that all numbers are finite."""
+    wanted = STREAM | OTHERS | (FEATURES if "basis" in arrays else {})
     wanted |= {name: what for name, what in OPTIONAL.items() if name in arrays}
-    for name, (kind, n_axes) in wanted.items():
+    for name, (kind, axes) in wanted.items():
         array = arrays[name]
-        if array.dtype.kind != kind or array.ndim != n_axes:
+        if array.dtype.kind != kind or array.ndim != len(axes):
             raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
         if kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{name} has values that are not finite")
-
-
-def _check_shapes(arrays):
-    """Check that the arrays fit each other."""
-    k, d = arrays["centers"].shape
-    n, (m,) = int(arrays["n_features_in"]), arrays["memory_ids"].shape
-    shapes = {"wins": (k,), "memory": (m, d), "memory_labels": (m,), "counts": (4,)}
-    shapes |= {name: (len(arrays[name]), 2) for name in ("must", "cannot")}
-    if "basis" in arrays:
-        b = arrays["basis"].shape[0]
-        shapes |= {"basis": (b, n), "to_Z": (b, d), "indices": (b,)}
-    elif d != n:
-        raise ValueError(f"centers have {d} columns, and the points {n}")
-    shapes["feature_names_in"] = (n,)
+    (k, d), n = arrays["centers"].shape, int(arrays["n_features_in"])
     if min(k, d) < 1:
         raise ValueError(f"centers have shape {(k, d)}")
-    for name, shape in shapes.items():
-        if name in arrays and arrays[name].shape != shape:
-            raise ValueError(f"{name} has shape {arrays[name].shape}; expected {shape}")
+    if "basis" not in arrays and d != n:
+        raise ValueError(f"centers have {d} columns, and the points {n}")
+    lengths = {"n": n, "2": 2, "4": 4}
+    for name, (_, axes) in wanted.items():
+        shape = arrays[name].shape
+        expected = tuple(map(lengths.setdefault, axes, shape))
+        if shape != expected:
+            raise ValueError(f"{name} has shape {shape}; expected {expected}")
 
 
-def _check_stream(arrays):
+def _check_values(arrays):
     """Check that the numbers can be those of a stream."""
     n_seen, ids = int(arrays["counts"][0]), arrays["memory_ids"]
     fine = {
@@ -243,51 +169,17 @@ def _check_kernel(given, arrays):
     return Kernel(**given)
 
 
-def _stream_of(arrays, kernel):
-    """Return the stream that checked arrays make up."""
-    features = None
-    if "basis" in arrays:
-        to_Z = arrays["to_Z"]
-        nothing = np.empty((0, to_Z.shape[1]))
-        features = Features(nothing, to_Z, arrays["basis"], arrays.get("indices"))
-    n_features = int(arrays["n_features_in"])
-    space = Space(n_features, np.dtype(str(arrays["dtype"])), kernel, features)
-    n_seen, n_forgotten, n_late, n_conflicts = arrays["counts"].tolist()
-    names = ("centers", "wins", "memory", "memory_ids", "memory_labels", "must", "cannot")
-    return Stream(
-        space,
-        n_seen=n_seen,
-        n_forgotten=n_forgotten,
-        n_late=n_late,
-        n_conflicts=n_conflicts,
-        **{name: arrays[name] for name in names},
-    )
+def _make_stream(arrays, kernel):
+    """Return the stream of checked arrays."""
+    of_points = int(arrays["n_features_in"]), np.dtype(str(arrays["dtype"]))
+    features = (arrays.get(name) for name in ("basis", "to_Z", "indices"))
+    counts = dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
+    own = {name: arrays[name] for name in STREAM}
+    return Stream(Space(*of_points, kernel, *features), **own, **counts)
 
 
 def make_header(estimator, params, kernel, extra):
-    """Return the header of a saved estimator.
-
-    Parameters
-    ----------
-    estimator : object
-        What is saved.
-    params : dict
-        Its parameters, without arrays.
-    kernel : Kernel
-        With its widths.
-    extra : object
-        Whatever else belongs to it.
-
-    Returns
-    -------
-    str
-        JSON.
-
-    Raises
-    ------
-    TypeError
-        If something is not what JSON can hold.
-    """
+    """Return the JSON header of an estimator; ``params`` are its parameters without arrays."""
     header = {
         "format": FORMAT,
         "class": type(estimator).__name__,

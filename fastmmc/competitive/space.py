@@ -1,160 +1,57 @@
-"""Where prototypes live: among the points, or in features of a kernel; first prototypes; model."""
+"""The space of the prototypes, among the points or in features of a kernel; first prototypes."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
-from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc.competitive import _loops as kernels
 from fastmmc.execution import restart_stream
-from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product, resolve_kernel
-from fastmmc.nystroem import LANDMARK_STREAM, Features, check_form, make_features
+from fastmmc.gram import BLOCK, dense_rows, resolve_kernel
+from fastmmc.models import Space
+from fastmmc.nystroem import LANDMARK_STREAM, check_form, make_features
 
 STARTS = ("gaussian", "k-means++")
 
-# Points, features and first prototypes beyond this are refused: the squares of some of them soon
-# overflow, and prototypes that learned them never come back.
+# Larger values are refused in points, features and first prototypes: their squares may overflow,
+# and prototypes that learned such objects never come back.
 LARGEST = 1e150
 
-# The Gaussian that first prototypes are drawn from is that of so large a share of the points.
+# Share of the points whose normal distribution first prototypes are drawn from.
 START_SHARE = 0.2
 
-# Landmarks up to the size at which rank="auto" sets a number itself: so many times sqrt(n).
+# rank="auto" is this many times sqrt(n) where the dense form would be chosen elsewhere.
 AUTO_RANK_FACTOR = 10
 LEAST_AUTO_RANK = 100
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Space(OneLine):
-    """The space that prototypes move in, and the way there.
-
-    Attributes
-    ----------
-    n_features : int
-        Columns of the points.
-    dtype : numpy.dtype
-        Of the points.
-    kernel : Kernel
-        With its widths set; without features it says nothing.
-    features : Features or None
-        Without the features of the training points; None: prototypes move among the points.
-    """
-
-    n_features: int
-    dtype: np.dtype
-    kernel: Kernel
-    features: Features | None = None
-
-    def rows(self, X):
-        """Return points as rows of the space: themselves, or (m, r) features."""
-        if self.features is None:
-            return X
-        features = self.features
-        return kernel_product(self.kernel, X, features.basis, features.to_Z, features.indices)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CentroidModel(OneLine):
-    """Prototypes that new points are given to by distance.
-
-    Attributes
-    ----------
-    centers : (m, d) float64 array
-        Prototypes.
-    space : Space
-        Where they are.
-    """
-
-    centers: np.ndarray
-    space: Space
-
-    def distances(self, X):
-        """Return the squared distances of new points to the prototypes, in row blocks.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (n, m) float64 array
-            Squared distances.
-        """
-        space = self.space
-        X = validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
-        distances = np.empty((X.shape[0], self.centers.shape[0]))
-        for start in range(0, X.shape[0], BLOCK):
-            rows = slice(start, start + BLOCK)
-            block = dense_rows(space.rows(X[rows]), slice(None))
-            kernels.all_distances(block, self.centers, distances[rows])
-        return distances
-
-    def decision_function(self, X):
-        """Return minus the squared distances of new points to the prototypes.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (n, m) float64 array
-            Scores; the largest one names the cluster.
-        """
-        return -self.distances(X)
-
-
 def check_space(points, features, kernel, rank, landmarks, rank_tol):
-    """Check the parameters of the space; returns what :func:`make_space` takes, or None."""
+    """Return the kernel and the form of the features for :func:`make_space`; None: no features."""
     if features is None:
         return None
     validation.check_choice("features", features, ("nystroem",), " or None")
     if rank is None:
         raise ValueError("rank=None asks for a dense kernel; features='nystroem' needs a number")
-    form = check_form(
-        points, kernel, _resolve_rank(rank, landmarks, points), landmarks, rank_tol, None
-    )
-    return kernel, form
+    rank = _resolve_rank(rank, landmarks, points.shape[0])
+    return kernel, check_form(points, kernel, rank, landmarks, rank_tol, None)
 
 
-def _resolve_rank(rank, landmarks, points):
-    """Return the rank; "auto" is a number for few points too."""
-    n = points.shape[0]
+def _resolve_rank(rank, landmarks, n):
+    """Return the rank; for few points "auto" becomes a number too."""
     few = isinstance(rank, str) and rank == "auto" and isinstance(landmarks, str)
     if few and landmarks != "pivoted" and n <= 10_000:
         return min(n, max(LEAST_AUTO_RANK, int(AUTO_RANK_FACTOR * np.sqrt(n))))
     return rank
 
 
-def make_space(points, plan, seed):
-    """Return the space of the training points, and these as its rows.
-
-    Parameters
-    ----------
-    points : (n, d) array or CSR matrix
-        Points.
-    plan : tuple or None
-        From :func:`check_space`.
-    seed : numpy.random.SeedSequence
-        For landmarks.
-
-    Returns
-    -------
-    Space, (n, r) array or CSR matrix
-        The space, and the rows.
-    """
-    n_features, dtype = points.shape[1], points.dtype
-    if plan is None:
-        return Space(n_features, dtype, Kernel("linear")), points
-    kernel, form = plan
+def make_space(points, checked, seed):
+    """Return the space that :func:`check_space` describes, and the (n, d) points as its rows."""
+    if checked is None:
+        return Space(points.shape[1], points.dtype), points
+    kernel, form = checked
     kernel = resolve_kernel(kernel, points)
     found = make_features(
         points,
@@ -165,13 +62,13 @@ def make_space(points, plan, seed):
         restart_stream(seed, LANDMARK_STREAM),
         np.dtype(np.float64),
     )
-    way = Features(np.empty((0, found.Z.shape[1])), found.to_Z, found.basis, found.indices)
-    # A precomputed kernel has a column a training point.
-    return Space(n_features, dtype, kernel, way), found.Z
+    # With a precomputed kernel points have a column for every training point.
+    of_points = points.shape[1], points.dtype
+    return Space(*of_points, kernel, found.basis, found.to_Z, found.indices), found.Z
 
 
 def check_start(init):
-    """Check how prototypes begin: a name, or the prototypes."""
+    """Check first prototypes: the name of a way to choose them, or a (k, d) array of them."""
     if isinstance(init, str):
         return validation.check_choice("init", init, STARTS, " or a (k, d) array")
     if np.ndim(init) != 2:
@@ -183,29 +80,7 @@ def check_start(init):
 
 
 def first_prototypes(init, rows, k, rng):
-    """Return first prototypes.
-
-    Parameters
-    ----------
-    init : str or (k, d) float64 array
-        From :func:`check_start`.
-    rows : (n, d) array or CSR matrix
-        Points in the space of the prototypes.
-    k : int
-        Prototypes.
-    rng : numpy.random.Generator
-        Random stream of the start.
-
-    Returns
-    -------
-    (k, d) float64 array
-        Prototypes.
-
-    Raises
-    ------
-    ValueError
-        If given prototypes have another shape.
-    """
+    """Return (k, d) float64 first prototypes for an ``init`` from :func:`check_start`."""
     if not isinstance(init, str):
         if init.shape != (k, rows.shape[1]):
             raise ValueError(
@@ -215,7 +90,7 @@ def first_prototypes(init, rows, k, rng):
         return init.copy()
     if init == "k-means++":
         seed = int(rng.integers(2**31))
-        # Where squares overflow, any points will do: the objective tells.
+        # If squares overflow any points will do, as the objective will overflow too.
         with np.errstate(over="ignore", invalid="ignore"):
             chosen = choose_points(rows, k, seed)
         return np.ascontiguousarray(dense_rows(rows, chosen), dtype=np.float64)
@@ -225,7 +100,7 @@ def first_prototypes(init, rows, k, rng):
 def _from_gaussian(rows, k, rng):
     """Draw prototypes from the normal distribution of a random fifth of the points.
 
-    Normal weights on the centred points have their covariance, which need not be formed.
+    Sums of centred points with normal weights have its covariance, which is never formed.
     """
     n = rows.shape[0]
     size = min(n, max(k, 2, int(np.ceil(START_SHARE * n))))
@@ -237,22 +112,7 @@ def _from_gaussian(rows, k, rng):
 
 
 def assign_rows(rows, centers):
-    """Give every row to its nearest prototype, block by block.
-
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points in the space of the prototypes.
-    centers : (k, d) float64 array
-        Prototypes.
-
-    Returns
-    -------
-    labels : (n,) int64 array
-        Prototypes.
-    total : float
-        Sum of squared distances.
-    """
+    """Return the nearest prototype of every row, (n,) int64, and the sum of squared distances."""
     labels = np.empty(rows.shape[0], dtype=np.int64)
     sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
     total = 0.0
@@ -263,13 +123,13 @@ def assign_rows(rows, centers):
 
 
 def space_params(space):
-    """Return what None became: the kernel's parameters and the rank, for ``result.params``."""
-    if space.features is None:
+    """Return the kernel's parameters and the rank in use, for ``result.params``."""
+    if not space.has_features:
         return {"features": None}
     kernel = space.kernel
     return {
         "features": "nystroem",
-        "rank": space.features.to_Z.shape[1],
+        "rank": space.to_Z.shape[1],
         "kernel": kernel.name if kernel.function is None else kernel.function,
         "sigma": kernel.sigma,
         "gamma": kernel.gamma,
@@ -280,20 +140,7 @@ def space_params(space):
 
 
 def check_magnitude(rows, what="X"):
-    """Refuse rows that are too large to be learned.
-
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Finite points, or features of a kernel.
-    what : str
-        What they are, for messages.
-
-    Raises
-    ------
-    ValueError
-        If squared distances to them may overflow.
-    """
+    """Refuse finite rows the squared distances of which may overflow; ``what`` names them."""
     values = rows.data if issparse(rows) else rows
     most = float(np.abs(values).max(initial=0.0))
     if not most <= LARGEST:

@@ -1,9 +1,9 @@
-"""Objects that come in chunks: prototypes that go on learning, and a memory of constrained ones.
+"""Streams: prototypes that learn chunk by chunk, with a memory of the last constrained objects.
 
-Objects are numbered from 0 in the order of their arrival. A constraint is learned from when its
-later object is presented, if the earlier one is still remembered; so it does not matter how the
-objects are cut into chunks (but for the first one, which the first prototypes come from), if
-constraints come no later than their objects.
+Objects are numbered from 0 as they arrive. A constraint is learned when its later object is
+presented, if the earlier one is still remembered. So if constraints come no later than their
+objects, results do not depend on the chunks, except for the first one, from which the first
+prototypes are taken.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.online import make_prototypes
-from fastmmc.competitive.space import Space
 from fastmmc.gram import dense_rows
 from fastmmc.links import (
     LABELS_AS,
@@ -26,55 +25,36 @@ from fastmmc.links import (
     report_contradictions,
     unique_pairs,
 )
+from fastmmc.models import Space
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
-# Labelled objects are presented so many at a time that their lists of partners are no longer.
+# Chunks of labelled objects are cut so that their lists of partners are no longer than this.
 MOST_PARTNERS = 2**22
+
+
+def _no_ids():
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(eq=False)
 class Stream:
-    """What is kept between chunks, all of it bounded but for the constraints themselves.
-
-    Attributes
-    ----------
-    space : Space
-        Where the prototypes are.
-    centers : (k, d) float64 array
-        Prototypes; modified in place.
-    wins : (k,) float64 array
-        Learning steps of each, plus one; modified in place.
-    n_seen : int
-        Objects presented.
-    memory : (m, d) float64 array
-        The last constrained objects.
-    memory_ids : (m,) int64 array
-        Their numbers, rising.
-    memory_labels : (m,) int64 array
-        Their known labels, -1 where unknown.
-    must, cannot : (p, 2) and (q, 2) int64 arrays
-        Constraints with objects yet to come, each once, the earlier object first.
-    n_forgotten : int
-        Constraints that were not used, as the earlier object was not remembered.
-    n_late : int
-        Constraints that were given after both their objects had been presented.
-    n_conflicts : int
-        Constraints that contradicted others when they were given.
-    """
+    """What is kept between chunks; only constraints that wait for an object are unbounded."""
 
     space: Space
-    centers: np.ndarray
-    wins: np.ndarray
-    n_seen: int = 0
-    memory: np.ndarray | None = None
-    memory_ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    memory_labels: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    centers: np.ndarray  # (k, d) float64, modified in place
+    wins: np.ndarray  # (k,) float64, learning steps plus one, modified in place
+    n_seen: int = 0  # objects presented
+    memory: np.ndarray | None = None  # (m, d) float64, the last constrained objects
+    memory_ids: np.ndarray = field(default_factory=_no_ids)  # (m,) int64, their numbers, rising
+    memory_labels: np.ndarray = field(default_factory=_no_ids)  # (m,) int64, -1: unknown
+    # Constraints with objects yet to come, (p, 2) int64, each once, the earlier object first.
     must: np.ndarray = field(default_factory=NO_PAIRS.copy)
     cannot: np.ndarray = field(default_factory=NO_PAIRS.copy)
-    n_forgotten: int = 0
-    n_late: int = 0
-    n_conflicts: int = 0
+    n_forgotten: int = 0  # constraints not learned, as the earlier object was forgotten
+    n_late: int = 0  # constraints given after both their objects had been presented
+    n_conflicts: int = 0  # constraints that contradicted others when they were given
+    memory_size: int = 0  # constrained objects to remember, as of the last chunk
 
     def __post_init__(self):
         if self.memory is None:
@@ -88,68 +68,54 @@ class Stream:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        # The prototypes share their arrays with the work space, and joblib may map them read-only.
+        # Joblib may map arrays read-only, and the work space must share these two.
         self.centers, self.wins = np.array(self.centers), np.array(self.wins)
         self._prototypes = make_prototypes(self.centers, self.wins)
 
     def present(self, rows, rule, memory_size, constraints=None):
-        """Present a chunk of objects in their order.
+        """Present a chunk, (n, d) rows of the space, with its :class:`ChunkConstraints`, if any.
 
-        Parameters
-        ----------
-        rows : (n, d) array or CSR matrix
-            Objects in the space of the prototypes.
-        rule : Rule
-            How to learn.
-        memory_size : int
-            Constrained objects to remember.
-        constraints : Constraints, optional
-            New ones.
-
-        Returns
-        -------
-        (n,) int64 array
-            Which prototype was nearest to each object when it was presented.
+        Returns which prototype was nearest to each object at that moment, (n,) int64.
         """
+        self.memory_size = memory_size
         X = np.ascontiguousarray(dense_rows(rows, slice(None)))
         if constraints is None:
-            return self._present_part(X, rule, memory_size, None, "")
+            return self._present_part(X, rule, None, "")
         self._add(constraints)
-        labels, labels_as = constraints.labels, constraints.labels_as
-        return np.concatenate(
-            [
-                self._present_part(
-                    X[part], rule, memory_size, None if labels is None else labels[part], labels_as
-                )
-                for part in self._parts(X.shape[0], labels, memory_size)
-            ]
-        )
+        labels = constraints.labels
+        nearest = [
+            self._present_part(
+                X[part], rule, None if labels is None else labels[part], constraints.labels_as
+            )
+            for part in self._parts(X.shape[0], labels)
+        ]
+        return np.concatenate(nearest)
 
-    def _parts(self, n, labels, memory_size):
+    def _parts(self, n, labels):
         """Return slices of a chunk whose lists of partners are not too long."""
         if labels is None:
             return [slice(0, n)]
         count = np.cumsum(labels >= 0)
-        most = max(1, MOST_PARTNERS // min(memory_size, self.memory_ids.size + n))
+        most = max(1, MOST_PARTNERS // min(self.memory_size, self.memory_ids.size + n))
         cuts = np.searchsorted(count, np.arange(most, count[-1], most), side="right")
         ends = [0, *cuts.tolist(), n]
         return [slice(a, b) for a, b in pairwise(ends)]
 
-    def _present_part(self, X, rule, memory_size, labels, labels_as):
-        """Present some objects of a chunk, whose labels may be known."""
+    def _present_part(self, X, rule, labels, labels_as):
+        """Present part of a chunk; ``labels`` are its known labels or None."""
         n = X.shape[0]
         if labels is None and not (len(self.must) or len(self.cannot)):
             links = _no_links(X)
         else:
             labels = np.full(n, -1, dtype=np.int64) if labels is None else labels
-            links = self._take_links(X, memory_size, labels, labels_as)
+            links = self._take_links(X, labels, labels_as)
         each = np.arange(n)
         nearest, _ = rule.present(X, each, each, self._prototypes, links)
         self.n_seen += n
         return nearest
 
     def _add(self, constraints):
-        """Take new pairs along; those whose objects have both been presented come too late."""
+        """Add new pairs, except those that come after both their objects were presented."""
         self.n_conflicts += constraints.n_conflicts
         for name in ("must", "cannot"):
             new = getattr(constraints, name)
@@ -159,15 +125,15 @@ class Stream:
                 waiting = np.concatenate((getattr(self, name), new[ahead]))
                 setattr(self, name, unique_pairs(waiting))
 
-    def _take_links(self, X, memory_size, labels, labels_as):
-        """Return the links of objects to earlier ones, and remember the constrained."""
+    def _take_links(self, X, labels, labels_as):
+        """Return the links of objects to earlier ones, and remember those in constraints."""
         n, first = X.shape[0], self.n_seen
         chosen = labels >= 0
         for pairs in (self.must, self.cannot):
             inside = pairs[(pairs >= first) & (pairs < first + n)]
             chosen[inside - first] = True
         chosen = np.flatnonzero(chosen)
-        # The memory, and behind it the constrained objects of the chunk.
+        # Constrained objects of the chunk follow those of the memory.
         ids = np.concatenate((self.memory_ids, first + chosen))
         known = np.concatenate((self.memory_labels, labels[chosen]))
         memory = np.concatenate((self.memory, X[chosen].astype(np.float64, copy=False)))
@@ -175,19 +141,22 @@ class Stream:
         own[chosen] = np.arange(self.memory_ids.size, ids.size)
         lists = {}
         for name in ("must", "cannot"):
-            start, partners = _compress(self._take_pairs(name, ids, memory_size, n), n)
+            start, partners = _compress(self._take_pairs(name, ids, n), n)
             if labels_as in (f"{name}_link", "both") and (labels >= 0).any():
-                common = known, own, memory_size, name == "must", start, partners
-                start, partners = _with_labelled(*common)
+                common = known, own, self.memory_size, name == "must", start, partners
+                start, partners = _add_labelled(*common)
             lists |= {f"{name}_start": start, name: partners}
         seen = np.ones(ids.size, dtype=np.uint8)
-        keep = slice(max(0, ids.size - memory_size), None)
+        keep = slice(max(0, ids.size - self.memory_size), None)
         self.memory_ids, self.memory_labels = ids[keep].copy(), known[keep].copy()
         self.memory = memory[keep].copy()
         return kernels.Links(memory=memory, seen=seen, own=own, **lists)
 
-    def _take_pairs(self, name, ids, memory_size, n):
-        """Return (object of the chunk, place in memory) of the pairs whose later one is here."""
+    def _take_pairs(self, name, ids, n):
+        """Remove the pairs whose later object is in the chunk, and return those remembered.
+
+        As rows (object of the chunk, place of the earlier one in the memory).
+        """
         first = self.n_seen
         pairs = getattr(self, name)
         due = pairs[:, 1] < first + n
@@ -196,13 +165,13 @@ class Stream:
         place, own = np.searchsorted(ids, earlier), np.searchsorted(ids, later)
         remembered = place < own
         remembered[remembered] = ids[place[remembered]] == earlier[remembered]
-        remembered &= own - place <= memory_size
+        remembered &= own - place <= self.memory_size
         self.n_forgotten += int((~remembered).sum())
         return np.column_stack((later[remembered] - first, place[remembered]))
 
 
-def _with_labelled(known, own, memory_size, equal, start, partners):
-    """Return lists of partners and, among them, those of objects that labels imply."""
+def _add_labelled(known, own, memory_size, equal, start, partners):
+    """Return lists of partners, in compressed rows, with those that labels imply merged in."""
     new_start = np.empty_like(start)
     common = known, own, memory_size, equal, start, partners, new_start
     kernels.list_partners(*common, partners, False)
@@ -212,54 +181,22 @@ def _with_labelled(known, own, memory_size, equal, start, partners):
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
-    """New constraints of a chunk.
+class ChunkConstraints:
+    """New constraints of a chunk; pairs hold numbers of the stream, the earlier object first."""
 
-    Attributes
-    ----------
-    must, cannot : (p, 2) and (q, 2) int64 arrays
-        Pairs of objects by their numbers in the stream, each once, the earlier object first.
-    labels : (n,) int64 array or None
-        Known labels of the chunk's objects, -1 where unknown.
-    labels_as : str
-        What labels imply.
-    n_conflicts : int
-        Cannot-links that must-links contradict, and that were not among those known before.
-    """
-
-    must: np.ndarray
-    cannot: np.ndarray
-    labels: np.ndarray | None
-    labels_as: str
-    n_conflicts: int
+    must: np.ndarray  # (p, 2) int64, each once
+    cannot: np.ndarray  # (q, 2) int64, each once
+    labels: np.ndarray | None  # (n,) int64, of the chunk's objects, -1: unknown
+    labels_as: str  # what labels imply
+    n_conflicts: int  # cannot-links that must-links contradict and that are not known from before
 
 
-def check_chunk_constraints(must_link, cannot_link, labels, n, *, labels_as, on_conflict, stream):
-    """Return the constraints of a chunk.
+def check_chunk_constraints(must_link, cannot_link, labels, *, labels_as, on_conflict, stream):
+    """Return the :class:`ChunkConstraints` of a chunk, None if there are none.
 
-    What must not contradict each other are the new pairs, those that wait for an object to come,
-    and what labels of their objects imply, as far as these are remembered or in the chunk.
-
-    Parameters
-    ----------
-    must_link, cannot_link, labels_as, on_conflict
-        As the user gave them.
-    labels : (n,) int64 array or None
-        Known labels of the chunk's objects, -1 where unknown.
-    n : int
-        Objects of the chunk.
-    stream : Stream or None
-        What came before.
-
-    Returns
-    -------
-    Constraints or None
-        None if there are none.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are not what they must be, or contradict each other or labels known by now.
+    ``labels`` are checked, (n,) int64 with -1 where unknown; ``stream`` is what came before, or
+    None. Contradictions are looked for among new pairs, those that wait for an object to come, and
+    what labels of their objects imply, in the chunk or as far as these are remembered.
     """
     validation.check_choice("labels_as", labels_as, LABELS_AS)
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
@@ -272,17 +209,17 @@ def check_chunk_constraints(must_link, cannot_link, labels, n, *, labels_as, on_
     if any(map(len, (must, cannot, *old))):
         both = [unique_pairs(np.concatenate(p)) for p in zip(old, (must, cannot), strict=True)]
         found = _find_contradictions(*both, stream, labels, labels_as)
-        # Those that were let pass before are told no more.
+        # Those accepted before are not reported again.
         n_old = _find_contradictions(*old, stream, None, labels_as).count if found.count else 0
         n_conflicts = max(0, found.count - n_old)
         if n_conflicts:
             report_contradictions(found, on_conflict)
-    return Constraints(must, cannot, labels, labels_as, n_conflicts)
+    return ChunkConstraints(must, cannot, labels, labels_as, n_conflicts)
 
 
 def _find_contradictions(must, cannot, stream, labels, labels_as):
-    """Find contradictions between pairs, and labels of the memory and of a chunk."""
-    # Numbers without gaps: a stream may be long.
+    """Find contradictions between pairs, and with labels in the memory and in a chunk."""
+    # Renumbered without gaps, as a stream may be long.
     objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
     places = places.reshape(-1, 2)
     return find_contradictions(
@@ -295,7 +232,7 @@ def _find_contradictions(must, cannot, stream, labels, labels_as):
 
 
 def _labels_of(objects, stream, labels):
-    """Return the labels of objects of the memory and of a chunk, -1 where they are not known."""
+    """Return labels of objects, from the memory and a chunk, -1 where unknown."""
     found = np.full(objects.size, -1, dtype=np.int64)
     first = 0
     if stream is not None:
@@ -320,7 +257,7 @@ def _no_links(X):
 
 
 def _compress(pairs, n):
-    """Return (object, place) pairs in compressed rows, the earliest partner first."""
+    """Return (object, place) pairs as compressed rows, the earliest partner first."""
     start = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs[:, 0], minlength=n), out=start[1:])
     return start, pairs[np.lexsort((pairs[:, 1], pairs[:, 0])), 1]

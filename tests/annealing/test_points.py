@@ -15,6 +15,7 @@ from fastmmc.annealing.representatives import (
     shares_by_cost,
     shares_by_size,
 )
+from fastmmc.models import row_blocks
 from tests.annealing import naive
 
 
@@ -220,3 +221,8 @@ def test_coinciding_points_share_a_part():
     parts = cut(X, 9, np.random.default_rng(0))
     np.testing.assert_array_equal(np.unique(parts), np.arange(3))
     assert len({tuple(np.unique(parts[5 * i : 5 * i + 5])) for i in range(3)}) == 3
+
+
+def test_blocks_of_rows_can_be_made_dense():
+    assert row_blocks(600, 2) == [slice(0, 512), slice(512, 1024)]
+    assert row_blocks(2, 2**23) == [slice(0, 1), slice(1, 2)]

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from fastmmc.competitive.online import Rule, make_links, make_prototypes
+from fastmmc.competitive.online import (
+    Rule,
+    check_share,
+    make_links,
+    make_prototypes,
+    used_prototypes,
+)
 from fastmmc.links import Links
 from tests.competitive import naive
 
@@ -162,3 +168,11 @@ def test_a_rival_that_was_driven_away_stays_finite():
     prototypes, total = run(Rule(True, 0.5, 0.4), X, centers, order)
     assert np.isfinite(prototypes.centers).all() and np.isfinite(total)
     assert np.abs(prototypes.centers[1]).max() > 1e40
+
+
+def test_the_share_that_prototypes_are_kept_for():
+    assert check_share(None, "wta", 3) == 0.0
+    assert check_share(None, "rpcl", 3) == 0.01
+    assert check_share(None, "rpcl", 100) == 0.0025
+    assert used_prototypes(np.array([60, 0, 40]), 0.01).tolist() == [0, 2]
+    assert used_prototypes(np.array([60, 0, 40]), 0.99).tolist() == [0]
