@@ -70,14 +70,17 @@ class TreeModel(OneLine):
         """
         X = self._check(X)
         nodes = self.tree.nodes
-        first, last = _label_spans(nodes)
-        scores = np.full((X.shape[0], last[0]), np.inf if len(nodes) > 1 else 1.0)
-        for node in nodes:
-            if node.label is None:
-                margin = _margin(node, X)[:, None]
-                for child, signed in ((node.left, -margin), (node.right, margin)):
-                    side = scores[:, first[child] : last[child]]
-                    np.minimum(side, signed, out=side)
+        scores = np.empty((X.shape[0], (len(nodes) + 1) // 2))
+        pending = [(0, np.full(X.shape[0], np.inf if len(nodes) > 1 else 1.0))]
+        while pending:
+            i, least = pending.pop()
+            node = nodes[i]
+            if node.label is not None:
+                scores[:, node.label] = least
+            else:
+                margin = _margin(node, X)
+                pending.append((node.left, np.minimum(least, -margin)))
+                pending.append((node.right, np.minimum(least, margin)))
         return scores
 
     def predict(self, X):
@@ -103,18 +106,6 @@ def _margin(node, X):
     """Return by how much the model of a split prefers the right part, (m,)."""
     scores = node.model.decision_function(X if node.columns is None else X[:, node.columns])
     return 0.5 * (scores[:, 1] - scores[:, 0])
-
-
-def _label_spans(nodes):
-    """Return the first label below every node and the one after its last."""
-    first, last = [0] * len(nodes), [0] * len(nodes)
-    for i in reversed(range(len(nodes))):
-        node = nodes[i]
-        if node.label is None:
-            first[i], last[i] = first[node.left], last[node.right]
-        else:
-            first[i], last[i] = node.label, node.label + 1
-    return first, last
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +257,7 @@ class _Grower:
         self.n_tried += 1
         if result.status in STOPS:
             self.stopped = result.status
-        elif self._tell(0.0):
+        elif self._tell():
             self.stopped = Status.CALLBACK
 
     def _explain(self, error):
@@ -293,7 +284,7 @@ class _Grower:
             "random_state": np.random.SeedSequence(self.seed.entropy, spawn_key=key),
             "n_jobs": control.n_jobs,
             "max_time": None if control.max_time is None else max(LEAST_TIME, control.time_left()),
-            "callback": self._hear if is_watched else None,
+            "callback": self._tell if is_watched else None,
             "sample_weight": None if weights is None else weights[leaf.rows],
         }
         params = self.params | {name: run[name] for name in run if name in self.accepted}
@@ -302,13 +293,12 @@ class _Grower:
             params["rank"] = min(rank, leaf.rows.size)
         return params
 
-    def _hear(self, progress):
-        return self._tell(progress.fraction)
+    def _tell(self, inner=None):
+        """Tell the bar and the callback how far the run is; return whether it should stop.
 
-    def _tell(self, fraction):
-        """Tell the bar and the callback how far the run is; return whether it should stop."""
-        if self.control.callback is None and not self.control.verbose:
-            return False
+        ``inner`` is the Progress of the split at hand.
+        """
+        fraction = 0.0 if inner is None else inner.fraction
         progress = Progress(
             fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
             n_done=self.n_tried,
@@ -356,7 +346,17 @@ class _Grower:
             if leaf.key in self.kept:
                 left, right = leaf.parts
                 pending += [(right, len(nodes)), (left, None)]
-                nodes.append(self._make_node(leaf, left=len(nodes) + 1))
+                node = TreeNode(
+                    leaf.rows.size,
+                    leaf.depth,
+                    left=len(nodes) + 1,
+                    objective=leaf.split.objective,
+                    gain=leaf.gain,
+                    params=leaf.split.params,
+                    model=leaf.split.model,
+                    columns=leaf.rows if self.data.is_gram else None,
+                )
+                nodes.append(node)
             else:
                 label = len(scatters)
                 labels[leaf.rows] = label
@@ -373,18 +373,6 @@ class _Grower:
         for leaf in reversed(self.kept.values()):
             history.append(history[-1] + leaf.gain)
         return tree, model, labels, np.array(history[::-1])
-
-    def _make_node(self, leaf, left):
-        return TreeNode(
-            leaf.rows.size,
-            leaf.depth,
-            left=left,
-            objective=leaf.split.objective,
-            gain=leaf.gain,
-            params=leaf.split.params,
-            model=leaf.split.model,
-            columns=leaf.rows if self.data.is_gram else None,
-        )
 
 
 @remember_names

@@ -51,8 +51,10 @@ class MemeticSearch(Search):
         plan, population = self._plan, []
         patience = plan.patience
         coarse = None
-        if plan.k > 1 and self._is_large():
-            coarse = yield from self._represent()
+        total = max(plan.max_representatives, LEAST_PER_CENTER * plan.k)
+        # A pass over representatives must be much cheaper than one over all points.
+        if plan.k > 1 and 2 * total * self._points.shape[1] <= self._points.cost:
+            coarse = yield from self._represent(total)
         # There may be fewer where points coincide.
         if coarse is not None and coarse.shape[0] >= LEAST_PER_CENTER * plan.k:
             yield from self._evolve(Walker(coarse, "median"), population, patience)
@@ -62,17 +64,9 @@ class MemeticSearch(Search):
         yield from self._evolve(self._walker, population, patience)
         yield from self._descend(self._walker, self.centers, FINAL_TOL)
 
-    def _is_large(self):
-        """Return whether a pass over representatives is much cheaper than one over all points."""
-        return 2 * self._n_representatives * self._points.shape[1] <= self._points.cost
-
-    @property
-    def _n_representatives(self):
-        return max(self._plan.max_representatives, LEAST_PER_CENTER * self._plan.k)
-
-    def _represent(self):
+    def _represent(self, total):
         """Return weighted representatives, more where the sums of distances are larger."""
-        rows, total = self._points.rows, self._n_representatives
+        rows = self._points.rows
         n_clusters = int(np.ceil(np.sqrt(total)))
         clusters = cut(rows, n_clusters, self._rng)
         yield self._points.cost * n_clusters
