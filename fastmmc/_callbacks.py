@@ -36,8 +36,8 @@ class FitTasks:
 
     def with_callback(self, callback):
         """Return a callback of a solver that tells these, and the user's own."""
-        if self._context is None:
-            return callback
+        if self._context is None or not (callback is None or callable(callback)):
+            return callback  # a wrong one is for the solver to refuse
         return lambda progress: (
             self.tell(progress.n_done) or (callback is not None and callback(progress))
         )

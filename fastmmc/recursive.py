@@ -5,26 +5,32 @@ from __future__ import annotations
 import inspect
 import re
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.utils import get_tags
 
 from fastmmc import validation
-from fastmmc._callbacks import with_callbacks
+from fastmmc._callbacks import fit_tasks, with_callbacks
 from fastmmc._clusterer import Clusterer
 from fastmmc._display import OneLine
 from fastmmc._names import remember_names
-from fastmmc.execution import Progress, check_control, fixed_seed, show_progress, warn_user
+from fastmmc.execution import (
+    Progress,
+    RunControl,
+    check_control,
+    fixed_seed,
+    show_progress,
+    warn_user,
+)
 from fastmmc.factors import DenseFactor, LowRankFactor
 from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
-from fastmmc.registry import METHODS, registry_name
+from fastmmc.registry import METHODS, Method, registry_name
 from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode, TreeResult
 
 RULES = ("largest", "gain")
 
-# How the run is carried out is said to recursive_mmc, which hands it on to every split.
+# How the run is carried out is told to recursive_mmc, which tells every split.
 OWN_PARAMETERS = (
     "X",
     "sample_weight",
@@ -38,25 +44,13 @@ OWN_PARAMETERS = (
 
 STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 
-# A split gets at least so many seconds, as max_time must be positive.
+# Least seconds for a split, as max_time must be positive.
 LEAST_TIME = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(OneLine):
-    """Routes points down a tree by the model of each split.
-
-    Attributes
-    ----------
-    tree : Tree
-        With a model at every node that was split.
-    kernel : Kernel
-        Whether the points are kernel values.
-    n_features : int
-        Columns of the training X.
-    dtype : numpy.dtype
-        Of the training X.
-    """
+    """Routes points, or their kernel values, down a tree by the model of each split."""
 
     tree: Tree
     kernel: Kernel
@@ -64,50 +58,32 @@ class TreeModel(OneLine):
     dtype: np.dtype
 
     def decision_function(self, X):
-        """Return the least margin on the way to every cluster.
+        """Return the least margin on the way to every cluster, (m, k); 1 for a single cluster.
 
-        The margin of a split is half the difference of its model's two scores; it counts
-        positive for the clusters on its side of the split and negative for those on the other.
-        The largest score names the cluster that routing leads to: its own margins are all at
-        least 0, and any other cluster has the opposite of one of them, at the split where the
-        ways part (both are 0 only where a point lies on the border, and there the left part, of
-        the lower labels, gets it either way).
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Scores; 1 where there is one cluster only.
+        The margin of a split is half the difference of its model's two scores, positive for the
+        clusters on its side of the split and negative for those on the other. The largest score
+        names the cluster that routing leads to: its own margins are all at least 0, and any other
+        cluster has the opposite of one of them, at the split where the ways part. Both are 0 only
+        for a point on the border, and there the left part, of the lower labels, gets it either
+        way.
         """
         X = self._check(X)
         nodes = self.tree.nodes
-        first, last = _label_spans(nodes)
-        scores = np.full((X.shape[0], last[0]), np.inf if len(nodes) > 1 else 1.0)
-        for node in nodes:
-            if node.label is None:
-                margin = _margin(node, X)[:, None]
-                for child, signed in ((node.left, -margin), (node.right, margin)):
-                    side = scores[:, first[child] : last[child]]
-                    np.minimum(side, signed, out=side)
+        scores = np.empty((X.shape[0], (len(nodes) + 1) // 2))
+        pending = [(0, np.full(X.shape[0], np.inf if len(nodes) > 1 else 1.0))]
+        while pending:
+            i, least = pending.pop()
+            node = nodes[i]
+            if node.label is not None:
+                scores[:, node.label] = least
+            else:
+                margin = _margin(node, X)
+                pending.append((node.left, np.minimum(least, -margin)))
+                pending.append((node.right, np.minimum(least, margin)))
         return scores
 
     def predict(self, X):
-        """Return the clusters that the points are routed to.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m,) int64 array
-            Clusters 0..k-1.
-        """
+        """Return the clusters (m,) that the points are routed to."""
         X = self._check(X)
         labels = np.empty(X.shape[0], dtype=np.int64)
         pending = [(0, np.arange(X.shape[0]))]
@@ -131,45 +107,35 @@ def _margin(node, X):
     return 0.5 * (scores[:, 1] - scores[:, 0])
 
 
-def _label_spans(nodes):
-    """Return the first label below every node and the one after its last."""
-    first, last = [0] * len(nodes), [0] * len(nodes)
-    for i in reversed(range(len(nodes))):
-        node = nodes[i]
-        if node.label is None:
-            first[i], last[i] = first[node.left], last[node.right]
-        else:
-            first[i], last[i] = node.label, node.label + 1
-    return first, last
-
-
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The points of a call, or their kernel values, and their weights."""
+    """The points of a call, or their kernel values, and their weights; ``rows`` weigh above 0."""
 
     X: np.ndarray
     kernel: Kernel
     weights: np.ndarray | None
+    rows: np.ndarray
+
+    @property
+    def is_gram(self):
+        """Whether X holds kernel values."""
+        return self.kernel.name == "precomputed"
 
     def part(self, rows):
         """Return the points of some rows, or the kernel values between them."""
         if rows.size == self.X.shape[0]:
             return self.X
-        return self.X[np.ix_(rows, rows)] if self._is_gram() else self.X[rows]
-
-    def only(self, rows):
-        """Return the data of some rows alone."""
-        return _Data(self.part(rows), self.kernel, self.part_weights(rows))
+        return self.X[np.ix_(rows, rows)] if self.is_gram else self.X[rows]
 
     def part_weights(self, rows):
         """Return the weights of some rows."""
         return np.ones(rows.size) if self.weights is None else self.weights[rows]
 
     def scatter(self, rows):
-        """Return the weighted sum of squared distances from the mean, in blocks."""
+        """Return the weighted sum of squared distances from the mean, computed in blocks."""
         weights = self.part_weights(rows)
         blocks = [slice(start, start + BLOCK) for start in range(0, rows.size, BLOCK)]
-        if self._is_gram():
+        if self.is_gram:
             squares = weights @ np.diagonal(self.X)[rows]
             cross = sum(weights[b] @ (self.X[np.ix_(rows[b], rows)] @ weights) for b in blocks)
             return max(0.0, float(squares - cross / weights.sum()))
@@ -180,20 +146,16 @@ class _Data:
             scatter += float(weights[b] @ np.einsum("ij,ij->i", apart, apart))
         return scatter
 
-    def _is_gram(self):
-        return self.kernel.name == "precomputed"
-
 
 @dataclass(eq=False)
 class _Leaf:
     """A set of points that may be split, and the split of it that was tried.
 
     ``key`` numbers the nodes of a binary tree: 1 is the root, and 2 i and 2 i + 1 are the parts of
-    i, so that it says where a node is whenever that was reached.
+    i. It names the place of a node whenever the node is reached.
     """
 
     key: int
-    depth: int
     rows: np.ndarray
     weight: float
     scatter: float
@@ -202,30 +164,36 @@ class _Leaf:
     gain: float = 0.0
     refusal: str | None = None
 
+    @property
+    def depth(self):
+        """Splits above the leaf."""
+        return self.key.bit_length() - 1
+
 
 @dataclass(eq=False)
 class _Grower:
-    """Splits leaves until there are enough."""
+    """Splits leaves until there are k; ``params`` are those of the method."""
 
     data: _Data
     k: int
     rule: str
-    function: object
+    method: Method
     params: dict
     n_init: int
     seed: np.random.SeedSequence
-    control: object
+    control: RunControl
     n_tried: int = 0
     stopped: Status | None = None
     # The splits that were kept, in their order, by the key of what they split.
     kept: dict = field(default_factory=dict)
+    # What the user's callback raised.
     raised: Exception | None = None
 
     def __post_init__(self):
-        self.accepted = inspect.signature(self.function).parameters
-        self.root = self._make_leaf(1, 0, np.arange(self.data.X.shape[0]))
+        self.accepted = accepted_by(self.method)
+        self.root = self._make_leaf(1, self.data.rows)
         self.leaves = [self.root]
-        # To find the largest gain all leaves but the last two must be split to see.
+        # The largest gain is known once all leaves but the last two have been split.
         self.n_splits = max(1, self.k - 1 if self.rule == "largest" else 2 * self.k - 3)
 
     def grow(self):
@@ -252,9 +220,9 @@ class _Grower:
         return next((leaf for leaf in by_weight if self._try(leaf)), None)
 
     def _try(self, leaf):
-        """Split a leaf unless that was done; return whether there is a split of it."""
+        """Split a leaf unless that was tried before; return whether it has a split."""
         if leaf.split is None and leaf.refusal is None:
-            if leaf is not self.root and self.stopped is None and self._remaining() <= 0:
+            if leaf is not self.root and self.stopped is None and self.control.out_of_time():
                 self.stopped = Status.TIME_LIMIT
             if self.stopped is None:
                 self._split(leaf)
@@ -266,7 +234,7 @@ class _Grower:
             leaf.refusal = "its points are equal"
             return
         try:
-            result = self.function(points, **self._parameters(leaf))
+            result = self.method.function(points, **self._arguments(leaf))
         except (ValueError, TypeError, MemoryError) as error:
             if error is self.raised:
                 raise
@@ -281,15 +249,14 @@ class _Grower:
             leaf.refusal = "the method put all its points on one side"
             return
         leaf.parts = tuple(
-            self._make_leaf(2 * leaf.key + side, leaf.depth + 1, leaf.rows[right == side])
-            for side in (0, 1)
+            self._make_leaf(2 * leaf.key + side, leaf.rows[right == side]) for side in (0, 1)
         )
         leaf.gain = max(0.0, leaf.scatter - sum(part.scatter for part in leaf.parts))
         leaf.split = result
         self.n_tried += 1
         if result.status in STOPS:
             self.stopped = result.status
-        elif self._tell(0.0) or self._task_done():
+        elif self._tell():
             self.stopped = Status.CALLBACK
 
     def _explain(self, error):
@@ -298,47 +265,39 @@ class _Grower:
         inner = [name for name in advised if name in self.accepted and name not in OWN_PARAMETERS]
         if inner:
             kind = next(k for k in (ValueError, TypeError, MemoryError) if isinstance(error, k))
-            where = f"{', '.join(inner)}: in method_params, as of {self.function.__name__}"
-            raise kind(f"{error} ({where})") from error
+            name = self.method.function.__name__
+            raise kind(f"{error} ({', '.join(inner)}: in method_params, as of {name})") from error
 
-    def _make_leaf(self, key, depth, rows):
+    def _make_leaf(self, key, rows):
         weight = float(self.data.part_weights(rows).sum())
-        return _Leaf(key, depth, rows, weight, self.data.scatter(rows))
+        return _Leaf(key, rows, weight, self.data.scatter(rows))
 
-    def _parameters(self, leaf):
+    def _arguments(self, leaf):
         """Return what the method is called with."""
-        control = self.control
+        control, weights = self.control, self.data.weights
+        is_watched = control.callback is not None or control.verbose
         # The stream depends on where the leaf is and not on when it is split.
         key = (*self.seed.spawn_key, leaf.key)
         run = {
             "n_init": self.n_init,
             "random_state": np.random.SeedSequence(self.seed.entropy, spawn_key=key),
             "n_jobs": control.n_jobs,
+            "max_time": None if control.max_time is None else max(LEAST_TIME, control.time_left()),
+            "callback": self._tell if is_watched else None,
+            "sample_weight": None if weights is None else weights[leaf.rows],
         }
-        if control.max_time is not None:
-            run["max_time"] = max(LEAST_TIME, self._remaining())
-        if control.callback is not None or control.verbose:
-            run["callback"] = self._hear
         params = self.params | {name: run[name] for name in run if name in self.accepted}
-        if self.data.weights is not None:
-            params["sample_weight"] = self.data.weights[leaf.rows]
         rank = params.get("rank")
         if isinstance(rank, int | np.integer) and leaf is not self.root:
             params["rank"] = min(rank, leaf.rows.size)
         return params
 
-    def _remaining(self):
-        """Return the seconds that are left."""
-        return self.control.time_left()
+    def _tell(self, inner=None):
+        """Tell the bar and the callback how far the run is; return whether it should stop.
 
-    def _hear(self, progress):
-        """Be told how far a split is."""
-        return self._tell(progress.fraction)
-
-    def _tell(self, fraction):
-        """Tell the bar and the callback how far the run is; return whether it should stop."""
-        if self.control.callback is None and not self.control.verbose:
-            return False
+        ``inner`` is the Progress of the split at hand.
+        """
+        fraction = 0.0 if inner is None else inner.fraction
         progress = Progress(
             fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
             n_done=self.n_tried,
@@ -355,15 +314,11 @@ class _Grower:
             self.raised = error
             raise
 
-    def _task_done(self):
-        done = self.control.on_start_done
-        return done is not None and bool(done(self.n_tried - 1, self.n_splits))
-
     def status(self):
-        """Return why the run ended; a warning is given if there are fewer than k clusters."""
+        """Return why the run ended; warn if there are fewer than k clusters."""
         splits = [leaf.split.status for leaf in self.kept.values()]
         if len(splits) == self.k - 1:
-            # A split that ended before its time has given its own warning.
+            # A split that was stopped has warned itself.
             return next((s for s in splits if s != Status.CONVERGED), Status.CONVERGED)
         status = Status.INFEASIBLE if self.stopped is None else self.stopped
         made = f"{len(splits) + 1} of {self.k} clusters were made"
@@ -374,11 +329,13 @@ class _Grower:
         return status
 
     def build(self):
-        """Return the tree, the labels, which number its leaves from left to right, and the history.
+        """Return the tree, its model (None if a split has none), the labels, and the history.
 
-        All from the splits that were kept, so that an interrupt at any time does no harm.
+        Labels number the leaves from left to right; points of weight 0 get theirs from the model.
+        All is made from the splits that were kept, so an interrupt at any time does no harm.
         """
-        labels = np.empty(self.data.X.shape[0], dtype=np.int64)
+        X = self.data.X
+        labels = np.full(X.shape[0], -1, dtype=np.int64)
         nodes, scatters = [], []
         pending = [(self.root, None)]
         while pending:
@@ -388,31 +345,36 @@ class _Grower:
             if leaf.key in self.kept:
                 left, right = leaf.parts
                 pending += [(right, len(nodes)), (left, None)]
-                nodes.append(self._make_node(leaf, left=len(nodes) + 1))
+                node = TreeNode(
+                    leaf.rows.size,
+                    leaf.depth,
+                    left=len(nodes) + 1,
+                    objective=leaf.split.objective,
+                    gain=leaf.gain,
+                    params=leaf.split.params,
+                    model=leaf.split.model,
+                    columns=leaf.rows if self.data.is_gram else None,
+                )
+                nodes.append(node)
             else:
                 label = len(scatters)
                 labels[leaf.rows] = label
                 nodes.append(TreeNode(leaf.rows.size, leaf.depth, label=label))
                 scatters.append(leaf.scatter)
+        tree, model = Tree(tuple(nodes)), None
+        if all(leaf.split.model is not None for leaf in self.kept.values()):
+            model = TreeModel(tree, self.data.kernel, X.shape[1], X.dtype)
+        others = np.flatnonzero(labels < 0)
+        if others.size:
+            labels[others] = model.predict(X[others])
         # Backwards, so that nothing is lost in differences of large numbers.
         history = [sum(scatters)]
         for leaf in reversed(self.kept.values()):
             history.append(history[-1] + leaf.gain)
-        return Tree(tuple(nodes)), labels, np.array(history[::-1])
-
-    def _make_node(self, leaf, left):
-        return TreeNode(
-            leaf.rows.size,
-            leaf.depth,
-            left=left,
-            objective=leaf.split.objective,
-            gain=leaf.gain,
-            params=leaf.split.params,
-            model=leaf.split.model,
-            columns=leaf.rows if self.data.kernel.name == "precomputed" else None,
-        )
+        return tree, model, labels, np.array(history[::-1])
 
 
+@remember_names
 def recursive_mmc(
     X,
     k,
@@ -521,116 +483,38 @@ def recursive_mmc(
     |   `-- cluster 1: 30 points
     `-- cluster 2: 50 points
     """
-    return solve_recursive(
-        X,
-        k,
-        method=method,
-        method_params=method_params,
-        split=split,
-        sample_weight=sample_weight,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
-
-
-@remember_names
-def solve_recursive(
-    X,
-    k,
-    *,
-    method,
-    method_params,
-    split,
-    sample_weight,
-    n_init,
-    random_state,
-    n_jobs,
-    max_time,
-    callback,
-    verbose,
-    on_split_done=None,
-):
-    """Do what :func:`recursive_mmc` does, and report each split.
-
-    Parameters
-    ----------
-    X, k, method, method_params, split, sample_weight
-        See :func:`recursive_mmc`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        See :func:`recursive_mmc`.
-    on_split_done : callable, optional
-        Called with (index, n_splits) in the calling thread; a true return value stops the run.
-
-    Returns
-    -------
-    TreeResult
-        The tree and its clusters.
-    """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_split_done)
+    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
     validation.check_choice("split", split, RULES)
     n_init = validation.check_starts(n_init)
-    entry = find_binary(method)
-    params = _check_params(entry, method_params)
-    data, part, counting, k = _check_data(X, k, params.get("kernel"), sample_weight)
-    _check_accepted(entry, n_init, sample_weight)
+    method = find_binary(method)
+    params = _check_params(method, method_params)
+    data = _check_data(X, params.get("kernel"), sample_weight)
+    k = _check_k(k, data)
+    _check_accepted(method, n_init, sample_weight)
     seed = fixed_seed(random_state)
     with show_progress(control, "split") as control:
-        grower = _Grower(part, k, split, entry.function, params, n_init, seed, control)
+        grower = _Grower(data, k, split, method, params, n_init, seed, control)
         grower.grow()
-    tree, labels, history = grower.build()
-    if counting is not None:
-        tree, labels = _extend(tree, labels, counting, data)
-    kept = grower.kept.values()
-    has_model = all(leaf.split.model is not None for leaf in kept)
+    tree, model, labels, history = grower.build()
     return TreeResult(
         labels=labels,
         objective=float(history[-1]),
         status=grower.status(),
-        n_iter=len(kept),
-        n_moves=sum(leaf.split.n_moves for leaf in kept),
+        n_iter=len(grower.kept),
+        n_moves=sum(leaf.split.n_moves for leaf in grower.kept.values()),
         sizes=np.bincount(labels),
         history=history,
         trace={"splits": np.arange(history.size)},
         objectives=history[-1:].copy(),
         best_init=0,
-        params={
-            "method": entry.name,
-            "method_params": params,
-            "split": split,
-            "n_init": n_init,
-        },
-        model=TreeModel(tree, data.kernel, data.X.shape[1], data.X.dtype) if has_model else None,
+        params={"method": method.name, "method_params": params, "split": split, "n_init": n_init},
+        model=model,
         tree=tree,
     )
 
 
 def find_binary(method):
-    """Return the entry of a method for two clusters.
-
-    Parameters
-    ----------
-    method : str
-        Its name in the registry or that of its function.
-
-    Returns
-    -------
-    fastmmc.registry.Method
-        The entry.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name, or it makes any number of clusters by itself.
-
-    Examples
-    --------
-    >>> find_binary("evo_mmc").name
-    'evo-mmc'
-    """
+    """Return the entry of a method for two clusters, by its name there or of its function."""
     entry = METHODS.get(registry_name(method)) if isinstance(method, str) else None
     if entry is None or not entry.binary:
         names = ", ".join(repr(name) for name, entry in METHODS.items() if entry.binary)
@@ -641,19 +525,24 @@ def find_binary(method):
     return entry
 
 
-def _check_params(entry, method_params):
+def accepted_by(method):
+    """Return the names of a method's parameters, without that of the points, in their order."""
+    return list(inspect.signature(method.function).parameters)[1:]
+
+
+def _check_params(method, method_params):
     """Return the parameters of the method, if they can be those of every split."""
     if method_params is None:
         return {}
     if not isinstance(method_params, dict):
         raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    accepted = [n for n in inspect.signature(entry.function).parameters if n not in OWN_PARAMETERS]
+    accepted = [name for name in accepted_by(method) if name not in OWN_PARAMETERS]
     for name, value in method_params.items():
         if name in OWN_PARAMETERS:
             raise ValueError(f"method_params: give {name} to recursive_mmc itself")
         if name not in accepted:
             raise ValueError(
-                f"method_params: {entry.name} has no {name!r}; it has {', '.join(accepted)}"
+                f"method_params: {method.name} has no {name!r}; it has {', '.join(accepted)}"
             )
         if _is_of_all_points(name, value):
             raise ValueError(
@@ -671,8 +560,8 @@ def _is_of_all_points(name, value):
     return name in ("target_sizes", "init") or (name == "landmarks" and np.ndim(value) == 1)
 
 
-def _check_data(X, k, kernel, sample_weight):
-    """Check the points, their weights and the number of clusters."""
+def _check_data(X, kernel, sample_weight):
+    """Check the points, or kernel values if that is the method's kernel, and their weights."""
     if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError(
             "X must be points or a Gram matrix: every split needs a factor of its own points, "
@@ -681,44 +570,31 @@ def _check_data(X, k, kernel, sample_weight):
     is_gram = isinstance(kernel, str) and kernel == "precomputed"
     kernel = Kernel("precomputed" if is_gram else "points")
     X = validation.check_points(X, kernel, sparse=True)
-    data = _Data(X, kernel, validation.check_sample_weight(sample_weight, X.shape[0]))
-    counting = validation.counting_points(data.weights)
-    part = data if counting is None else data.only(counting)
-    n = part.X.shape[0]
-    which = "" if counting is None else " whose sample_weight is above 0"
+    weights = validation.check_sample_weight(sample_weight, X.shape[0])
+    rows = validation.counting_points(weights)
+    return _Data(X, kernel, weights, np.arange(X.shape[0]) if rows is None else rows)
+
+
+def _check_k(k, data):
+    """Check that there are k distinct points that count."""
+    n = data.rows.size
+    which = "" if n == data.X.shape[0] else " whose sample_weight is above 0"
     k = validation.check_integer("k", k, least=1, most=n, why=f", the number of points{which}")
-    n_distinct = count_distinct(part.X, k)
+    n_distinct = count_distinct(data.part(data.rows), k)
     if n_distinct < k:
         raise ValueError(
             f"k must be at most {n_distinct}, the number of distinct points{which}; got {k}"
         )
-    return data, part, counting, k
+    return k
 
 
-def _extend(tree, labels, counting, data):
-    """Return the tree and the labels of all points, from those of the points that count."""
-    nodes = tree.nodes
-    if data.kernel.name == "precomputed":
-        nodes = tuple(
-            node if node.columns is None else replace(node, columns=counting[node.columns])
-            for node in nodes
-        )
-    tree, counted = Tree(nodes), labels
-    labels = np.empty(data.X.shape[0], dtype=np.int64)
-    labels[counting] = counted
-    others = np.setdiff1d(np.arange(labels.size), counting)
-    model = TreeModel(tree, data.kernel, data.X.shape[1], data.X.dtype)
-    labels[others] = model.predict(data.X[others])
-    return tree, labels
-
-
-def _check_accepted(entry, n_init, sample_weight):
+def _check_accepted(method, n_init, sample_weight):
     """Raise an error if the method cannot do what is asked of every split."""
-    accepted = inspect.signature(entry.function).parameters
+    accepted = accepted_by(method)
     if sample_weight is not None and "sample_weight" not in accepted:
-        raise ValueError(f"sample_weight: {entry.name} takes no weights; leave them out")
+        raise ValueError(f"sample_weight: {method.name} takes no weights; leave them out")
     if n_init > 1 and "n_init" not in accepted:
-        raise ValueError(f"n_init must be 1, as {entry.name} makes one start; got {n_init}")
+        raise ValueError(f"n_init must be 1, as {method.name} makes one start; got {n_init}")
 
 
 class RecursiveMMC(
@@ -822,10 +698,9 @@ class RecursiveMMC(
         X = self._check_training_points(X)
         params = self.get_params(deep=False)
         k = params.pop("n_clusters")
-        with nullcontext() as on_split_done:
-            result = solve_recursive(
-                X, k, sample_weight=sample_weight, on_split_done=on_split_done, **params
-            )
+        with fit_tasks(self, None, "split") as tasks:
+            params["callback"] = tasks.with_callback(self.callback)
+            result = recursive_mmc(X, k, sample_weight=sample_weight, **params)
         return self._keep(result)
 
     def score(self, X, y=None):

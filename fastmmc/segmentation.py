@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import inspect
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,22 +12,22 @@ from sklearn.utils import check_array
 
 from fastmmc import validation
 from fastmmc._display import OneLine
-from fastmmc.recursive import recursive_mmc
+from fastmmc.recursive import accepted_by, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
 
-# Segments are rarely of one size. Neither of two has less than a tenth of the pixels; the papers'
-# 0.03 would cut through whatever is larger than half the picture.
+# Segments are rarely of one size, so neither of two needs more than a tenth of the pixels; the
+# papers' 0.03 would cut through whatever is larger than half the picture.
 BALANCE = 0.8
 
-# Of the leaves of a tree the one is split that loses most squared distance by it: the largest one
-# is often a background of one colour.
+# Split the leaf of the tree that gains most by it: the largest one is often a background of one
+# colour.
 SPLIT = "gain"
 
 # With a wider kernel all colours of an image in 0..1 look alike.
 WIDEST = 100.0
 
-# What `segment` has parameters of its own for, so that they do not come in method_params.
+# Parameters of `segment` itself, which method_params may not hold.
 OWN_PARAMETERS = (
     "k",
     "sigma",
@@ -42,7 +41,7 @@ OWN_PARAMETERS = (
     "verbose",
 )
 
-# What speaks of single points, which are not the pixels but their distinct colours.
+# Parameters about single points, which are not the pixels but their distinct colours.
 OF_POINTS = ("known_labels", "must_link", "cannot_link")
 
 
@@ -159,7 +158,9 @@ def segment(
     min_region = validation.check_integer(
         "min_region", min_region, least=0, most=len(pixels), why=", the number of pixels"
     )
-    method = _find_method(method)
+    names = [name for name in METHODS if name != "recursive-mmc"]
+    name = validation.check_choice("method", registry_name(method), names)
+    method = METHODS[name]
     params = _check_params(method, method_params)
     points, colour_of, counts = _merge_colors(pixels)
     k = validation.check_integer(
@@ -167,7 +168,9 @@ def segment(
     )
     if "gamma" not in params:
         _check_width(sigma, pixels)
-    params = _complete_params(method, params, sigma=sigma, rank=_check_rank(rank, len(points)))
+    if isinstance(rank, int | np.integer) and not isinstance(rank, bool):
+        rank = min(int(rank), len(points))
+    params = _complete_params(method, params, sigma, rank)
     run = {
         "n_init": n_init,
         "random_state": random_state,
@@ -216,23 +219,18 @@ def _check_width(sigma, pixels):
             )
 
 
-def _find_method(method):
-    name = registry_name(method)
-    names = [known for known in METHODS if known != "recursive-mmc"]
-    return METHODS[validation.check_choice("method", name, names)]
-
-
 def _check_params(method, method_params):
     """Return a copy of the method's parameters if it knows them all."""
     if method_params is None:
         return {}
     if not isinstance(method_params, dict):
         raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
+    accepted = set(accepted_by(method))
     for name in method_params:
         if name in OWN_PARAMETERS:
             raise ValueError(f"method_params: give {name} to segment itself, or leave it out")
-        if name not in _accepted(method):
-            known = ", ".join(sorted(_accepted(method) - {*OWN_PARAMETERS, *OF_POINTS}))
+        if name not in accepted:
+            known = ", ".join(sorted(accepted - {*OWN_PARAMETERS, *OF_POINTS}))
             raise ValueError(f"method_params: {method.name} has no {name!r}; it has {known}")
         if name in OF_POINTS:
             raise ValueError(
@@ -242,63 +240,36 @@ def _check_params(method, method_params):
     return dict(method_params)
 
 
-def _accepted(method):
-    """Return the names of the method's parameters, without that of the points."""
-    return set(list(inspect.signature(method.function).parameters)[1:])
-
-
-def _check_rank(rank, n):
-    """Return a rank that is no more than the number of points, if it is a number of them."""
-    if isinstance(rank, int | np.integer) and not isinstance(rank, bool):
-        return min(int(rank), n)
-    return rank
-
-
 def settings_of(method, params=None):
-    """Return the parameters of :func:`segment` that a method heeds.
+    """Return the names of the parameters of :func:`segment` that count for a method.
 
-    Parameters
-    ----------
-    method : fastmmc.registry.Method
-        Of the table.
-    params : dict, optional
-        What the user gave as ``method_params``.
-
-    Returns
-    -------
-    set of str
-        Those that the method has, and ``k``, ``min_region`` and the run; of a kernel only if the
-        method uses one.
-
-    Examples
-    --------
-    >>> ["rank" in settings_of(METHODS[name]) for name in ("iter-svr", "evo-mmc", "wta")]
-    [True, False, False]
+    Those of the kernel count only if the method, given ``params``, uses one.
     """
-    run = {"k", "min_region", *OWN_PARAMETERS} - {"sigma", "rank"}
+    kernel, accepted = {"sigma", "rank"}, set(accepted_by(method))
     # Where the kernel is that of features, there is none without them.
-    has_kernel = "features" not in _accepted(method) or (params or {}).get("features") is not None
-    return run | (_accepted(method) if has_kernel else _accepted(method) - {"sigma", "rank"})
+    if "features" in accepted and (params or {}).get("features") is None:
+        accepted -= kernel
+    return {"k", "min_region", *OWN_PARAMETERS} - kernel | accepted
 
 
-def _complete_params(method, params, *, sigma, rank):
-    """Add what `segment` says of the kernel and of sizes, where the method has such parameters."""
+def _complete_params(method, params, sigma, rank):
+    """Add what `segment` says about the kernel and sizes, where the method has such parameters."""
     defaults = {"rank": rank}
     if "gamma" not in params:
         defaults["sigma"] = sigma
     if method.binary:
         defaults["balance"] = BALANCE
-    heeded = settings_of(method, params)
-    return {name: defaults[name] for name in defaults.keys() & heeded} | params
+    names = defaults.keys() & settings_of(method, params)
+    return {name: defaults[name] for name in names} | params
 
 
 def _merge_colors(pixels):
-    """Return the distinct rows, which of them each row is, and how often each occurs."""
+    """Return the distinct rows, the index of each row among them, and their counts."""
     key, span = np.zeros(len(pixels), dtype=np.int64), 1
     for channel in pixels.T:
         values, codes = np.unique(channel, return_inverse=True)
         if span * len(values) > np.iinfo(np.int64).max:
-            # At most as many codes as pixels are in use; numbered anew they leave room again.
+            # At most as many codes as pixels are in use: number these anew to make room.
             used, key = np.unique(key, return_inverse=True)
             span = len(used)
         key = key * len(values) + codes
@@ -311,7 +282,7 @@ def _merge_colors(pixels):
 
 def _cluster(method, points, k, counts, params, run):
     """Cluster the distinct colours."""
-    accepted = _accepted(method)
+    accepted = accepted_by(method)
     weights = {"sample_weight": counts} if "sample_weight" in accepted else {}
     if method.binary and k != 2:
         name = method.name.replace("-", "_")
@@ -361,10 +332,10 @@ def _measure_borders(regions, n_regions):
 
 
 def _merge_regions(sizes, clusters, borders, least):
-    """Give every small region to a neighbour, the smallest first.
+    """Give every small region to the neighbour with the longest border, the smallest first.
 
-    Returns which region each one is part of in the end, and the cluster of each. Of equally long
-    borders the one with the larger region counts, then the one with the lower cluster.
+    Returns the region that each one ends up in, and the cluster of each. Of equally long borders
+    that of the larger region counts, then that of the lower cluster.
     """
     owners = list(range(len(sizes)))
     queue = [(size, i) for i, size in enumerate(sizes) if size < least]
@@ -372,12 +343,12 @@ def _merge_regions(sizes, clusters, borders, least):
     while queue:
         size, region = heapq.heappop(queue)
         shared = borders[region]
-        # A region that has grown since, or is part of another one, is in the queue anew or done.
+        # A region that has grown or been absorbed since is queued anew or done.
         if not shared or size != sizes[region]:
             continue
         cluster = clusters[max(shared, key=lambda i: (shared[i], sizes[i], -clusters[i]))]
-        # All neighbours of that cluster grow together through this region. The one with most
-        # neighbours keeps its number, as the others have to tell theirs.
+        # All neighbours of that cluster grow together through this region. The one with the most
+        # neighbours keeps its number, as those of the others must be told.
         joined = [region, *(i for i in shared if clusters[i] == cluster)]
         kept = max(joined, key=lambda i: len(borders[i]))
         clusters[kept] = cluster
@@ -407,7 +378,7 @@ def _absorb(region, kept, sizes, borders):
 
 @dataclass(frozen=True, repr=False)
 class _Renumbered(OneLine):
-    """A model whose clusters have other numbers."""
+    """A model with its clusters renumbered."""
 
     model: object
     order: np.ndarray
@@ -418,7 +389,7 @@ class _Renumbered(OneLine):
 
 
 def _make_result(found, label_image, pixels, extra):
-    """Gather what is known of the segments, numbered by falling size."""
+    """Return the result, with the segments numbered by falling size."""
     sizes = np.bincount(label_image.ravel())
     order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
     new = np.empty(len(sizes), dtype=np.int64)

@@ -310,6 +310,12 @@ def test_what_a_method_is_given(monkeypatch, bands):
     assert (asked["balance"], asked["rank"]) == (0.9, 0.1)
 
 
+def test_parameters_of_a_kernel_count_only_for_methods_with_one():
+    names = ("iter-svr", "evo-mmc", "wta")
+    counting = [segmentation.settings_of(METHODS[name]) for name in names]
+    assert ["rank" in settings for settings in counting] == [True, False, False]
+
+
 def test_time_limit_is_a_warning(rng):
     image = rng.integers(0, 256, (60, 60, 3)).astype(np.uint8)
     with pytest.warns(ConvergenceWarning, match="max_time"):

@@ -1,4 +1,4 @@
-"""Compiled loops over plain distances: a pass over the points, and the cost of parts of them."""
+"""Compiled loops over Euclidean distances: passes over all points, and costs of parts of them."""
 
 import numpy as np
 
@@ -7,16 +7,9 @@ from fastmmc._jit import njit
 
 @njit
 def block_distances(block, center, found):
-    """Write the squared distances of a block's points to a center.
+    """Write the squared distances of a block's points, the columns of (d, b), to a center (d,).
 
-    Parameters
-    ----------
-    block : (d, b) array
-        Points in columns, so that the loop over them is the vectorised one.
-    center : (d,) float64 array
-        Center.
-    found : (b,) float64 array
-        Output.
+    Points are in columns so that the loop over them vectorises.
     """
     found[:] = 0.0
     for f in range(center.size):
@@ -28,20 +21,10 @@ def block_distances(block, center, found):
 
 @njit
 def assign(blocks, centers, nearest, distances, labels):
-    """Give every point to its nearest center.
+    """Give every point to its nearest center; ties go to the first.
 
-    Parameters
-    ----------
-    blocks : (m, d, b) array
-        Points in columns; the last block is filled up.
-    centers : (k, d) float64 array
-        Centers.
-    nearest : (2, b) float64 array
-        Work space.
-    distances : (n,) float64 array
-        Output: distance to the nearest center, not squared.
-    labels : (n,) int64 array
-        Output: that center; ties go to the first.
+    ``blocks`` (m, d, b) holds the points in columns, the last block padded; ``nearest`` (2, b) is
+    work space. ``labels`` (n,) and ``distances`` (n,), not squared, are written.
     """
     n_blocks, _, size = blocks.shape
     best, found = nearest[0], nearest[1]
@@ -62,35 +45,12 @@ def assign(blocks, centers, nearest, distances, labels):
 
 @njit
 def sum_pulls(points, weights, labels, distances, least, pulls, sums, at_center):
-    """Add up what pulls the centers, and return the weighted sum of the distances.
+    """Sum the pulls on the centers; return the weighted sum of distances.
 
-    A point pulls its center with its weight over its distance, sum_i w_i x_i / d_i over
-    sum_i w_i / d_i being Weiszfeld's next center. Points that lie at their center have no
-    direction: their weights are counted apart.
-
-    Parameters
-    ----------
-    points : (n, d) array
-        Points.
-    weights : (n,) float64 array
-        Their weights.
-    labels : (n,) int64 array
-        Their centers.
-    distances : (n,) float64 array
-        To these.
-    least : float
-        No farther away a point counts as lying at its center.
-    pulls : (k,) float64 array
-        Output: sums of w / d.
-    sums : (k, d) float64 array
-        Output: sums of w x / d.
-    at_center : (k,) float64 array
-        Output: weights of the points at the center.
-
-    Returns
-    -------
-    float
-        Sum of w d.
+    A point pulls its center with its weight over its distance: Weiszfeld's next center is
+    sum_i w_i x_i / d_i (``sums``, (k, d)) over sum_i w_i / d_i (``pulls``, (k,)). A point no
+    farther than ``least`` lies at its center and has no direction: its weight goes to
+    ``at_center`` (k,).
     """
     pulls[:] = 0.0
     sums[:] = 0.0
@@ -111,19 +71,7 @@ def sum_pulls(points, weights, labels, distances, least, pulls, sums, at_center)
 
 @njit
 def label_distances(points, centers, labels, distances):
-    """Write the distances of points to the centers of their labels.
-
-    Parameters
-    ----------
-    points : (n, d) array
-        Points.
-    centers : (k, d) float64 array
-        Centers.
-    labels : (n,) int64 array
-        Labels.
-    distances : (n,) float64 array
-        Output.
-    """
+    """Write the distances (n,) of points to the centers of their labels."""
     for i in range(labels.size):
         square = 0.0
         for f in range(points.shape[1]):
@@ -134,23 +82,9 @@ def label_distances(points, centers, labels, distances):
 
 @njit
 def part_cost(part, candidates, centers, best, found):
-    """Return the sum of the distances of a part's points to the nearest of some centers.
+    """Return the sum of the distances of a part's points to the nearest of the candidate centers.
 
-    Parameters
-    ----------
-    part : (d, m) array
-        Points in columns.
-    candidates : (c,) int64 array
-        Centers that can be the nearest.
-    centers : (k, d) float64 array
-        All centers.
-    best, found : (m,) float64 arrays
-        Work space.
-
-    Returns
-    -------
-    float
-        The sum.
+    ``part`` (d, m) has the points in columns; ``best`` and ``found`` (m,) are work space.
     """
     block_distances(part, centers[candidates[0]], best)
     for c in range(1, candidates.size):
@@ -167,16 +101,10 @@ def part_cost(part, candidates, centers, best, found):
 
 @njit
 def reaches(gaps, radii, found):
-    """Write how far from each ball's center a center can be that is nearest to a point in it.
+    """Write, for each ball, how far from its middle the nearest center of one of its points can be.
 
-    Parameters
-    ----------
-    gaps : (k, p) float64 array
-        Distances from the balls' centers to the centers.
-    radii : (p,) float64 array
-        Of the balls.
-    found : (p,) float64 array
-        Output: the least distance and the ball's diameter, with a slack far above rounding.
+    That is the least of the ``gaps`` (k, p) between middles and centers plus the ball's diameter,
+    with a slack far above rounding.
     """
     found[:] = np.inf
     for j in range(gaps.shape[0]):
@@ -188,20 +116,9 @@ def reaches(gaps, radii, found):
 
 @njit
 def mark_stale(moved, gaps, new_gaps, radii, stale, reach):
-    """Mark the parts that a center that moved was, or is, near enough to.
+    """Mark the parts that a moved center is near enough to, before or after its move.
 
-    Parameters
-    ----------
-    moved : (k,) bool array
-        Which centers have moved.
-    gaps, new_gaps : (k, p) float64 arrays
-        Distances from the balls' centers to the centers, before and now.
-    radii : (p,) float64 array
-        Of the balls.
-    stale : (p,) bool array
-        Parts to be looked at, added to.
-    reach : (p,) float64 array
-        Output: that of now, see :func:`reaches`.
+    Adds to ``stale`` (p,) and leaves the :func:`reaches` after the move in ``reach`` (p,).
     """
     for which in (gaps, new_gaps):
         reaches(which, radii, reach)
@@ -213,35 +130,17 @@ def mark_stale(moved, gaps, new_gaps, radii, stale, reach):
 
 @njit
 def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_gaps, new_costs):
-    """Bring the costs of all parts up to date after some centers have moved.
+    """Update the costs of all parts after some centers moved; return the total and the work done.
 
-    A part is a set of points in a ball. A center farther from the ball's center than the nearest
-    center by more than the ball's diameter is nobody's nearest, so a part is looked at again only
-    if a center that moved could have been, or can now be, nearest to a point of it.
+    A part is a set of points in a ball. A center farther from the ball's middle than the nearest
+    center by more than the ball's diameter is nearest to none of its points, so only parts that a
+    moved center could have served, or can serve now, are computed again.
 
-    Parameters
-    ----------
-    flat : (n * d,) array
-        The parts one after the other, each with its points in columns.
-    offsets : (p + 1,) int64 array
-        Where in the order of the points each part begins.
-    means, radii : (d, p), (p,) float64 arrays
-        Balls around the parts, their centers in columns.
-    centers : (k, d) float64 array
-        The centers now.
-    moved : (k,) bool array
-        Which of them have moved.
-    gaps, costs : (k, p), (p,) float64 arrays
-        Distances from the balls' centers to the centers, and sums of distances, of before.
-    new_gaps, new_costs : (k, p), (p,) float64 arrays
-        Output: those of now.
-
-    Returns
-    -------
-    total : float
-        Sum over the parts.
-    n_looked : int
-        Distances between points and centers that were computed.
+    ``flat`` (n * d,) holds the parts one after the other, each with its points in columns, and
+    ``offsets`` (p + 1,) where each begins, in points; ``means`` (d, p) are the middles of the
+    balls. ``gaps`` (k, p) and ``costs`` (p,) are the distances between middles and centers and the
+    sums of distances before the move; ``new_gaps`` and ``new_costs`` are written. The work is the
+    number of distances between points and centers.
     """
     k, d = centers.shape
     new_gaps[:] = gaps
@@ -274,20 +173,5 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
 
 @njit
 def accepts(change, temperature, uniform):
-    """Return whether annealing takes a change of the objective.
-
-    Parameters
-    ----------
-    change : float
-        By how much the objective rises.
-    temperature : float
-        In the units of the objective.
-    uniform : float
-        Random number in [0, 1).
-
-    Returns
-    -------
-    bool
-        Whether uniform <= min(1, exp(-change / temperature)).
-    """
+    """Return whether annealing accepts a change: uniform <= min(1, exp(-change / temperature))."""
     return change <= 0.0 or uniform <= np.exp(-change / temperature)

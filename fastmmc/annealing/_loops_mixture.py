@@ -1,4 +1,4 @@
-"""Compiled two-component Gaussian mixtures: how far apart the halves of a cluster are."""
+"""Compiled two-component Gaussian mixtures: how far apart the two halves of a cluster are."""
 
 import numpy as np
 
@@ -13,20 +13,7 @@ TOLERANCE = 1e-4
 
 @njit
 def farthest(points, center):
-    """Return the index of the point farthest from a center.
-
-    Parameters
-    ----------
-    points : (n, d) float64 array
-        Points.
-    center : (d,) float64 array
-        Center.
-
-    Returns
-    -------
-    int
-        The first of the farthest ones.
-    """
+    """Return the index of the point farthest from a center, the first of equals."""
     chosen, most = 0, -1.0
     for i in range(points.shape[0]):
         square = np.sum((points[i] - center) ** 2)
@@ -37,15 +24,7 @@ def farthest(points, center):
 
 @njit
 def halve(points, shares):
-    """Give every point to one of two far points.
-
-    Parameters
-    ----------
-    points : (n, d) float64 array
-        Points.
-    shares : (2, n) float64 array
-        Output: 1 for the nearer one, else 0.
-    """
+    """Share the points (n, d) out between two that lie far apart: 1 for the nearer one, else 0."""
     n, d = points.shape
     mean = np.zeros(d)
     for i in range(n):
@@ -60,7 +39,7 @@ def halve(points, shares):
 
 @njit
 def fit_diagonal(points, share, ridge, mean, variances):
-    """Write mean and variances of points of given shares; returns their weight."""
+    """Write the mean and variances of points with the given shares; return their total weight."""
     n, d = points.shape
     weight = np.sum(share)
     mean[:] = 0.0
@@ -79,7 +58,10 @@ def fit_diagonal(points, share, ridge, mean, variances):
 
 @njit
 def fit_full(points, share, ridge, mean, factor):
-    """Write mean and Cholesky factor of the covariance of points of given shares; the weight."""
+    """Write the mean of points with the given shares and the Cholesky factor of their covariance.
+
+    Returns their total weight.
+    """
     n, d = points.shape
     weight = np.sum(share)
     mean[:] = 0.0
@@ -118,7 +100,7 @@ def solve_lower(factor, vector):
 
 @njit
 def mix(logs, shares):
-    """Turn weighted log-densities into shares of the components; returns their mean log-sum."""
+    """Turn weighted log-densities (2, n) into shares of the components; return the mean log-sum."""
     total = 0.0
     for i in range(logs.shape[1]):
         most = max(logs[0, i], logs[1, i])
@@ -131,21 +113,10 @@ def mix(logs, shares):
 
 @njit
 def diagonal_divergence(points, ridge, n_rounds):
-    """Fit two Gaussians with diagonal covariances, and return how far apart they are.
+    """Fit two Gaussians with diagonal covariances; return the mean of both KL divergences.
 
-    Parameters
-    ----------
-    points : (n, d) float64 array
-        Points of a cluster.
-    ridge : (d,) float64 array
-        Added to the variances; positive.
-    n_rounds : int
-        Most rounds of expectation-maximisation.
-
-    Returns
-    -------
-    float
-        Mean of both Kullback-Leibler divergences; -inf where one component has lost its points.
+    ``ridge`` (d,), positive, is added to the variances. The result is -inf if a component loses its
+    points.
     """
     n, d = points.shape
     shares, logs = np.empty((2, n)), np.empty((2, n))
@@ -172,18 +143,7 @@ def diagonal_divergence(points, ridge, n_rounds):
 
 @njit
 def full_divergence(points, ridge, n_rounds):
-    """Fit two Gaussians with full covariances, and return how far apart they are.
-
-    Parameters
-    ----------
-    points, ridge, n_rounds
-        As of :func:`diagonal_divergence`.
-
-    Returns
-    -------
-    float
-        As of :func:`diagonal_divergence`.
-    """
+    """Do what :func:`diagonal_divergence` does, with full covariances."""
     n, d = points.shape
     shares, logs = np.empty((2, n)), np.empty((2, n))
     means, factors = np.empty((2, d)), np.empty((2, d, d))

@@ -1,4 +1,4 @@
-"""The paper's search: representatives are split and moved, and annealing takes or refuses it."""
+"""The paper's search: representatives are split and moved, and annealing accepts or refuses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from fastmmc._means import k_means
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing.costs import MOST_BALLS, BallCosts, Evaluated
-from fastmmc.annealing.points import descend, weiszfeld_targets
+from fastmmc.annealing.points import descend, means_where_used, sum_pulls, weiszfeld_targets
 from fastmmc.annealing.representatives import (
     cut,
+    distances_to,
     first_clusters,
     make_cover,
-    shares_by_size,
+    members_of,
     sizes_and_means,
 )
 from fastmmc.annealing.search import Search
@@ -31,8 +32,8 @@ from fastmmc.results import Status
 MEDIAN_STEPS = 10
 FINAL_TOL = 1e-9
 
-# Of the Gaussian mixtures: least points of a cluster that may be split, rounds, share of the
-# variances that is added to them, and features up to which covariances are full.
+# Gaussian mixtures: least points of a cluster that may be split, rounds, share of the variances
+# added to them, and most features for which covariances are full.
 LEAST_SPLIT = 4
 MIXTURE_ROUNDS = 50
 MIXTURE_RIDGE = 1e-6
@@ -41,20 +42,20 @@ MOST_FULL = 64
 # Starts of k-means for the first clusters of the representatives.
 FIRST_TRIES = 10
 
-# Dense arrays of representatives that are held at a time.
+# Dense arrays of representatives held at a time.
 DENSE_COPIES = 4
 
-# Initial clusters at least, for each cluster wanted.
+# Least initial clusters, for each cluster wanted.
 LEAST_PARTS = 2
 
-# Initial clusters at most, as a multiple of those at the beginning.
+# Most initial clusters, as a multiple of those at the beginning.
 MOST_GROWTH = 2
 
-# Of the linear machines: LIBLINEAR's criterion, and rounds at most.
+# Linear machines: LIBLINEAR's criterion, and most rounds.
 MACHINE_TOLERANCE = 1e-4
 MACHINE_PASSES = 10_000
 
-# A linear machine or a mixture reads its numbers about so many times.
+# About how often a linear machine or a mixture reads its numbers.
 READS = 50
 
 
@@ -62,20 +63,10 @@ READS = 50
 class State:
     """All that a proposal changes, so that a refusal has nothing to undo.
 
-    Attributes
-    ----------
-    members : tuple of (m,) int64 arrays
-        Points of each initial cluster.
-    means : (p, d) float64 array
-        Of the initial clusters.
-    representatives : (p, d) float64 array
-        A mean, or after a move a point.
-    divergences : (p,) float64 array
-        Of the two Gaussians fitted to each; -inf where it cannot be split or was tried in vain.
-    labels : (p,) int64 array
-        Cluster of every representative.
-    evaluated : Evaluated
-        Centers and objective.
+    ``members`` are the points of each initial cluster, ``means`` (p, d) their means, and
+    ``representatives`` (p, d) the means or, after a move, points; ``labels`` (p,) are the clusters
+    of the representatives. ``divergences`` (p,) are between the two Gaussians fitted to each
+    initial cluster, -inf where it cannot be split or was split in vain.
     """
 
     members: tuple[np.ndarray, ...]
@@ -99,6 +90,8 @@ class State:
 class AnnealingSearch(Search):
     """One start: Algorithm 2 of the paper, then a descent over all points."""
 
+    _step_name = "iterations"
+
     def __init__(self, plan, points, rng):
         super().__init__(plan, points, rng)
         self._temperature = plan.T0
@@ -109,20 +102,12 @@ class AnnealingSearch(Search):
         self._temperatures.append(self._temperature)
 
     @property
-    def history(self):
-        """Objective after every iteration, (T,)."""
-        return self._history.values()
-
-    @property
     def trace(self):
-        """Number of every iteration, and the temperature."""
-        return {
-            "iterations": self._history.counts(),
-            "temperature": np.array(self._temperatures, dtype=np.float64),
-        }
+        """Number and temperature of every iteration."""
+        return super().trace | {"temperature": np.array(self._temperatures, dtype=np.float64)}
 
     def _run(self):
-        """Anneal; a generator of the costs of its steps."""
+        """Anneal, then descend over all points; yields the costs of the steps."""
         plan = self._plan
         state = yield from self._begin()
         first_objective = state.objective
@@ -166,19 +151,18 @@ class AnnealingSearch(Search):
         """Return the first state (Algorithm 1, then KMSVM)."""
         plan, rows, rng = self._plan, self._points.rows, self._rng
         n, d = self._points.shape
-        clusters = first_clusters(rows, plan.k, plan.init, rng, plan.look_at_clock)
+        clusters = first_clusters(rows, plan.k, plan.init, rng, self._look)
         yield READS * self._points.cost
         total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
         _check_memory(total, d)
-        cover = yield from make_cover(rows, clusters, total, shares_by_size, rng)
+        cover = yield from make_cover(rows, clusters, total, rng)
         self._costs = BallCosts(self._points, rng)
         yield self._points.cost * MOST_BALLS
         n_parts = len(cover.means)
         # Linear machines want features of like size.
         self._shift = cover.means.mean(axis=0)
         self._scale = max(float(np.std(cover.means - self._shift)), np.finfo(np.float64).tiny)
-        order = np.argsort(cover.parts, kind="stable")
-        members = np.split(order, np.cumsum(cover.sizes.astype(np.int64))[:-1])
+        members = members_of(cover.parts, cover.sizes)
         divergences = np.empty(n_parts)
         for p, own in enumerate(members):
             divergences[p] = self._divergence(own)
@@ -197,13 +181,13 @@ class AnnealingSearch(Search):
         return (yield from self._alternate(state, must_evaluate=True))
 
     def _cluster(self, representatives, weights, n_init):
-        """Return clusters of the representatives, by k-means."""
+        """Cluster the representatives by k-means, best of ``n_init`` starts."""
         seed = int(self._rng.integers(2**31))
         if len(representatives) <= self._plan.k:
             return np.arange(len(representatives))
         streams = np.random.SeedSequence(seed).generate_state(n_init)
-        k, look = self._plan.k, self._plan.look_at_clock
-        found = (k_means(representatives, k, int(s), weights, look=look) for s in streams)
+        k = self._plan.k
+        found = (k_means(representatives, k, int(s), weights, look=self._look) for s in streams)
 
         def scatter(pair):
             labels, centers = pair
@@ -212,7 +196,7 @@ class AnnealingSearch(Search):
         return min(found, key=scatter)[0]
 
     def _alternate(self, state, must_evaluate=False):
-        """Cluster the representatives by machines and means in turn (KMSVM), and evaluate that."""
+        """Cluster the representatives by machines and means in turn (KMSVM), and evaluate them."""
         plan, reps, labels = self._plan, state.representatives, state.labels
         weights = state.sizes if plan.weighted else np.ones(len(reps))
         if plan.relabel:
@@ -225,15 +209,14 @@ class AnnealingSearch(Search):
             if present.size < 2:
                 break
             predicted = labels
-            # Of classes of one or two nothing can be learned.
+            # Nothing can be learned from classes of one or two.
             if 2 * present.size <= len(reps):
                 found = self._learn(scaled, labels, weights)
                 yield READS * reps.size * present.size
                 predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
-            sums = np.zeros((names.size, reps.shape[1]))
-            np.add.at(sums, own, weights[:, None] * reps)
-            means = sums / np.bincount(own, weights=weights)[:, None]
+            sums, totals = _weighted_sums(reps, weights, own, names.size)
+            means = sums / totals[:, None]
             after = names[np.argmin(cdist(reps, means), axis=1)]
             if np.array_equal(after, labels):
                 break
@@ -246,12 +229,12 @@ class AnnealingSearch(Search):
         return replace(state, evaluated=evaluated)
 
     def _learn(self, scaled, labels, weights):
-        """Return the labels that linear machines trained on these ones predict."""
+        """Return the labels predicted by linear machines trained on the given ones."""
         names = np.unique(labels)
         scores = np.empty((names.size, labels.size))
-        # One against the others, one by one, with a look at the clock in between.
+        # One against the others; the clock is looked at in between.
         for name, own in zip(names, scores, strict=True):
-            self._plan.look_at_clock()
+            self._look()
             W, b, _, _ = train_linear_machine(
                 scaled,
                 labels == name,
@@ -267,38 +250,22 @@ class AnnealingSearch(Search):
         return names[scores.argmax(axis=0)]
 
     def _inherited_centers(self, state):
-        """Return the center of each cluster's points, which have their representatives' labels."""
-        k, d = state.evaluated.centers.shape
-        sizes = state.sizes
-        totals = np.bincount(state.labels, weights=sizes, minlength=k)
-        sums = np.zeros((k, d))
-        np.add.at(sums, state.labels, sizes[:, None] * state.means)
-        centers = state.evaluated.centers.copy()
-        used = totals > 0
-        centers[used] = sums[used] / totals[used, None]
+        """Return the centers of the clusters; points take their representatives' labels."""
+        means, sizes, labels = state.means, state.sizes, state.labels
+        sums, totals = _weighted_sums(means, sizes, labels, self._plan.k)
+        centers = means_where_used(sums, totals, state.evaluated.centers)
         if self._plan.center == "mean":
             return centers
         # Near enough, and a function of the state alone: the final descent is over all points.
-        pulls, sums, at_center = np.empty(k), np.empty((k, d)), np.empty(k)
-        distances = np.empty(len(sizes))
         for _ in range(MEDIAN_STEPS):
-            kernels.label_distances(state.means, centers, state.labels, distances)
-            kernels.sum_pulls(
-                state.means,
-                sizes,
-                state.labels,
-                distances,
-                self._points.least,
-                pulls,
-                sums,
-                at_center,
-            )
-            targets = weiszfeld_targets(centers, pulls, sums, at_center)
+            distances = distances_to(means, centers, labels)
+            _, *pulls = sum_pulls(means, sizes, labels, distances, self._points.least, centers)
+            targets = weiszfeld_targets(centers, *pulls)
             centers = centers + self._walker.relaxation * (targets - centers)
         return centers
 
     def _accepts(self, state, proposal, temperature):
-        """Return whether annealing takes the proposal (equation 6)."""
+        """Return whether annealing accepts the proposal (equation 6)."""
         change = proposal.objective - state.objective
         accepted = bool(kernels.accepts(change, temperature, self._rng.random()))
         self.n_moves += accepted
@@ -349,7 +316,7 @@ class AnnealingSearch(Search):
         if not variances.any():
             return -np.inf
         n, d = rows.shape
-        # Constant features get a share of the others' variance, and so tell nothing.
+        # Constant features get a share of the largest variance, and so tell nothing.
         ridge = MIXTURE_RIDGE * np.where(variances > 0, variances, variances.max())
         is_full = d <= MOST_FULL and n >= 2 * (d + 1)
         diverge = mixture.full_divergence if is_full else mixture.diagonal_divergence
@@ -369,7 +336,7 @@ class AnnealingSearch(Search):
 
 
 def _check_memory(n_representatives, d):
-    """Raise MemoryError before representatives, which are dense, are made that cannot be held."""
+    """Raise MemoryError if the representatives, which are dense, do not fit into memory."""
     needed = DENSE_COPIES * n_representatives * d * np.dtype(np.float64).itemsize
     free = memory.available_memory()
     if free is not None and needed > free:
@@ -381,31 +348,20 @@ def _check_memory(n_representatives, d):
 
 
 def rename(labels, before, k):
-    """Return the labels with the names under which they agree most with those of before.
-
-    Parameters
-    ----------
-    labels, before : (n,) int64 arrays
-        Clusters 0..k-1.
-    k : int
-        Clusters.
-
-    Returns
-    -------
-    (n,) int64 array
-        The first labels, renamed.
-
-    Examples
-    --------
-    >>> rename(np.array([1, 1, 0]), np.array([0, 0, 1]), 2)
-    array([0, 0, 1])
-    """
+    """Return labels renamed so that they agree most with those of before."""
     table = np.zeros((k, k))
     np.add.at(table, (before, labels), 1.0)
     olds, news = linear_sum_assignment(table, maximize=True)
     names = np.empty(k, dtype=np.int64)
     names[news] = olds
     return names[labels]
+
+
+def _weighted_sums(rows, weights, labels, k):
+    """Return the weighted sums of the rows of each cluster, (k, d), and of their weights, (k,)."""
+    sums = np.zeros((k, rows.shape[1]))
+    np.add.at(sums, labels, weights[:, None] * rows)
+    return sums, np.bincount(labels, weights=weights, minlength=k)
 
 
 def _with_divergence(state, p, divergence):

@@ -1,4 +1,4 @@
-"""The objective brought up to date after some centers have moved, looking only where it matters."""
+"""The objective after some centers have moved, computed again only where they matter."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ import numpy as np
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import Walker
-from fastmmc.annealing.representatives import cut, distances_to, sizes_and_means
+from fastmmc.annealing.representatives import cut, distances_to, members_of, sizes_and_means
 
-# The points are cut into balls of about so many, and into so many at most: smaller balls settle
-# more, but loops over few points are slow.
+# Points of a ball, and balls at most: smaller balls rule out more, but loops over few points are
+# slow.
 BALL_POINTS = 128
 MOST_BALLS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Centers and the objective under them.
+    """Centers (k, d) and the sum of the distances of all points to their nearest ones.
 
-    Attributes
-    ----------
-    centers : (k, d) float64 array
-        Centers.
-    objective : float
-        Sum of the distances of all points to their nearest centers.
-    gaps : (k, p) float64 array or None
-        Distances of the balls' middles from the centers; None: balls are not used.
-    costs : (p,) float64 array or None
-        Sums of distances of each ball's points.
+    ``gaps`` (k, p) are the distances between the centers and the balls' middles, ``costs`` (p,) the
+    sums of distances in each ball; both are None where no balls are used.
     """
 
     centers: np.ndarray
@@ -39,16 +31,9 @@ class Evaluated:
 
 
 class BallCosts:
-    """Points in balls: where no center that moved can be nearest, nothing is looked at again.
+    """Points in balls: a ball is skipped where no moved center can be nearest to one of its points.
 
-    In the many features of sparse points balls settle nothing; there all points are looked at.
-
-    Parameters
-    ----------
-    points : Points
-        Points, each counted once.
-    rng : numpy.random.Generator
-        For the balls.
+    Balls rule out nothing in the many features of sparse points: those are all computed again.
     """
 
     def __init__(self, points, rng):
@@ -64,25 +49,11 @@ class BallCosts:
         # In columns loops over the points, and over the balls, are vectorised.
         self._means = np.ascontiguousarray(means.T)
         self._offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        order = np.argsort(parts, kind="stable")
-        members = np.split(order, self._offsets[1:-1])
+        members = members_of(parts, sizes)
         self._flat = np.concatenate([points.rows[own].T.ravel() for own in members])
 
     def evaluate(self, centers, before=None):
-        """Return the objective under centers.
-
-        Parameters
-        ----------
-        centers : (k, d) float64 array
-            Centers.
-        before : Evaluated, optional
-            Under other centers, some of which may be the same.
-
-        Returns
-        -------
-        Evaluated
-            Under these; ``before`` is not changed.
-        """
+        """Evaluate centers (k, d); ``before``, not changed, is Evaluated under similar ones."""
         if self._is_sparse:
             self._walker.assign(centers)
             return Evaluated(centers, float(self._walker.distances.sum()))

@@ -1,4 +1,4 @@
-"""The memetic search: whole centers of two parents are recombined, and descended."""
+"""The memetic search: children take whole centers of two parents and are descended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from fastmmc._means import choose_points
 from fastmmc.annealing.points import Points, Walker, descend
-from fastmmc.annealing.representatives import cut, make_cover, shares_by_cost
+from fastmmc.annealing.representatives import cut, make_cover
 from fastmmc.annealing.search import Search
 from fastmmc.gram import dense_rows
 from fastmmc.results import Status
@@ -19,20 +19,20 @@ from fastmmc.results import Status
 SEARCH_TOL = 1e-5
 FINAL_TOL = 1e-9
 
-# Individuals whose objectives differ by a smaller share are taken for the same.
+# Individuals whose objectives differ by a smaller share count as the same.
 SAME = 1e-7
 
-# Representatives at least, for each center.
+# Least representatives for each center.
 LEAST_PER_CENTER = 10
 
-# Generations without gain after which the search over all points ends, as a share of patience:
-# each costs as much as many over the representatives, which have found the basin.
+# Patience of the search over all points, as a share of that over the representatives: those have
+# found the basin, and a generation over all points costs as much as many of theirs.
 FULL_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Individual:
-    """Centers and their objective over the points of the search at hand."""
+    """Centers and their objective over the points, or representatives, being searched."""
 
     objective: float
     centers: np.ndarray
@@ -41,26 +41,20 @@ class Individual:
 class MemeticSearch(Search):
     """One start: a population over representatives, then over all points."""
 
+    _step_name = "generations"
+
     # Least objective over the representatives.
     _least_coarse = np.inf
-
-    @property
-    def history(self):
-        """Least sum of distances so far, (T,)."""
-        return self._history.values()
-
-    @property
-    def trace(self):
-        """In which generations it fell."""
-        return {"generations": self._history.counts()}
 
     def _run(self):
         """Search; a generator of the costs of its passes."""
         plan, population = self._plan, []
         patience = plan.patience
         coarse = None
-        if plan.k > 1 and self._is_large():
-            coarse = yield from self._represent()
+        total = max(plan.max_representatives, LEAST_PER_CENTER * plan.k)
+        # A pass over representatives must be much cheaper than one over all points.
+        if plan.k > 1 and 2 * total * self._points.shape[1] <= self._points.cost:
+            coarse = yield from self._represent(total)
         # There may be fewer where points coincide.
         if coarse is not None and coarse.shape[0] >= LEAST_PER_CENTER * plan.k:
             yield from self._evolve(Walker(coarse, "median"), population, patience)
@@ -70,25 +64,18 @@ class MemeticSearch(Search):
         yield from self._evolve(self._walker, population, patience)
         yield from self._descend(self._walker, self.centers, FINAL_TOL)
 
-    def _is_large(self):
-        """Return whether a pass over representatives is much cheaper than one over all points."""
-        return 2 * self._n_representatives * self._points.shape[1] <= self._points.cost
-
-    @property
-    def _n_representatives(self):
-        return max(self._plan.max_representatives, LEAST_PER_CENTER * self._plan.k)
-
-    def _represent(self):
-        """Return weighted representatives, each cluster's number by its sum of distances."""
-        rows, total = self._points.rows, self._n_representatives
-        clusters = cut(rows, int(np.ceil(np.sqrt(total))), self._rng)
-        yield self._points.cost * int(np.ceil(np.sqrt(total)))
-        cover = yield from make_cover(rows, clusters, total, shares_by_cost, self._rng)
+    def _represent(self, total):
+        """Return weighted representatives, more where the sums of distances are larger."""
+        rows = self._points.rows
+        n_clusters = int(np.ceil(np.sqrt(total)))
+        clusters = cut(rows, n_clusters, self._rng)
+        yield self._points.cost * n_clusters
+        cover = yield from make_cover(rows, clusters, total, self._rng, by_cost=True)
         self.representatives = cover.means
         return Points(cover.means, cover.sizes)
 
     def _evolve(self, walker, population, patience):
-        """Fill up the population and recombine it until so many children in a row gain nothing."""
+        """Fill the population; recombine it until ``patience`` children in a row gain nothing."""
         plan, rng = self._plan, self._rng
         while len(population) < (plan.population if plan.k > 1 else 1):
             first = self._first_centers(walker.points, is_first=not population)
@@ -111,8 +98,8 @@ class MemeticSearch(Search):
             self._share = max(self._share, waited / (plan.patience + 1))
         population[:] = survivors(population, plan.population)
 
-    def _first_centers(self, points, is_first=True):
-        """Return centers to begin with: the given ones, or such as k-means++ or chance choose."""
+    def _first_centers(self, points, is_first):
+        """Return the given centers, or draw them at random or by k-means++."""
         init, k = self._plan.init, self._plan.k
         if not isinstance(init, str) and is_first:
             return init.copy()
@@ -121,11 +108,11 @@ class MemeticSearch(Search):
             chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         else:
             seed = int(self._rng.integers(2**31))
-            chosen = choose_points(rows, k, seed, weights, look=self._plan.look_at_clock)
+            chosen = choose_points(rows, k, seed, weights, look=self._look)
         return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
 
     def _replace_center(self, walker, centers):
-        """Take one center away, and put it at a point drawn by its distance to the others."""
+        """Move one center to a point drawn by its distance to the other centers."""
         lost = int(self._rng.integers(len(centers)))
         walker.assign(np.delete(centers, lost, axis=0))
         yield walker.points.cost * len(centers)
@@ -136,7 +123,7 @@ class MemeticSearch(Search):
         return changed
 
     def _descend(self, walker, centers, tol):
-        """Return the Individual that a descent ends at; the best for all points is kept."""
+        """Descend to an Individual; keep its centers if they are the best for all points."""
         objective, centers = yield from descend(walker, centers, tol, self._rng)
         total = objective
         if walker is not self._walker:
@@ -154,59 +141,20 @@ class MemeticSearch(Search):
 
 
 def _draw_parent(population, rng):
-    """Return the centers of the better one of two individuals that chance chooses."""
+    """Return the centers of the better of two individuals drawn at random."""
     first, second = (population[i] for i in rng.integers(len(population), size=2))
     return (first if first.objective <= second.objective else second).centers
 
 
 def recombine(first, second, rng):
-    """Match the centers of two parents by distance, and take one of each pair.
-
-    Parameters
-    ----------
-    first, second : (k, d) float64 array
-        Centers of the parents.
-    rng : numpy.random.Generator
-        Chooses from which.
-
-    Returns
-    -------
-    (k, d) float64 array
-        Centers of the child.
-
-    Examples
-    --------
-    >>> first = np.array([[0.0], [9.0]])
-    >>> recombine(first, first[::-1], np.random.default_rng(0))
-    array([[0.],
-           [9.]])
-    """
+    """Match the centers (k, d) of two parents by distance, and take one of each pair at random."""
     rows, columns = linear_sum_assignment(cdist(first, second))
     from_first = rng.random(len(first)) < 0.5
     return np.where(from_first[:, None], first[rows], second[columns])
 
 
 def survivors(population, count):
-    """Return the best individuals, of those with the same objective one.
-
-    Parameters
-    ----------
-    population : list of Individual
-        All.
-    count : int
-        Most of them.
-
-    Returns
-    -------
-    list of Individual
-        By rising objective.
-
-    Examples
-    --------
-    >>> population = [Individual(f, None) for f in (3.0, 1.0, 1.0, 2.0)]
-    >>> [one.objective for one in survivors(population, 2)]
-    [1.0, 2.0]
-    """
+    """Return the best individuals by rising objective, one of those with the same objective."""
     kept = []
     for one in sorted(population, key=lambda individual: individual.objective):
         if not kept or one.objective > kept[-1].objective * (1.0 + SAME):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,8 +42,8 @@ PATIENCE = {"memetic": 200, "annealing": 1000}
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What all starts have in common; the fields are parameters of :func:`sammc`."""
+class SammcPlan:
+    """The checked parameters of a call of :func:`sammc`, shared by all starts."""
 
     k: int
     search: str
@@ -61,12 +61,8 @@ class Plan:
     patience: int
     max_iter: int
     population: int
-    params: dict = field(default_factory=dict)
-    control: RunControl = RunControl()
-
-    def look_at_clock(self):
-        """Leave the phase at hand if the time limit has passed."""
-        self.control.check_time()
+    params: dict
+    control: RunControl
 
 
 def _make_plan(points, k, given, control):
@@ -90,7 +86,7 @@ def _make_plan(points, k, given, control):
     if cooling >= 1:
         raise ValueError(f"cooling must be below 1, or the temperature never falls; got {cooling}")
     patience = PATIENCE[search] if given["patience"] is None else given["patience"]
-    return Plan(
+    return SammcPlan(
         k=k,
         search=search,
         center=center,

@@ -1,4 +1,4 @@
-"""The points as the searches see them: nearest centers, and Weiszfeld's next ones."""
+"""The points as the searches see them: nearest centers, and Weiszfeld's next centers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fastmmc.annealing import _loops as kernels
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.models import CenterModel, Space
 
-# Points of a block whose distances are made in one vectorised loop, and numbers that stay in cache.
+# Points in a block whose distances one vectorised loop makes, and numbers that stay in cache.
 BLOCK_POINTS = 64
 BLOCK_NUMBERS = 8192
 LEAST_BLOCK_POINTS = 16
 
-# A point so near its center, as a share of the points' spread, counts as lying at it: dense points
-# have their distances from differences, sparse ones from sums of products.
+# A point this near its center, as a share of the points' spread, counts as lying at it: distances
+# of dense points come from differences, of sparse ones from sums of products.
 AT_CENTER = 1e-12
 AT_CENTER_SPARSE = 1e-7
 
-# A step goes so much farther than Weiszfeld's; below 2 a cluster's sum of distances still falls.
+# A step is this many times Weiszfeld's; below 2 a cluster's sum of distances still falls.
 RELAXATION = 1.5
 
-# Rounds of a descent; some tens are usual.
+# Most rounds of a descent; tens are usual.
 MAX_ROUNDS = 1000
 
 # What is spent on the centers of a start that was stopped.
@@ -34,16 +34,10 @@ BRIEF_OPERATIONS = 2 * 10**8
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What one pass over the points finds.
+    """The outcome of a pass: the weighted sum of distances, and what becomes of the centers.
 
-    Attributes
-    ----------
-    objective : float
-        Weighted sum of the distances to the nearest centers.
-    targets : (k, d) float64 array
-        Where Weiszfeld's step, or the mean, takes each center.
-    is_empty : (k,) bool array
-        Centers that are nearest to no point.
+    ``targets`` (k, d) are where Weiszfeld's step, or the mean, takes them; ``is_empty`` (k,) marks
+    those that are nearest to no point.
     """
 
     objective: float
@@ -57,26 +51,17 @@ def make_model(centers, rows):
 
 
 class Points:
-    """Weighted points, shared by all starts and never changed.
-
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points.
-    weights : (n,) float64 array, optional
-        How often each of them counts; None: once.
-    """
+    """Points, dense or CSR, with weights (None: 1 each); shared by all starts and never changed."""
 
     def __init__(self, rows, weights=None):
-        n, d = rows.shape
         self.rows = rows
-        self.weights = np.ones(n) if weights is None else weights
+        self.weights = np.ones(rows.shape[0]) if weights is None else weights
         self.is_sparse = issparse(rows)
         if self.is_sparse:
             self.norms = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
             self.least = AT_CENTER_SPARSE * np.sqrt(self.norms.max(initial=0.0))
         else:
-            self.blocks = _in_columns(rows, _block_points(d))
+            self.blocks = _in_columns(rows)
             self.least = AT_CENTER * float(np.linalg.norm(np.ptp(rows, axis=0)))
 
     @property
@@ -86,18 +71,14 @@ class Points:
 
     @property
     def cost(self):
-        """Elementary operations of one pass for each center."""
+        """Elementary operations of one pass, for each center."""
         return self.rows.nnz if self.is_sparse else self.rows.size
 
 
-def _block_points(d):
-    """Return how many points make a block."""
-    return int(np.clip(BLOCK_NUMBERS // d, LEAST_BLOCK_POINTS, BLOCK_POINTS))
-
-
-def _in_columns(rows, size):
-    """Return blocks that hold the points in columns; the last one repeats its last point."""
+def _in_columns(rows):
+    """Return the points in columns of blocks (m, d, b); the last block repeats its last point."""
     n, d = rows.shape
+    size = int(np.clip(BLOCK_NUMBERS // d, LEAST_BLOCK_POINTS, BLOCK_POINTS))
     n_blocks = -(-n // size)
     blocks = np.empty((n_blocks, d, size), dtype=rows.dtype)
     whole = n // size
@@ -110,14 +91,9 @@ def _in_columns(rows, size):
 
 
 class Walker:
-    """Passes over the points with the work space of one start.
+    """Passes over the points, with the work space of one start.
 
-    Parameters
-    ----------
-    points : Points
-        Points.
-    center : {"median", "mean"}
-        Whether targets are Weiszfeld's, or means.
+    Targets are Weiszfeld's where ``center`` is "median", else means.
     """
 
     def __init__(self, points, center):
@@ -131,7 +107,7 @@ class Walker:
             self._nearest = np.empty((2, points.blocks.shape[2]))
 
     def assign(self, centers):
-        """Give every point to its nearest center; ``labels`` and ``distances`` tell."""
+        """Find the nearest center of every point: ``labels``, with ``distances`` (n,)."""
         if self.points.is_sparse:
             self._assign_sparse(centers)
         else:
@@ -149,32 +125,17 @@ class Walker:
             self.distances[block] = np.sqrt(np.maximum(least + norms[block], 0.0))
 
     def shares(self):
-        """Return the running sums of the weighted distances, to draw points by."""
+        """Return the running sums of the weighted distances, by which points are drawn."""
         return np.cumsum(self.points.weights * self.distances)
 
     def look(self, centers):
-        """Make one pass over the points.
-
-        Parameters
-        ----------
-        centers : (k, d) float64 array
-            Centers.
-
-        Returns
-        -------
-        Pass
-            What it finds.
-        """
+        """Assign the points to centers (k, d), and return the Pass."""
         self.assign(centers)
-        return self.pull(centers)
-
-    def pull(self, centers):
-        """Return where the labels and distances at hand pull the centers, as a Pass."""
         points, k = self.points, centers.shape[0]
         if not self._by_distance:
-            sizes, sums = self._sum_points(self.points.weights, k)
+            sizes, sums = self._sum_points(points.weights, k)
             objective = float(points.weights @ self.distances)
-            return Pass(objective, _means(sums, sizes, centers), sizes == 0)
+            return Pass(objective, means_where_used(sums, sizes, centers), sizes == 0)
         if points.is_sparse:
             at = self.distances <= points.least
             share = np.where(at, 0.0, points.weights / np.where(at, 1.0, self.distances))
@@ -182,16 +143,8 @@ class Walker:
             at_center = np.bincount(self.labels, weights=at * points.weights, minlength=k)
             objective = float(points.weights @ self.distances)
         else:
-            pulls, sums, at_center = np.empty(k), np.empty(centers.shape), np.empty(k)
-            objective = kernels.sum_pulls(
-                points.rows,
-                points.weights,
-                self.labels,
-                self.distances,
-                points.least,
-                pulls,
-                sums,
-                at_center,
+            objective, pulls, sums, at_center = sum_pulls(
+                points.rows, points.weights, self.labels, self.distances, points.least, centers
             )
         targets = weiszfeld_targets(centers, pulls, sums, at_center)
         return Pass(objective, targets, (pulls == 0) & (at_center == 0))
@@ -205,42 +158,31 @@ class Walker:
         return sizes, sums.toarray() if issparse(sums) else np.asarray(sums)
 
 
-def _means(sums, sizes, centers):
-    """Return means; an empty cluster's center stays."""
+def means_where_used(sums, sizes, centers):
+    """Return the means of clusters; an empty one keeps its center."""
     targets = centers.copy()
     used = sizes > 0
     targets[used] = sums[used] / sizes[used, None]
     return targets
 
 
+def sum_pulls(rows, weights, labels, distances, least, centers):
+    """Return what the compiled loop of this name does: the objective, and three sums."""
+    k = len(centers)
+    pulls, sums, at_center = np.empty(k), np.empty(centers.shape), np.empty(k)
+    objective = kernels.sum_pulls(rows, weights, labels, distances, least, pulls, sums, at_center)
+    return objective, pulls, sums, at_center
+
+
 def weiszfeld_targets(centers, pulls, sums, at_center):
     """Return the next centers by Weiszfeld's step, safe at points (Vardi and Zhang 2000).
 
     Where points of weight w lie at a center, the others pull it with the force r = ||sum_i w_i
-    (x_i - c) / d_i||: it stays if r <= w, and else goes the share 1 - w / r of the way.
-
-    Parameters
-    ----------
-    centers : (k, d) float64 array
-        Centers.
-    pulls, sums : (k,), (k, d) float64 arrays
-        Sums of w / d and w x / d over the points of each that are not at it.
-    at_center : (k,) float64 array
-        Weights of those that are.
-
-    Returns
-    -------
-    (k, d) float64 array
-        Next centers; one that nothing pulls stays.
-
-    Examples
-    --------
-    >>> weiszfeld_targets(np.zeros((1, 1)), np.ones(1), np.array([[3.0]]), np.zeros(1))
-    array([[3.]])
-    >>> weiszfeld_targets(np.zeros((1, 1)), np.ones(1), np.array([[3.0]]), np.array([4.0]))
-    array([[0.]])
+    (x_i - c) / d_i||: it stays if r <= w, and otherwise goes the share 1 - w / r of the way.
+    ``pulls`` (k,) and ``sums`` (k, d) are the sums of w / d and w x / d over the points not at
+    their center, ``at_center`` (k,) the weights of those at it. A center that nothing pulls stays.
     """
-    targets = _means(sums, pulls, centers)
+    targets = means_where_used(sums, pulls, centers)
     for j in np.flatnonzero((at_center > 0) & (pulls > 0)):
         force = np.linalg.norm(sums[j] - pulls[j] * centers[j])
         share = 1.0 - at_center[j] / force if force > at_center[j] else 0.0
@@ -249,30 +191,11 @@ def weiszfeld_targets(centers, pulls, sums, at_center):
 
 
 def descend(walker, centers, tol, rng, most=np.inf):
-    """Move centers until the sum of distances falls by less than a share of it in a round.
+    """Move centers until a round lowers the sum of distances by less than the share ``tol`` of it.
 
-    A generator: it yields the elementary operations of each pass, so that a start can be
-    interrupted in between, and returns what it has found.
-
-    Parameters
-    ----------
-    walker : Walker
-        Points.
-    centers : (k, d) float64 array
-        Where to begin.
-    tol : float
-        That share.
-    rng : numpy.random.Generator
-        For new places of centers that are nearest to no point.
-    most : float
-        Elementary operations after which it ends too.
-
-    Returns
-    -------
-    objective : float
-        Sum of distances.
-    centers : (k, d) float64 array
-        Centers; the objective never rose from the first ones to these.
+    A generator that yields the elementary operations of each pass, so that it can be interrupted,
+    and ends after ``most`` of them too. Returns the sum of distances, which never rises, and the
+    centers (k, d). ``rng`` draws new places for centers that are nearest to no point.
     """
     cost = walker.points.cost * centers.shape[0]
     found = walker.look(centers)
@@ -281,7 +204,6 @@ def descend(walker, centers, tol, rng, most=np.inf):
         if found.is_empty.any():
             filled = _fill_empty(walker, centers, found.is_empty, rng)
             if filled is None:
-                # Every point lies at a center.
                 break
             centers, found = filled, walker.look(filled)
             yield cost
@@ -301,7 +223,7 @@ def descend(walker, centers, tol, rng, most=np.inf):
 
 
 def _fill_empty(walker, centers, is_empty, rng):
-    """Return centers with the empty ones at points drawn by their distances, None if all are 0."""
+    """Put empty centers at points drawn by distance; None if every point lies at a center."""
     shares = walker.shares()
     total = shares[-1]
     if total <= 0:
@@ -313,18 +235,7 @@ def _fill_empty(walker, centers, is_empty, rng):
 
 
 def descend_briefly(walker, centers, rng):
-    """Descend from the centers of a start that was stopped, for a fraction of a second.
-
-    Parameters
-    ----------
-    walker, centers, rng
-        As of :func:`descend`.
-
-    Returns
-    -------
-    (k, d) float64 array
-        Centers.
-    """
+    """Return the centers of a start that was stopped, after a descent of a fraction of a second."""
     running = descend(walker, centers, BRIEF_TOL, rng, most=BRIEF_OPERATIONS)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What the searches share: a start that works in slices and ends with labels."""
+"""What both searches share: they work in slices and end with labels."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ from fastmmc.results import History, Status
 
 
 class Search:
-    """One start; a subclass says in ``_run`` what it does, a generator of the costs of its steps.
+    """One start; ``_run`` of a subclass is a generator that yields the cost of each step."""
 
-    Parameters
-    ----------
-    plan : Plan
-        What all starts have in common.
-    points : Points
-        All points.
-    rng : numpy.random.Generator
-        Random stream of the start.
-    """
+    # What the entries of the history are counted in.
+    _step_name = ""
 
     def __init__(self, plan, points, rng):
         self._plan = plan
         self._points = points
         self._rng = rng
+        # Raises an exception if the time is over.
+        self._look = plan.control.check_time
         self._walker = Walker(points, plan.center)
         self._history = History()
         self._running = self._run()
@@ -37,8 +32,18 @@ class Search:
         self.n_iter = 0
         self.n_moves = 0
 
+    @property
+    def history(self):
+        """Objectives noted along the way, (T,)."""
+        return self._history.values()
+
+    @property
+    def trace(self):
+        """In which generation or iteration each objective was noted."""
+        return {self._step_name: self._history.counts()}
+
     def step(self, budget):
-        """Work for about so many elementary operations; return whether the search has ended."""
+        """Work for about ``budget`` elementary operations; return whether the search has ended."""
         spent = 0
         for cost in self._running:
             spent += cost
@@ -48,17 +53,17 @@ class Search:
         return True
 
     def fraction(self):
-        """Return an estimate of the share of the work that is done."""
+        """Return an estimate of the share of the work done."""
         return self._share
 
     def finish(self):
-        """Give every point to its nearest center; centers of a start that was stopped descend."""
+        """Give every point to its nearest center; if stopped early, descend briefly before."""
         if self.centers is None:
             chosen = self._rng.choice(self._points.shape[0], self._plan.k, replace=False)
             self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
         if not self._has_ended and self._plan.center == "median":
             self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        # As new points are, so that ties end alike.
+        # As new points are assigned, so that ties end alike.
         model = make_model(self.centers, self._points.rows)
         self.labels, distances = model.assign(self._points.rows)
         self.objective = float(distances.sum())

@@ -1,7 +1,7 @@
-"""The semidefinite relaxations, solved through cvxpy, and bounds that hold however well that went.
+"""The semidefinite relaxations, solved through cvxpy, and bounds that hold in any case.
 
-Lagrange multipliers that a solver returns are feasible to its tolerance only, and less so if it was
-stopped. Both bounds are therefore computed from them anew: moved until they are feasible.
+Lagrange multipliers that a solver returns are feasible only to its tolerance, and less so if it was
+stopped. Both bounds are therefore computed anew from multipliers moved until they are feasible.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from fastmmc.results import Status
+from fastmmc.sdp.machine import mean_diagonal
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
 
-# Of the direct solvers that SCS chooses from, its own begins ten times as soon as MKL here.
+# Of the direct solvers that SCS chooses from, its own starts ten times faster than MKL here.
 OPTIONS = {"SCS": {"use_indirect": False}, "Clarabel": {}}
 
-# A solver gets at least so many seconds, as a limit must be positive.
+# Least seconds for a solver, as a limit must be positive.
 LEAST_TIME = 1e-3
 
 # SCS takes an interrupt for itself and reports it by this code.
@@ -29,22 +30,11 @@ SCS_INTERRUPTED = -5
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """What a solver found.
+    """What a solver found; matrix, multipliers and bound are None if that is of no use.
 
-    Attributes
-    ----------
-    matrix : (n, n) float64 array or None
-        The matrix that stands for y y^T.
-    multipliers : (n,) float64 array or None
-        lambda of :func:`relax_mmc`, gamma of :func:`relax_gmmc`.
-    bound : float or None
-        Not above the optimum of the relaxation.
-    status : Status
-        Why the solver ended.
-    solver_status : str
-        The same in cvxpy's words.
-    n_iter : int
-        The solver's iterations.
+    ``matrix`` (n, n) stands for y y^T or z z^T, ``multipliers`` (n,) are lambda of
+    :func:`relax_mmc` or gamma of :func:`relax_gmmc`, and ``bound`` is not above the optimum of the
+    relaxation. ``solver_status`` is ``status`` in cvxpy's words.
     """
 
     matrix: np.ndarray | None
@@ -56,18 +46,7 @@ class Relaxation:
 
 
 def import_cvxpy():
-    """Import cvxpy, or say how to install it.
-
-    Returns
-    -------
-    module
-        ``cvxpy``.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-    """
+    """Import cvxpy, or say how to install it."""
     try:
         import cvxpy
     except ImportError as error:
@@ -85,30 +64,13 @@ def relax_mmc(K, C, least, largest, solver, deadline):
         [ M o K              e + mu - nu           ]
         [ (e + mu - nu)^T    delta - 2 C nu^T e    ]
 
-    with -l e <= M e <= l e, and e^T M e >= s^2 where no labelling is more balanced than s.
-
-    Parameters
-    ----------
-    K : (n, n) float64 array
-        Gram matrix.
-    C : float
-        Weight of the loss.
-    least, largest : float
-        s and l: |e^T y| of the labels that are allowed.
-    solver : str
-        One of SOLVERS.
-    deadline : float or None
-        On the clock of ``time.perf_counter``.
-
-    Returns
-    -------
-    Relaxation
-        ``matrix`` is M.
+    with -l e <= M e <= l e, l being ``largest``, and e^T M e >= s^2 if no allowed labelling has
+    |e^T y| below s, which is ``least``. ``deadline`` is on the clock of ``time.perf_counter``.
     """
     cp = import_cvxpy()
     n = K.shape[0]
     # In units in which a point's mean squared norm is 1, solvers need fewer iterations.
-    scale = float(np.mean(np.diagonal(K))) or 1.0
+    scale = mean_diagonal(K) or 1.0
     K, C = K / scale, C * scale
     M = cp.Variable((n, n), symmetric=True)
     delta = cp.Variable()
@@ -127,63 +89,40 @@ def relax_mmc(K, C, least, largest, solver, deadline):
         return Relaxation(None, None, None, *outcome)
     lam = np.clip(-margin.dual_value[:n, n], 0.0, C)
     spread = constraints[5].dual_value if least > 0 else 0.0
-    bound = _mmc_bound(
-        K * np.outer(lam, lam),
-        2.0 * lam.sum(),
-        unit.dual_value,
-        np.maximum(above.dual_value, 0.0),
-        np.maximum(below.dual_value, 0.0),
-        max(float(spread), 0.0),
-        least,
-        largest,
-    )
+    p, q = (np.maximum(side.dual_value, 0.0) for side in (above, below))
+    r = max(float(spread), 0.0)
+    bound = _mmc_bound(K, lam, unit.dual_value, p, q, r, least, largest)
     return Relaxation(matrix, lam / scale, bound / scale, *outcome)
 
 
-def _mmc_bound(Q, gain, t, p, q, r, least, largest):
+def _mmc_bound(K, lam, t, p, q, r, least, largest):
     """Return a bound from multipliers that need not be feasible.
 
     For every M the inner maximum is at least 2 e^T lambda - <M, Q> with Q = K o lambda lambda^T,
     and <M, Q> = t^T e + (p - q)^T M e - r e^T M e - <M, S>; <M, S> is at least n times the least
     eigenvalue of S.
     """
-    n = t.size
     tilt = 0.5 * (p - q)
-    S = np.diag(t) + tilt + tilt[:, None] - r - Q
-    least_eigenvalue = eigvalsh(S, subset_by_index=(0, 0))[0]
-    return float(gain - t.sum() - largest * (p + q).sum() + r * least**2 + n * least_eigenvalue)
+    S = np.diag(t) + tilt + tilt[:, None] - r - K * np.outer(lam, lam)
+    slack = t.size * eigvalsh(S, subset_by_index=(0, 0))[0]
+    gain = 2.0 * lam.sum()
+    return float(gain - t.sum() - largest * (p + q).sum() + r * least**2 + slack)
 
 
 def relax_gmmc(K, C_delta, solver, deadline):
-    """Solve the relaxation of generalized maximum margin clustering.
+    """Solve the relaxation of generalized maximum margin clustering, with a positive definite K.
 
     max sum_i gamma_i over 0 <= gamma <= C_delta where K^-1 - diag(gamma) is positive semidefinite.
     With K = L L^T that is I - L^T diag(gamma) L, whose entries do not grow as K comes near to
     singular. The constant of K is the bias: with H K H + 1 / (C_e n^2) this is the Schur complement
-    of the program over the margins and the bias.
-
-    Parameters
-    ----------
-    K : (n, n) float64 array
-        Gram matrix, positive definite.
-    C_delta : float
-        Cost of a margin of 0.
-    solver : str
-        One of SOLVERS.
-    deadline : float or None
-        On the clock of ``time.perf_counter``.
-
-    Returns
-    -------
-    Relaxation
-        ``matrix`` is the multiplier of the constraint, which stands for z z^T.
+    of the program over the margins and the bias. ``matrix`` is the multiplier of the constraint.
     """
     cp = import_cvxpy()
     n = K.shape[0]
     values, vectors = np.linalg.eigh(K)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     # In units in which a point's mean squared norm is 1, solvers need fewer iterations.
-    scale = 1.0 / float(np.mean(np.diagonal(K)))
+    scale = 1.0 / mean_diagonal(K)
     gamma = cp.Variable(n, nonneg=True)
     margin = np.eye(n) - scale * root.T @ cp.multiply(gamma[:, None], root) >> 0
     problem = cp.Problem(cp.Maximize(cp.sum(gamma)), [margin, gamma <= C_delta / scale])
@@ -196,7 +135,7 @@ def relax_gmmc(K, C_delta, solver, deadline):
 
 
 def _gmmc_bound(K, gamma, C_delta):
-    """Return gamma with the largest factor that keeps it feasible, and its sum."""
+    """Return gamma scaled by the largest factor that keeps it feasible, and its sum."""
     gamma = np.minimum(gamma, C_delta)
     if not gamma.any():
         return gamma, 0.0
@@ -208,7 +147,7 @@ def _gmmc_bound(K, gamma, C_delta):
 
 
 def _finite(value):
-    """Return the value of a variable, or None if there is none to use."""
+    """Return the value of a variable, or None if it is missing or not finite."""
     return value if value is not None and np.isfinite(value).all() else None
 
 

@@ -6,26 +6,16 @@ from itertools import combinations
 
 import numpy as np
 
-# An eigenvalue of the multiplier belongs to its range if it is at least this share of the largest
-# one; of more directions than these the sweep takes the leading ones.
+# An eigenvalue of the multiplier belongs to its range if it is above this share of the largest; of
+# more directions than MOST_DIRECTIONS the sweep takes the leading ones.
 RANGE_SHARE = 1e-3
 MOST_DIRECTIONS = 3
 
 
 def leading_vectors(matrix, most=1):
-    """Return the leading eigenvectors of a symmetric matrix, those with notable eigenvalues.
+    """Return the leading eigenvectors of a symmetric matrix, (n, m), 1 <= m <= ``most``.
 
-    Parameters
-    ----------
-    matrix : (n, n) float64 array
-        Symmetric.
-    most : int, default=1
-        How many at most.
-
-    Returns
-    -------
-    (n, m) float64 array
-        The leading one first, at least that.
+    Only the first one may have an eigenvalue below RANGE_SHARE of the largest.
     """
     values, vectors = np.linalg.eigh(matrix)
     n_notable = int(np.sum(values > RANGE_SHARE * values[-1]))
@@ -33,19 +23,10 @@ def leading_vectors(matrix, most=1):
 
 
 def split_by_rank(v, lower, upper):
-    """Split by the sign of v where the sizes allow it, else at the nearest rank that they allow.
+    """Split by the sign of v (n,), 0 being positive, or at the nearest rank that the sizes allow.
 
-    Parameters
-    ----------
-    v : (n,) float64 array
-        Scores; 0 counts as positive.
-    lower, upper : int
-        Bounds of the number of positive labels.
-
-    Returns
-    -------
-    (n,) float64 array
-        Labels -1 and 1; of equal scores the first points are positive.
+    Returns labels -1 and 1, from ``lower`` to ``upper`` of them 1; of equal scores the first points
+    are positive.
     """
     n_positive = min(max(int(np.sum(v >= 0)), lower), upper)
     y = np.full(v.size, -1.0)
@@ -54,20 +35,10 @@ def split_by_rank(v, lower, upper):
 
 
 def sweep(vectors):
-    """Return the sign patterns of all combinations of two vectors each.
+    """Return scores (n,) of every sign pattern that two of the vectors (n, m) combine to.
 
     In the plane of two vectors the signs of v cos(t) + w sin(t) change at n angles, so that there
-    are n patterns up to their sign.
-
-    Parameters
-    ----------
-    vectors : (n, m) float64 array
-        Spans the directions to look at.
-
-    Returns
-    -------
-    list of (n,) float64 array
-        Scores, one for each pattern, that of the first vector in the first place.
+    are n patterns up to their sign. The scores of the first vector itself come first.
     """
     found = [vectors[:, 0]]
     for i, j in combinations(range(vectors.shape[1]), 2):
@@ -79,18 +50,7 @@ def sweep(vectors):
 
 
 def distinct(labellings):
-    """Drop labellings that were met before, also with the two labels exchanged.
-
-    Parameters
-    ----------
-    labellings : iterable of (n,) float64 array
-        Labels -1 and 1.
-
-    Returns
-    -------
-    list of (n,) float64 array
-        In their order.
-    """
+    """Drop labellings seen before, also with the two labels exchanged; keep the order."""
     seen = {}
     for y in labellings:
         seen.setdefault(np.packbits(y == y[0]).tobytes(), y)

@@ -8,13 +8,14 @@ from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing import costs as costs_module
 from fastmmc.annealing.costs import BallCosts
-from fastmmc.annealing.points import Points, Walker, descend, descend_briefly
-from fastmmc.annealing.representatives import (
-    cut,
-    make_cover,
-    shares_by_cost,
-    shares_by_size,
+from fastmmc.annealing.points import (
+    Points,
+    Walker,
+    descend,
+    descend_briefly,
+    weiszfeld_targets,
 )
+from fastmmc.annealing.representatives import cut, make_cover, share_out
 from fastmmc.models import row_blocks
 from tests.annealing import naive
 
@@ -63,6 +64,17 @@ def test_points_at_a_center_are_no_trap(grid, form):
     expected = naive.weiszfeld(grid, centers, weights)
     np.testing.assert_allclose(found.targets, expected, rtol=1e-9, atol=1e-12)
     assert naive.objective(grid, found.targets) <= naive.objective(grid, centers)
+
+
+def test_a_center_goes_to_its_points_unless_those_at_it_weigh_more():
+    zero, three = np.zeros((1, 1)), np.array([[3.0]])
+    for weight, expected in ((0.0, three), (4.0, zero)):
+        found = weiszfeld_targets(zero, np.ones(1), three, np.array([weight]))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_blocks_make_up_the_rows():
+    assert row_blocks(600, 2) == [slice(0, 512), slice(512, 1024)]
 
 
 def test_ties_go_to_the_first_center(grid):
@@ -198,7 +210,7 @@ def test_divergence_tells_two_clusters_from_one():
 def test_a_cover_is_a_partition_inside_the_clusters(points):
     rng = np.random.default_rng(0)
     clusters = np.repeat([4, 7, 9], 40)
-    cover = finish(make_cover(points, clusters, 24, shares_by_size, rng))
+    cover = finish(make_cover(points, clusters, 24, rng))
     assert cover.sizes.sum() == len(points) and 20 <= len(cover.means) <= 24
     for p, mean in enumerate(cover.means):
         own = cover.parts == p
@@ -210,10 +222,16 @@ def test_representatives_go_where_the_distances_are():
     rng = np.random.default_rng(0)
     X = np.concatenate((1e-3 * rng.standard_normal((300, 2)), 5.0 + rng.standard_normal((60, 2))))
     clusters = np.repeat([0, 1], [300, 60])
-    for shares, wide_share in ((shares_by_size, 10 / 60), (shares_by_cost, 59 / 60)):
-        cover = finish(make_cover(X, clusters, 60, shares, rng))
+    for by_cost, wide_share in ((False, 10 / 60), (True, 59 / 60)):
+        cover = finish(make_cover(X, clusters, 60, rng, by_cost))
         wide = np.unique(cover.parts[300:]).size
         assert wide == pytest.approx(60 * wide_share, abs=3)
+
+
+def test_parts_are_shared_out_in_proportion():
+    sizes = np.array([90.0, 10.0])
+    assert share_out(20, sizes, sizes).tolist() == [18, 2]
+    assert share_out(10, np.array([1.0, 9.0]), sizes).tolist() == [1, 9]
 
 
 def test_coinciding_points_share_a_part():

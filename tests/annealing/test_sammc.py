@@ -72,6 +72,12 @@ def test_one_cluster_is_the_geometric_median(overlapping):
     assert result.n_iter == 0 and result.sizes.tolist() == [150]
 
 
+def test_a_child_has_a_center_of_each_matched_pair():
+    first = np.array([[0.0], [9.0]])
+    child = memetic.recombine(first, first[::-1], np.random.default_rng(0))
+    np.testing.assert_array_equal(child, first)
+
+
 @pytest.mark.jit
 def test_the_memetic_search_beats_k_means_under_this_objective():
     """Ten seeds; k-means minimises squares, so its centers are scored by plain distances."""
@@ -160,6 +166,7 @@ def test_survivors_differ():
     individuals = [memetic.Individual(f, None) for f in (2.0, 2.0 + 1e-9, 1.0, 4.0)]
     kept = [one.objective for one in memetic.survivors(individuals, 3)]
     assert kept == [1.0, 2.0, 4.0]
+    assert len(memetic.survivors(individuals, 2)) == 2
 
 
 @every
