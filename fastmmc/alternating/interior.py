@@ -58,10 +58,9 @@ class InteriorMachine(SupportMachine):
     """
 
     def __init__(self, Z, cost, hinge, epsilon, tol, look_at_clock=lambda: None):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._Z = Z
         self._look_at_clock = look_at_clock
-        self._tol = tol
         self._proximal = PROXIMAL * float(np.einsum("ij,ij->", Z, Z)) / Z.shape[0]
 
     def expect(self, w, bias):
@@ -71,9 +70,8 @@ class InteriorMachine(SupportMachine):
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._bounds = box(y, self._cost, self._hinge)
-        self.capped = False
         n = y.size
         if self.w is None:
             self._work_on(slice(None))

@@ -111,6 +111,11 @@ class _Machine:
         """Return the duality gap as a share of the objective."""
         return self.gap / max(self.objective, np.finfo(float).tiny)
 
+    def begin(self, y):
+        """Set the labels."""
+        self._y = y
+        self.capped = False
+
     def expect(self, w, bias):
         """Take weights in features near those to be found, before the first labels."""
 
@@ -143,18 +148,19 @@ class TrainedMachine(_Machine):
 class SupportMachine(_Machine):
     """What the machines for the hinge and the Laplacian loss share."""
 
-    def __init__(self, cost, hinge, epsilon):
+    def __init__(self, cost, hinge, epsilon, tol):
         self._cost = cost
         self._hinge = hinge
         self._epsilon = epsilon
+        self._tol = tol
         self.u = np.zeros(cost.size)
         self.scores = np.zeros(cost.size)
         self.bias = 0.0
         self.norm = 0.0
 
-    def _rate(self, y):
+    def _rate(self):
         """Set norm, objective and gap for the present u, scores and bias."""
-        norm = float(self.u @ self.scores)
+        y, norm = self._y, float(self.u @ self.scores)
         bounds = box(y, self._cost, self._hinge)
         losses = sum_losses(y - self.scores - self.bias, *bounds, self._epsilon)
         gain = float(self.u @ y - self._epsilon * np.abs(self.u).sum())
@@ -173,9 +179,8 @@ class DualMachine(SupportMachine):
     """
 
     def __init__(self, K, cost, hinge, epsilon, tol):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._K = K
-        self._tol = tol
         self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
@@ -187,10 +192,9 @@ class DualMachine(SupportMachine):
         """Set the labels."""
         dual = self._all
         dual.grad[:] += y - self._y
-        self._y = y
+        super().begin(y)
         self._violation = self._tol
         self._steps_left = MOST_STEPS * self.u.size
-        self.capped = False
         self._begin_watch()
         before = self.u.copy()
         dual.lower[:], dual.upper[:] = box(y, self._cost, self._hinge)
@@ -309,7 +313,7 @@ class DualMachine(SupportMachine):
             self._merge()
         self.bias = 0.5 * (dual.value[loops.HIGH] + dual.value[loops.LOW])
         np.subtract(self._y, dual.grad, out=self.scores)
-        self._rate(self._y)
+        self._rate()
 
     def refine(self):
         """Ask for a gap ten times as small."""
@@ -364,15 +368,14 @@ class LibsvmMachine(SupportMachine):
     least_gap = 1e-3
 
     def __init__(self, K, cost, hinge, epsilon, tol, control=NO_LIMIT):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._K = np.ascontiguousarray(K)
-        self._tol = tol
         self._control = control
         self._largest = float(cost.max())
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._gap_before = np.inf
         self._restart()
 
@@ -381,7 +384,6 @@ class LibsvmMachine(SupportMachine):
         self._limit = max(LEAST_LIMIT, FIRST_OPERATIONS // self.u.size)
         self._pace = 0.0
         self._dual = -np.inf
-        self.capped = False
 
     def step(self, budget):
         """Train; return whether LIBSVM finished or more steps are of no use."""
@@ -405,7 +407,7 @@ class LibsvmMachine(SupportMachine):
         self.u, self.bias = trained.u, trained.bias
         np.matmul(self._K, self.u, out=self.scores)
         before = self._dual
-        self._rate(self._y)
+        self._rate()
         self._dual = self.objective - self.gap
         if trained.ended:
             return True
@@ -438,10 +440,9 @@ class LinearMachine(SupportMachine):
     """
 
     def __init__(self, Z, cost, hinge, epsilon, tol, seed, control=NO_LIMIT):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self.u = None  # LIBLINEAR keeps its dual variables to itself
         self._Z = np.ascontiguousarray(Z)
-        self._tol = tol
         self._seed = seed
         self._control = control
         # Seconds of a pass; at first a guess that is too high.
@@ -450,7 +451,7 @@ class LinearMachine(SupportMachine):
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._made = 0
 
     def step(self, budget):
@@ -498,10 +499,6 @@ class LeastSquaresMachine(_Machine):
         self._ridge = 0.5 / cost
         self._solved_ones = solve(np.ones(n))
         self.gap = 0.0
-
-    def begin(self, y):
-        """Set the labels."""
-        self._y = y
 
     def step(self, budget):
         """Solve the linear system."""
