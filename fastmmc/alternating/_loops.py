@@ -8,8 +8,8 @@ lower (r + epsilon)) of the residual r = y - f is, with ``upper`` >= 0 >= ``lowe
 Regression has the box -C..C; a support vector machine has 0..C where y = 1 and -C..0 where
 y = -1, with epsilon = 0. Both are one loop: one coordinate goes up, another as much down.
 
-Bounds and the kink of |u| at 0 enter as offsets: raising u_i gains ``grad_i + rise_i`` a unit,
-lowering u_j costs ``grad_j + fall_j``, where grad = y - K u, rise is -inf at the upper bound and
+Bounds and the kink of |u| at 0 are offsets: a unit of u_i more gains ``grad_i + rise_i``, a unit
+of u_j less costs ``grad_j + fall_j``, where grad = y - K u, rise is -inf at the upper bound and
 fall is inf at the lower one.
 """
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from fastmmc._jit import njit
 
-# Interleaved streams of a scan: so many that the compiler keeps their loop, and vectorises it.
+# Interleaved streams of a scan, enough for the compiler to keep their loop and vectorise it.
 LANES = 64
 
-# Curvatures below are rounding noise: points that look alike to the kernel.
+# Curvatures below this are rounding noise, between points that are alike to the kernel.
 LEAST_CURVATURE = 1e-12
 
 # Slots of Dual.pos.
@@ -42,7 +42,7 @@ SQUARE = 2
 
 
 class Dual(NamedTuple):
-    """Where the dual solver stands (arrays are modified in place)."""
+    """State of the dual solver (arrays are modified in place)."""
 
     u: np.ndarray  # (n,) float64
     grad: np.ndarray  # (n,) float64, y - K u
@@ -60,7 +60,7 @@ class Dual(NamedTuple):
 
 @njit
 def set_offsets(u, lower, upper, epsilon, rise, fall, i):
-    """Set what bounds and the kink at 0 add to the gradient of coordinate i."""
+    """Set the offsets of coordinate i, for its bounds and the kink at 0."""
     rise[i] = -np.inf
     if u[i] < upper[i]:
         rise[i] = -epsilon if u[i] >= 0.0 else epsilon
@@ -71,7 +71,7 @@ def set_offsets(u, lower, upper, epsilon, rise, fall, i):
 
 @njit
 def prepare(dual, epsilon):
-    """Set the offsets of all coordinates; to be called when u, its bounds or y have changed."""
+    """Set the offsets of all coordinates after a change of u, its bounds or y."""
     for i in range(dual.u.size):
         set_offsets(dual.u, dual.lower, dual.upper, epsilon, dual.rise, dual.fall, i)
     dual.pos[STEPS] = 0
@@ -80,11 +80,11 @@ def prepare(dual, epsilon):
 
 @njit
 def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low, where):
-    """Subtract step (row_i - row_j) from the gradient, and look for the extremes.
+    """Subtract step (row_i - row_j) from the gradient, and find the extremes.
 
     Returns argmax and max of grad + rise, and min of grad + fall. Each of LANES interleaved
-    streams keeps its own extremes, and where it met them as a number of the same width, so that
-    LLVM vectorises the loops.
+    streams keeps its own extremes, and their places as numbers of the same width, so that LLVM
+    vectorises the loops.
     """
     n = grad.size
     high[:] = -np.inf
@@ -117,7 +117,7 @@ def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low, where):
 
 @njit
 def first_of_lanes(value, where):
-    """Return the place and the value of the greatest entry that the streams met, the first one."""
+    """Return the place and value of the greatest entry of all streams, the first of equal ones."""
     i, best = int(where[0]), value[0]
     for lane in range(1, LANES):
         place = int(where[lane]) + lane
@@ -137,7 +137,7 @@ def extremes(dual):
 
 @njit
 def subtract_rows(grad, K, rows, changes):
-    """Carry changes of some coordinates over to the gradient: grad -= K changes."""
+    """Update the gradient for changes of some coordinates: grad -= K changes."""
     for t in range(rows.size):
         row, change = K[rows[t]], changes[t]
         for p in range(grad.size):
@@ -155,9 +155,9 @@ def copy_part(K, chosen, part):
 
 @njit
 def steepest_partner(grad, fall, diag, row_i, i, up, high, where):
-    """Return the coordinate whose descent, with the rise of i, gains most to second order.
+    """Return the coordinate that, lowered as i is raised, gains most to second order, or -1.
 
-    In streams as :func:`move_and_scan`. -1 if no descent gains anything.
+    It scans in streams as :func:`move_and_scan`.
     """
     n = grad.size
     high[:] = 0.0
@@ -239,7 +239,7 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
 
 @njit
 def move(u, lower, upper, i, j, step):
-    """Move u_i up and u_j down; what comes to a bound or to 0 lies on it exactly."""
+    """Move u_i up and u_j down; a value that reaches a bound or 0 becomes exactly that."""
     to_zero_i, to_zero_j = u[i] < 0.0 and step == -u[i], u[j] > 0.0 and step == u[j]
     to_bound_i, to_bound_j = step == upper[i] - u[i], step == u[j] - lower[j]
     u[i] += step
@@ -293,7 +293,7 @@ def first_at_least(scores, value):
 
 @njit
 def find_starts(scores, m, b, epsilon, low_start, high_start):
-    """Find the points whose y - o + offset lies at or below b, for both labels."""
+    """Find the first points whose y - o + offset is at or below b, for both labels."""
     for t in range(low_start.size):
         offset = epsilon if t == 1 else -epsilon
         low_start[t] = min(m, first_at_least(scores, offset - 1.0 - b))
@@ -302,7 +302,7 @@ def find_starts(scores, m, b, epsilon, low_start, high_start):
 
 @njit
 def lower_bias(scores, weight, m, loss, epsilon, low_start, high_start):
-    """Return the interval of the best biases of split m, and make the sets below it true.
+    """Return the interval of the best biases of split m, and update the sets of values below it.
 
     The sets hold the smallest of the values y_i - o_i (with +-epsilon: two a point). The loss falls
     with b as long as they weigh less than half of all (Laplace), or less than the points of y = 1
@@ -346,7 +346,7 @@ def lower_bias(scores, weight, m, loss, epsilon, low_start, high_start):
 
 @njit
 def raise_split(scores, m, b, epsilon, low_start, high_start):
-    """Give point m the label -1, which lowers its y - o by 2, and keep the sets below b true."""
+    """Give point m the label -1, which lowers its y - o by 2, and update the sets below b."""
     for t in range(low_start.size):
         offset = epsilon if t == 1 else -epsilon
         if high_start[t] == m:
@@ -373,11 +373,11 @@ def square_loss(weight, weighted, squares, m, b):
 def best_split(scores, weight, weighted, squares, first, last, loss, epsilon, tied):
     """Find the split of the sorted scores, and its bias, of the least loss.
 
-    The first m points get y = -1, first <= m <= last. Tied: the bias must put the border
-    between the two groups, -scores[m] <= b <= -scores[m - 1]; splits between equal scores are
-    left out. Else the bias is free. One sweep over m, O(n), tied O(n + (last - first) log n).
+    The first m points get y = -1, first <= m <= last. A tied bias must put the border between the
+    two groups, -scores[m] <= b <= -scores[m - 1], and splits between equal scores are left out. One
+    sweep over m takes O(n), tied O(n + (last - first) log n).
 
-    Returns m (-1 if no split is left), the bias, the loss.
+    Returns m (-1 if no split is allowed), the bias and the loss.
     """
     n = scores.size
     n_offsets = 2 if epsilon > 0.0 else 1

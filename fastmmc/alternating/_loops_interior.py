@@ -32,7 +32,7 @@ class Parts(NamedTuple):
 
 @njit
 def weigh(parts, q, proximal, total):
-    """Note the dual residuals, with q = K u + b, and set total = sum of the weights 1 / D."""
+    """Set the dual residuals, with q = K u + b, and total = sum of the weights 1 / D over parts."""
     total[:] = 0.0
     for p in range(parts.v.shape[0]):
         for i in range(q.size):
@@ -49,7 +49,7 @@ def weigh(parts, q, proximal, total):
 def aim(parts, mu, corrected, h):
     """Set right-hand sides that aim at products mu, and h = their sum times weight and sign.
 
-    ``corrected``: the second-order error of the step found before goes along.
+    ``corrected`` adds the second-order error of the step before.
     """
     h[:] = 0.0
     for p in range(parts.v.shape[0]):
@@ -58,7 +58,7 @@ def aim(parts, mu, corrected, h):
             if corrected:
                 low -= parts.dv[p, i] * parts.dz_low[p, i]
                 high += parts.dv[p, i] * parts.dz_high[p, i]
-            # Stands until `direct`: what the multipliers change by if the variables do not.
+            # Until `direct`, the change of the multipliers if the variables do not change.
             to_low = low / (parts.v[p, i] - parts.low[p, i]) - parts.z_low[p, i]
             to_high = high / (parts.high[p, i] - parts.v[p, i]) - parts.z_high[p, i]
             parts.dz_low[p, i] = to_low
@@ -69,12 +69,9 @@ def aim(parts, mu, corrected, h):
 
 @njit
 def direct(parts, dq):
-    """Turn the change of K u + b into the step; return how far it can go until a slack is 0.
+    """Turn the change dq of K u + b into the step.
 
-    Returns
-    -------
-    float
-        Greatest length in 0..1 that keeps all slacks and multipliers at 0 or above.
+    Returns its greatest length in 0..1 that keeps all slacks and multipliers at 0 or above.
     """
     # The inverse of the length: a plain maximum, without a branch.
     inverse = 1.0
@@ -109,7 +106,7 @@ def complementarity(parts, length):
 
 @njit
 def go(parts, length, edge, u):
-    """Make a step and set u; no variable comes nearer to a bound than that share of its box."""
+    """Make a step and set u; variables keep the share ``edge`` of their box from its bounds."""
     u[:] = 0.0
     for p in range(parts.v.shape[0]):
         for i in range(u.size):

@@ -4,11 +4,11 @@ With K = Z Z^T the dual  minimise u^T K u / 2 - u^T y + epsilon |u|_1,  e^T u = 
 lower <= u <= upper  is written in parts v >= 0 with an upper bound: one part u itself, or with
 epsilon > 0 two, u = v1 - v2 with costs epsilon - y and epsilon + y. A Newton step of the
 primal-dual method (Mehrotra's predictor and corrector) solves (K + D) du + e db = r with a diagonal
-D, by the r x r matrix I + Z^T D^-1 Z (Fine and Scheinberg 2001). How hard the problem is for
-decomposition methods, wide kernels and large C, does not matter to it.
+D, by the r x r matrix I + Z^T D^-1 Z (Fine and Scheinberg 2001). Wide kernels and large C, which
+are hard for decomposition methods, cost it nothing.
 
-Where r is small next to n, nearly all u end at a bound. So later rounds take them to be where the
-last machine has them, but for the points near a kink of their loss, and solve for these alone.
+Where r is small next to n, nearly all u end at a bound. So later rounds keep them where the last
+machine has them and solve for the points near a kink of their loss only.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, cho_factor, cho_solve
 
-from fastmmc.alternating import _loops_interior as kernels
+from fastmmc.alternating import _loops_interior as loops
 from fastmmc.alternating.machines import LEAST_GAP, SupportMachine, box, sum_losses
 from fastmmc.gram import BLOCK
 
 MOST_ITERATIONS = 100
 
-# Share of the way to the nearest bound.
+# A step goes this share of the way to the nearest bound.
 DAMPING = 0.995
 
 # Least distance from a bound, as a share of the width of the box.
 EDGE = 1e-13
 
-# A gap that grows by more than this in one step is the work of rounding.
+# A gap that grows by more than this factor in one step shows rounding errors.
 WORST_RISE = 10.0
 
-# Added to the diagonal D, as a share of the mean of that of K: it bounds the weights 1 / D, so that
-# solutions keep their digits. The residuals are the true ones, so the optimum stays what it is.
+# Added to the diagonal D, as a share of the mean diagonal of K, to bound the weights 1 / D, so that
+# solutions keep their digits. The residuals are exact, so the optimum does not change.
 PROXIMAL = 1e-8
 
-# Times that a solution of the Newton system is improved by what it leaves over: the weights span
-# so many orders of magnitude near the end that one solution alone has few true digits.
+# Refinements of a solution of the Newton system by its residual: near the end the weights span so
+# many orders of magnitude that one solution alone has few correct digits.
 REFINEMENTS = 1
 
-# A round works on so many points nearest to a kink of their loss, or this share of all points if
-# that is more, and then also on those that turn out to be on the other side of one. If that would
-# be more than so many times as many, it works on so many times more of the nearest ones instead,
-# and above the last share of all points on all.
+# A round works on the LEAST_PART points nearest to a kink of their loss, or on the share PART of
+# all points if that is more, then also on those that turn out to be on the other side of one. If
+# this multiplies their number by more than GROWTH, it works on GROWTH times as many of the nearest
+# points instead; if these are more than the share LARGEST_PART, on all points.
 LEAST_PART = 1000
 PART = 0.1
 GROWTH = 3
@@ -52,35 +52,26 @@ LARGEST_PART = 0.5
 
 
 class InteriorMachine(SupportMachine):
-    """The interior-point method on features Z.
+    """The interior-point method on features Z (n, r), K = Z Z^T, to the relative gap ``tol``.
 
-    Parameters
-    ----------
-    Z : (n, r) float64 array
-        Features, K = Z Z^T.
-    cost, hinge, epsilon, tol
-        As for :class:`DualMachine`; tol is the relative duality gap to stop at.
-    look_at_clock : callable, optional
-        Called between blocks of points; it may raise an exception.
+    ``look_at_clock`` is called between blocks of points and may raise an exception.
     """
 
     def __init__(self, Z, cost, hinge, epsilon, tol, look_at_clock=lambda: None):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._Z = Z
         self._look_at_clock = look_at_clock
-        self._tol = tol
         self._proximal = PROXIMAL * float(np.einsum("ij,ij->", Z, Z)) / Z.shape[0]
 
     def expect(self, w, bias):
-        """Be told weights that are near those to be found."""
+        """Take weights near those to be found."""
         self.w, self.bias = w, bias
         self.scores = self._Z @ w
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._bounds = box(y, self._cost, self._hinge)
-        self.capped = False
         n = y.size
         if self.w is None:
             self._work_on(slice(None))
@@ -91,7 +82,7 @@ class InteriorMachine(SupportMachine):
         self._work_on_nearest(int(max(LEAST_PART, PART * n)))
 
     def _work_on_nearest(self, size):
-        """Begin to train so many points, those nearest to a kink."""
+        """Start to train the ``size`` points nearest to a kink."""
         n = self._y.size
         if size > LARGEST_PART * n:
             self._work_on(slice(None))
@@ -101,33 +92,25 @@ class InteriorMachine(SupportMachine):
         self._work_on(part)
 
     def _look_at_kinks(self):
-        """Return how far beyond a kink the points are, and which bound their u is at: -1, 0, 1."""
+        """Return how far points are beyond a kink, and the bound that their u is at: -1, 0, 1."""
         residuals = self._y - self.scores - self.bias
         kinks = (self._y * residuals if self._hinge else np.abs(residuals)) - self._epsilon
         return kinks, np.where(kinks > 0.0, np.sign(residuals), 0.0).astype(np.int64)
 
     def _work_on(self, chosen):
-        """Begin to train some points, while the losses of all others count as if linear."""
+        """Start to train some points, while the losses of all others count as linear."""
         self._chosen = chosen
         fixed = _Fixed(0.0, 0.0, 0.0)
         if isinstance(chosen, np.ndarray):
             self.u = np.where(chosen, 0.0, self._settled)
             gain = float(self.u @ self._y - self._epsilon * np.abs(self.u).sum())
             fixed = _Fixed(self._Z.T @ self.u, float(self.u.sum()), gain)
-        lower, upper = self._bounds
-        self._core = _Core(
-            self._Z[chosen],
-            self._y[chosen],
-            lower[chosen],
-            upper[chosen],
-            self._epsilon,
-            self._proximal,
-            fixed,
-            self._look_at_clock,
-        )
+        bounds = [bound[chosen] for bound in self._bounds]
+        given = bounds, self._epsilon, self._proximal, fixed, self._look_at_clock
+        self._core = _Core(self._Z[chosen], self._y[chosen], *given)
 
     def look(self):
-        """Set the attributes from where the training stands."""
+        """Set the attributes to the present state of the training."""
         core, y, epsilon = self._core, self._y, self._epsilon
         self.w, self.bias = core.w, core.bias
         self.u[self._chosen] = core.u
@@ -159,7 +142,7 @@ class InteriorMachine(SupportMachine):
         size = self._chosen.sum()
         more = self._chosen | (self._look_at_kinks()[1] != self._sides)
         if core.relative_gap() > 0.5 * self._tol or more.sum() == size:
-            # Rounding ended it, or hides what is missing; all points are another problem.
+            # Rounding ended it or hides the missing points; all points are another problem.
             self._work_on(slice(None))
         elif more.sum() <= GROWTH * size:
             self._work_on(more)
@@ -176,7 +159,7 @@ class InteriorMachine(SupportMachine):
 
 
 class _Fixed(NamedTuple):
-    """What the points that are not worked on add to the problem."""
+    """The contribution of the points that are not worked on."""
 
     w: np.ndarray | float  # (r,) sum of u_i phi(x_i)
     total: float  # sum of u_i
@@ -184,31 +167,18 @@ class _Fixed(NamedTuple):
 
 
 class _Core:
-    """The training of some points.
+    """The training of some points: their features Z (m, r), labels and bounds, (m,) each.
 
-    Parameters
-    ----------
-    Z : (m, r) float64 array
-        Their features.
-    y, lower, upper : (m,) float64 array
-        Their labels, and bounds of their u.
-    epsilon : float
-        Of the Laplacian loss.
-    proximal : float
-        Added to the diagonal D.
-    fixed : _Fixed
-        The other points.
-    look_at_clock : callable
-        As of :class:`InteriorMachine`.
+    ``proximal`` is added to the diagonal D, ``fixed`` represents the other points.
     """
 
-    def __init__(self, Z, y, lower, upper, epsilon, proximal, fixed, look_at_clock):
-        self._y, self._bounds, self._epsilon = y, (lower, upper), epsilon
+    def __init__(self, Z, y, bounds, epsilon, proximal, fixed, look_at_clock):
+        self._y, self._bounds, self._epsilon = y, bounds, epsilon
         self._proximal, self._fixed = proximal, fixed
         self._look_at_clock = look_at_clock
         self.shape = m, r = Z.shape
-        # Large arrays are made once: fresh memory takes longer to get than to compute with. Column
-        # by column, products with one vector are three times as fast.
+        # Large arrays are made once: getting fresh memory takes longer than computing with it. In
+        # column order products with one vector are three times as fast.
         self._centred = np.array(Z, order="F")
         self._centre = np.zeros(r)
         self._scaled = np.empty((min(BLOCK, m), r), order="F")
@@ -216,13 +186,14 @@ class _Core:
         self._iterations = 0
         parts = self._parts = _new_parts(2 if epsilon > 0.0 else 1, m)
         parts.cost[:] = epsilon - parts.sign[:, None] * y
+        lower, upper = bounds
         if parts.sign.size == 1:
             parts.low[0], parts.high[0] = lower, upper
         else:
             parts.high[0], parts.high[1] = upper, -lower
         # A box of no width (a cost of 0) has no interior; it does not occur, as weights are > 0.
-        # From the middle of the boxes: from where an earlier training ended, or stood at whatever
-        # gap, it takes as many steps and more, as points with new labels hold all others back.
+        # Start in the middle of the boxes: from any state of an earlier training it takes as many
+        # steps or more, as points with new labels hold all others back.
         parts.v[:] = 0.5 * (parts.low + parts.high)
         self.u = parts.sign @ parts.v
         self.w = self._centred.T @ self.u + fixed.w
@@ -235,19 +206,19 @@ class _Core:
         parts.z_high[:] = np.maximum(-gradient, 0.0) + scale
 
     def _look(self):
-        """Set the attributes from where the training stands."""
+        """Set the attributes to the present state of the training."""
         fixed, u, w = self._fixed, self.u, self.w
         self._scores = self._centred @ w + self._centre @ w
         total = u.sum()
         self._rest = total + fixed.total
-        # Weights of their own are worth what they are, however many digits cancel in Z^T u.
+        # The weights are variables of their own, exact however many digits cancel in Z^T u.
         self._product = self._centred.T @ u + self._centre * total + fixed.w
         losses = sum_losses(self._y - self._scores - self.bias, *self._bounds, self._epsilon)
         losses += fixed.gain - float(np.sum(fixed.w * w)) - self.bias * fixed.total
         gain = fixed.gain + float(u @ self._y - self._epsilon * np.abs(u).sum())
         self.objective = float(w @ w) + 2.0 * losses
         self.dual = 2.0 * gain - float(self._product @ self._product)
-        # u is feasible but for its sum, which a bias can take up to this much from.
+        # u is feasible except for its sum, which changes the bound by up to this much.
         self.apart = 2.0 * abs(self.bias) * abs(float(self._rest))
         self.gap = max(0.0, self.objective - self.dual) + self.apart
 
@@ -256,32 +227,29 @@ class _Core:
         return self.gap / max(abs(self.objective), np.finfo(float).tiny)
 
     def step(self):
-        """Make a Newton step; return False if none leads on."""
+        """Make a Newton step; return False if none makes progress."""
         if self._iterations >= MOST_ITERATIONS:
             return False
-        names = ("w", "bias", "objective", "dual", "apart", "gap")
-        # Only u is changed in place.
-        before = {name: getattr(self, name) for name in names} | {"u": self.u.copy()}
+        before = vars(self) | {"u": self.u.copy()}  # of the result only u changes in place
         if not self._newton_step():
             return False
         self._iterations += 1
         if self.gap > WORST_RISE * before["gap"]:
-            # Rounding has the upper hand; from here on it only gets worse.
-            self.__dict__.update(before)
+            # From here on rounding errors only get worse.
+            vars(self).update(before)
             self._iterations = MOST_ITERATIONS
         return True
 
     def _newton_step(self):
-        """Make one predictor-corrector step; return False if rounding leaves no way on.
+        """Make one predictor-corrector step; return False if rounding prevents it.
 
-        The weights w are variables of their own, tied to u by w = Z^T u, which holds in the end.
-        With E = 1 / D a step solves  du = h - E (Z dw + db),  dw = Z^T (u + du) - w  and
-        e^T (u + du) = 0. Eliminating db leaves features centred by their E-weighted mean. Without
-        that their common part, nearly all of a wide kernel, would cancel in the solution and leave
-        no digits.
+        The weights w are variables of their own, with w = Z^T u at the end. With E = 1 / D a step
+        solves  du = h - E (Z dw + db),  dw = Z^T (u + du) - w  and  e^T (u + du) = 0. Eliminating
+        db leaves features centred by their E-weighted mean. Without that their common part, nearly
+        all of a wide kernel, would cancel in the solution and leave no digits.
         """
         parts, E = self._parts, self._weights
-        kernels.weigh(parts, self._scores + self.bias, self._proximal, E)
+        loops.weigh(parts, self._scores + self.bias, self._proximal, E)
         total = E.sum()
         Z = self._centred
         shift = (Z.T @ E) / total
@@ -295,9 +263,9 @@ class _Core:
         target = self._product - self.w - centre * rest
 
         def solve(mu, corrected, refinements):
-            """Find the step that aims at products mu; return dw, db and how far it can go."""
+            """Return dw, db and the greatest length of the step that aims at products mu."""
             h, dq = self._h, self._dq
-            kernels.aim(parts, mu, corrected, h)
+            loops.aim(parts, mu, corrected, h)
             shift = (h.sum() + rest) / total  # db + centre^T dw
             np.subtract(h, E * (h.sum() / total), out=dq)
             dw = cho_solve(factor, Z.T @ dq + target, check_finite=False)
@@ -311,11 +279,11 @@ class _Core:
                 dw += cho_solve(factor, missing, check_finite=False)
                 np.matmul(Z, dw, out=dq)
             dq += shift
-            return dw, shift - centre @ dw, kernels.direct(parts, dq)
+            return dw, shift - centre @ dw, loops.direct(parts, dq)
 
-        mu = kernels.complementarity(parts, 0.0)
+        mu = loops.complementarity(parts, 0.0)
         _, _, length = solve(0.0, False, 0)
-        affine = kernels.complementarity(parts, length)
+        affine = loops.complementarity(parts, length)
         # The dual residual contains u, so variables and multipliers go equally far.
         dw, db, length = solve(
             max(mu * (affine / mu) ** 3, np.finfo(float).tiny), True, REFINEMENTS
@@ -323,7 +291,7 @@ class _Core:
         if not np.isfinite(db) or not length > 1e-10:
             return False
         length *= DAMPING
-        kernels.go(parts, length, EDGE, self.u)
+        loops.go(parts, length, EDGE, self.u)
         self.w = self.w + length * dw
         self.bias += length * db
         self._look()
@@ -344,5 +312,5 @@ class _Core:
 
 def _new_parts(p, n):
     """Return room for the variables; of two parts the second is subtracted."""
-    arrays = np.zeros((len(kernels.Parts._fields) - 1, p, n))
-    return kernels.Parts(np.array([1.0, -1.0][:p]), *arrays)
+    arrays = np.zeros((len(loops.Parts._fields) - 1, p, n))
+    return loops.Parts(np.array([1.0, -1.0][:p]), *arrays)

@@ -1,11 +1,11 @@
-"""The kernel machines that the alternation trains: one object each, told new labels every round.
+"""The kernel machines that the alternation trains: one object each, given new labels every round.
 
-A machine is trained in slices: ``begin(y)``, then ``step(budget)`` until it returns True. Then
-``scores`` are w . phi(x_i), ``norm`` is |w|^2, ``bias`` its own bias, ``gap`` how far its
-objective |w|^2 + 2 sum s_i C loss_i can be above the least one (NaN if it does not tell),
-``capped`` whether it ended before its tolerance was met. ``refine()`` asks for a solution ten
-times as exact and tells whether that is possible; ``look()`` sets the same attributes before the
-end. ``u`` are the dual coefficients, w = sum u_i phi(x_i), and ``w`` that in features.
+A machine is trained in slices: ``begin(y)``, then ``step(budget)`` until it returns True. It then
+has ``scores`` w . phi(x_i), ``norm`` |w|^2, its own ``bias``, ``gap``, a bound on how far its
+objective |w|^2 + 2 sum s_i C loss_i is above the least one (NaN if unknown), and ``capped``,
+whether it ended before its tolerance was met. ``refine()`` asks for a solution ten times as exact
+and tells whether that is possible; ``look()`` sets the same attributes before the end. ``u`` are
+the dual coefficients, w = sum u_i phi(x_i), and ``w`` the weights in features.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fastmmc._libsvm import (
     train_kernel_machine,
     train_linear_machine,
 )
-from fastmmc.alternating import _loops as kernels
+from fastmmc.alternating import _loops as loops
 from fastmmc.cholesky import factor_lower
 from fastmmc.execution import OutOfTime, RunControl
 
-# Steps of the dual solver in one round, as a multiple of n, before it gives up.
+# Most steps of the dual solver in one round, as a multiple of n.
 MOST_STEPS = 10_000
 
-# A part of the points is solved to the first share of the violation among all of them. It holds
-# the points that are less than the second share of it from violating the conditions. A part larger
-# than the last share of all is not worth its copy of the Gram matrix.
+# A part of the points is solved to the first share of the violation among all points, and holds
+# those that are within the second share of it of violating the conditions. A part larger than the
+# last share of all points is not worth its copy of the Gram matrix.
 PART_TOLERANCE = 0.3
 PART_MARGIN = 0.02
 LARGEST_PART = 0.5
@@ -39,24 +39,25 @@ LARGEST_PART = 0.5
 # No machine is asked for more than this share of its objective.
 LEAST_GAP = 1e-9
 
-# The dual solver has come to the end of its digits when so many steps (a multiple of n, at least
-# the second number) or so many parts have raised the dual objective by less than this share, or
-# than the rounding errors of its sum.
+# The dual solver is at the end of its digits when STALL_STEPS n steps (at least LEAST_STALL_STEPS)
+# or STALL_PARTS parts have raised the dual objective by less than the share STALL, or than the
+# rounding errors of its sum.
 STALL_STEPS = 20
 LEAST_STALL_STEPS = 20_000
 STALL_PARTS = 1000
 STALL = 1e-12
 SUM_ROUNDING = 1e-15
 
-# Rows of a matrix that are multiplied between two looks at the clock.
+# Matrix rows multiplied between two looks at the clock.
 ROWS = 2048
 
-# LIBSVM's first limit is worth so many elementary operations, and is raised by this factor.
+# Elementary operations that LIBSVM's first limit is worth, the least limit, and the factor that
+# raises it.
 FIRST_OPERATIONS = 20_000_000
 LEAST_LIMIT = 100
 LIMIT_GROWTH = 4
 
-# Passes of LIBLINEAR at most, and seconds that one takes for each number on a slow machine.
+# Most passes of LIBLINEAR, and seconds per matrix entry that one takes on a slow computer.
 MOST_PASSES = 1000
 SLOW_NUMBER = 1e-8
 
@@ -64,15 +65,15 @@ NO_LIMIT = RunControl()
 
 
 def least_violation(largest_cost):
-    """Return the least violation that gradients of such dual variables can show."""
+    """Return the least violation that rounding leaves visible at dual variables of this size."""
     return np.finfo(np.float64).eps * max(1.0, largest_cost)
 
 
 def box(y, cost, hinge):
-    """Return the bounds of the dual variables, (n,) each.
+    """Return the bounds of the dual variables, (n,) each; ``cost`` is s_i C.
 
-    ``cost`` is s_i C. They are the slopes of the loss max(0, upper (r - epsilon),
-    lower (r + epsilon)) of the residual r = y - f.
+    They are the slopes of the loss max(0, upper (r - epsilon), lower (r + epsilon)) of the residual
+    r = y - f.
     """
     if not hinge:
         return -cost, cost
@@ -80,35 +81,14 @@ def box(y, cost, hinge):
 
 
 def sum_losses(residuals, lower, upper, epsilon):
-    """Return sum s_i C loss_i of the residuals, with the bounds that :func:`box` gives."""
+    """Return sum s_i C loss_i of the residuals, with the bounds of :func:`box`."""
     losses = np.maximum(upper * (residuals - epsilon), lower * (residuals + epsilon))
     return float(np.maximum(losses, 0.0).sum())
 
 
-def primal_and_dual(u, scores, bias, y, cost, hinge, epsilon):
-    """Return |w|^2 + 2 sum s_i C loss_i at the bias, and the bound on it that u gives."""
-    norm = float(u @ scores)
-    losses = sum_losses(y - scores - bias, *box(y, cost, hinge), epsilon)
-    primal = norm + 2.0 * losses
-    dual = 2.0 * float(u @ y - epsilon * np.abs(u).sum()) - norm
-    return primal, dual
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What is kept of a machine.
-
-    Attributes
-    ----------
-    u : (n,) float64 array or None
-        Dual coefficients.
-    w : (r,) float64 array or None
-        Weights in features.
-    scores : (n,) float64 array
-        w . phi(x_i).
-    gap : float or None
-        Duality gap.
-    """
+    """What is kept of a machine: u (n,), w (r,) or both, the scores w . phi(x_i) (n,), the gap."""
 
     u: np.ndarray | None
     w: np.ndarray | None
@@ -121,8 +101,7 @@ class _Machine:
 
     u = None
     w = None
-    # The relative gap that it can be expected to reach.
-    least_gap = LEAST_GAP
+    least_gap = LEAST_GAP  # relative gap within reach
     gap = np.nan
     objective = np.inf
     n_steps = 0
@@ -132,14 +111,19 @@ class _Machine:
         """Return the duality gap as a share of the objective."""
         return self.gap / max(self.objective, np.finfo(float).tiny)
 
+    def begin(self, y):
+        """Set the labels."""
+        self._y = y
+        self.capped = False
+
     def expect(self, w, bias):
-        """Be told weights in features that are near those to be found, before the first labels."""
+        """Take weights in features near those to be found, before the first labels."""
 
     def look(self):
-        """Set the attributes from where the training stands."""
+        """Set the attributes to the present state of the training."""
 
     def refine(self):
-        """Ask for more exactness; there is none to be had."""
+        """Ask for a more exact solution; there is none."""
         return False
 
     def solution(self):
@@ -153,15 +137,7 @@ class _Machine:
 
 
 class TrainedMachine(_Machine):
-    """Weights that were found in other ways.
-
-    Parameters
-    ----------
-    Z : (n, r) float64 array
-        Features.
-    w : (r,) float64 array
-        Weights.
-    """
+    """Given weights w (r,) on features Z (n, r)."""
 
     def __init__(self, Z, w):
         self.w = w
@@ -172,49 +148,39 @@ class TrainedMachine(_Machine):
 class SupportMachine(_Machine):
     """What the machines for the hinge and the Laplacian loss share."""
 
-    def __init__(self, cost, hinge, epsilon):
+    def __init__(self, cost, hinge, epsilon, tol):
         self._cost = cost
         self._hinge = hinge
         self._epsilon = epsilon
+        self._tol = tol
         self.u = np.zeros(cost.size)
         self.scores = np.zeros(cost.size)
         self.bias = 0.0
         self.norm = 0.0
 
-    def _rate(self, y):
-        """Note what the present u is worth."""
-        self.norm = max(0.0, float(self.u @ self.scores))
-        self.objective, dual = primal_and_dual(
-            self.u, self.scores, self.bias, y, self._cost, self._hinge, self._epsilon
-        )
-        self.gap = max(0.0, self.objective - dual)
+    def _rate(self):
+        """Set norm, objective and gap for the present u, scores and bias."""
+        y, norm = self._y, float(self.u @ self.scores)
+        bounds = box(y, self._cost, self._hinge)
+        losses = sum_losses(y - self.scores - self.bias, *bounds, self._epsilon)
+        gain = float(self.u @ y - self._epsilon * np.abs(self.u).sum())
+        self.norm = max(0.0, norm)
+        self.objective = norm + 2.0 * losses
+        self.gap = max(0.0, self.objective - (2.0 * gain - norm))
 
 
 class DualMachine(SupportMachine):
-    """The compiled dual solver on a Gram matrix; every round begins where the last one ended.
+    """The compiled dual solver on a Gram matrix; every round starts from the end of the last one.
 
-    Most points end at a bound and stay there. So the solver works on the others: those between
-    their bounds, and those that violate the optimality conditions or nearly do. When these are
+    Most points end at a bound and stay there. So the solver works on a part: the points between
+    their bounds, and those that violate the optimality conditions or nearly do. Once they are
     solved, to a share of the violation among all points, it looks at all points and chooses again.
-
-    Parameters
-    ----------
-    K : (n, n) float64 array
-        Gram matrix.
-    cost : (n,) float64 array
-        s_i C.
-    hinge : bool
-        Hinge loss; else the Laplacian one.
-    epsilon : float
-        Of the Laplacian loss.
-    tol : float
-        Violation of the optimality conditions, and relative duality gap, to stop at.
+    It stops when both the violation and the relative duality gap are at most ``tol``.
     """
 
     def __init__(self, K, cost, hinge, epsilon, tol):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._K = K
-        self._tol = tol
         self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
@@ -226,40 +192,39 @@ class DualMachine(SupportMachine):
         """Set the labels."""
         dual = self._all
         dual.grad[:] += y - self._y
-        self._y = y
+        super().begin(y)
         self._violation = self._tol
         self._steps_left = MOST_STEPS * self.u.size
-        self.capped = False
         self._begin_watch()
         before = self.u.copy()
         dual.lower[:], dual.upper[:] = box(y, self._cost, self._hinge)
         _move_into_box(self.u, dual.lower, dual.upper)
         self._carry(np.arange(self.u.size), self.u - before)
-        kernels.prepare(dual, self._epsilon)
+        loops.prepare(dual, self._epsilon)
         self._choose()
 
     def _carry(self, rows, changes):
-        """Carry changes of u over to the gradient."""
+        """Update the gradient for changes of u."""
         moved = changes != 0.0
-        kernels.subtract_rows(self._all.grad, self._K, rows[moved], changes[moved])
+        loops.subtract_rows(self._all.grad, self._K, rows[moved], changes[moved])
 
     def step(self, budget):
-        """Go on; return whether the violation and the gap are below their tolerances."""
+        """Continue; return whether it has ended."""
         while budget > 0:
             part = self._part
-            before = part.pos[kernels.STEPS]
+            before = part.pos[loops.STEPS]
             most = min(self._steps_left, self._stall_steps)
-            ended = kernels.solve_dual(
+            ended = loops.solve_dual(
                 self._part_K, part, self._epsilon, self._part_tol, most, budget
             )
-            self.n_steps += int(part.pos[kernels.STEPS] - before)
+            self.n_steps += int(part.pos[loops.STEPS] - before)
             if not ended:
                 return False
-            made = int(part.pos[kernels.STEPS])
+            made = int(part.pos[loops.STEPS])
             self._steps_left -= made
             budget -= part.u.size * (2 * made + self.u.size)
             self._merge()
-            violation = self._all.value[kernels.HIGH] - self._all.value[kernels.LOW]
+            violation = self._all.value[loops.HIGH] - self._all.value[loops.LOW]
             if violation <= self._violation:
                 self.look()
                 if self.relative_gap() <= self._gap_tol or violation <= 0.0:
@@ -273,12 +238,12 @@ class DualMachine(SupportMachine):
         return False
 
     def _begin_watch(self):
-        """Begin to watch for rounding that leaves no way on."""
+        """Start to watch for rounding that stops all progress."""
         self._watched_steps = self._watched_parts = 0
         self._dual, self._is_fresh = -np.inf, False
 
     def _has_stalled(self, made):
-        """Tell whether the last parts have gained nothing, even with a fresh gradient."""
+        """Tell whether the last parts gained nothing, even with a fresh gradient."""
         self._watched_steps += made
         self._watched_parts += 1
         few = self._watched_steps < self._stall_steps and self._watched_parts < STALL_PARTS
@@ -298,21 +263,21 @@ class DualMachine(SupportMachine):
         return False
 
     def _refresh(self):
-        """Compute the gradient from scratch: rounding adds up from step to step."""
+        """Compute the gradient from scratch, as rounding errors add up."""
         self._all.grad[:] = self._y - self._K @ self.u
         self._is_fresh, self._dual = True, -np.inf
-        kernels.prepare(self._all, self._epsilon)
-        kernels.extremes(self._all)
+        loops.prepare(self._all, self._epsilon)
+        loops.extremes(self._all)
 
     def _choose(self):
-        """Choose the points to work on, and how exactly."""
+        """Choose the points to work on, and the tolerance."""
         dual = self._all
-        high, low = kernels.extremes(dual)
+        high, low = loops.extremes(dual)
         violation = high - low
         self._part_tol = max(self._violation, PART_TOLERANCE * violation)
         free = (dual.lower < self.u) & (self.u < dual.upper)
-        # Points between the bounds tell where the gradients will meet; the extremes may be those of
-        # a few points that have just changed their labels.
+        # Points between their bounds show where the gradients will meet; the extremes may be those
+        # of a few points whose labels have just changed.
         level = np.median(dual.grad[free]) if free.any() else 0.5 * (high + low)
         near = PART_MARGIN * violation
         up, down = dual.grad + dual.rise, dual.grad + dual.fall
@@ -321,34 +286,34 @@ class DualMachine(SupportMachine):
         chosen = np.flatnonzero(free)
         if chosen.size > LARGEST_PART * self.u.size:
             self._chosen, self._part, self._part_K = None, dual, self._K
-            kernels.prepare(dual, self._epsilon)
+            loops.prepare(dual, self._epsilon)
             return
         self._chosen = chosen
         self._part_K = self._room[: chosen.size**2].reshape(chosen.size, chosen.size)
-        kernels.copy_part(self._K, chosen, self._part_K)
+        loops.copy_part(self._K, chosen, self._part_K)
         part = _new_dual(dual.diag[chosen], self.u[chosen])
         part.grad[:] = dual.grad[chosen]
         part.lower[:], part.upper[:] = dual.lower[chosen], dual.upper[chosen]
-        kernels.prepare(part, self._epsilon)
+        loops.prepare(part, self._epsilon)
         self._part = part
 
     def _merge(self):
-        """Carry what was solved over to all points."""
+        """Update all points with the solution of the part."""
         dual, chosen = self._all, self._chosen
         if chosen is not None:
             self._carry(chosen, self._part.u - self.u[chosen])
             self.u[chosen] = self._part.u
-            kernels.prepare(dual, self._epsilon)
-        kernels.extremes(dual)
+            loops.prepare(dual, self._epsilon)
+        loops.extremes(dual)
 
     def look(self):
-        """Set the attributes from where the training stands."""
+        """Set the attributes to the present state of the training."""
         dual = self._all
-        if self._chosen is not None and self._part.pos[kernels.STEPS] > 0:
+        if self._chosen is not None and self._part.pos[loops.STEPS] > 0:
             self._merge()
-        self.bias = 0.5 * (dual.value[kernels.HIGH] + dual.value[kernels.LOW])
+        self.bias = 0.5 * (dual.value[loops.HIGH] + dual.value[loops.LOW])
         np.subtract(self._y, dual.grad, out=self.scores)
-        self._rate(self._y)
+        self._rate()
 
     def refine(self):
         """Ask for a gap ten times as small."""
@@ -364,9 +329,9 @@ class DualMachine(SupportMachine):
 
 
 def _new_dual(diag, u):
-    """Return a state of the dual solver that works on u in place."""
+    """Return a state of the dual solver, which changes u in place."""
     n = u.size
-    return kernels.Dual(
+    return loops.Dual(
         u=u,
         grad=np.zeros(n),
         lower=np.zeros(n),
@@ -374,16 +339,16 @@ def _new_dual(diag, u):
         rise=np.zeros(n),
         fall=np.zeros(n),
         diag=np.ascontiguousarray(diag),
-        high=np.zeros(kernels.LANES),
-        low=np.zeros(kernels.LANES),
-        where=np.zeros(kernels.LANES),
-        pos=np.zeros(kernels.N_POS, dtype=np.int64),
-        value=np.zeros(kernels.N_VALUES),
+        high=np.zeros(loops.LANES),
+        low=np.zeros(loops.LANES),
+        where=np.zeros(loops.LANES),
+        pos=np.zeros(loops.N_POS, dtype=np.int64),
+        value=np.zeros(loops.N_VALUES),
     )
 
 
 def _move_into_box(u, lower, upper):
-    """Clip u to its bounds, and shrink the side that is too heavy until e^T u = 0 again."""
+    """Clip u to its bounds, and shrink the heavier side until e^T u = 0 again."""
     np.clip(u, lower, upper, out=u)
     up, down = u[u > 0].sum(), -u[u < 0].sum()
     if up > down:
@@ -393,45 +358,36 @@ def _move_into_box(u, lower, upper):
 
 
 class LibsvmMachine(SupportMachine):
-    """LIBSVM on the Gram matrix, from scratch every round.
+    """LIBSVM on the Gram matrix, from scratch every round; ``tol`` is a violation.
 
-    It cannot be interrupted, nor go on where it stopped. So it gets a limit of steps, and more of
-    them from scratch where that was too low.
-
-    Parameters
-    ----------
-    K, cost, hinge, epsilon, tol
-        As for :class:`DualMachine`; tol is a violation.
-    control : RunControl, optional
-        With the time limit.
+    It can neither be interrupted nor continue where it stopped. So it gets a limit of steps, and
+    starts again with a higher one where that was too low.
     """
 
     # LIBSVM has kernel values in single precision.
     least_gap = 1e-3
 
     def __init__(self, K, cost, hinge, epsilon, tol, control=NO_LIMIT):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self._K = np.ascontiguousarray(K)
-        self._tol = tol
         self._control = control
         self._largest = float(cost.max())
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._gap_before = np.inf
         self._restart()
 
     def _restart(self):
-        """Begin with few steps."""
+        """Start with a low limit."""
         self._limit = max(LEAST_LIMIT, FIRST_OPERATIONS // self.u.size)
         self._pace = 0.0
         self._dual = -np.inf
-        self.capped = False
 
     def step(self, budget):
-        """Train; return whether LIBSVM came to its end, or had better give up."""
-        # Steps that a time limit leaves no room for end the start.
+        """Train; return whether LIBSVM finished or more steps are of no use."""
+        # Without time for enough steps the start ends.
         limit = min(self._limit, self._control.time_left() / self._pace if self._pace else np.inf)
         if self._pace and limit < 2 * self._limit / LIMIT_GROWTH:
             raise OutOfTime
@@ -451,13 +407,13 @@ class LibsvmMachine(SupportMachine):
         self.u, self.bias = trained.u, trained.bias
         np.matmul(self._K, self.u, out=self.scores)
         before = self._dual
-        self._rate(self._y)
+        self._rate()
         self._dual = self.objective - self.gap
         if trained.ended:
             return True
         most = MOST_STEPS * self.u.size
         if self._limit >= most or not self._dual - before > LEAST_GAP * abs(self._dual):
-            # Many times the steps have gained nothing: the tolerance is below the rounding.
+            # Many times the steps gained nothing: the tolerance is below the rounding.
             self.capped = True
             return True
         self._limit = min(most, LIMIT_GROWTH * self._limit)
@@ -478,25 +434,15 @@ class LibsvmMachine(SupportMachine):
 
 
 class LinearMachine(SupportMachine):
-    """LIBLINEAR on features; it also penalises the bias.
+    """LIBLINEAR on features Z, which also penalises the bias; ``tol`` is its own criterion.
 
-    Parameters
-    ----------
-    Z : (n, r) float64 array
-        Features: w is r numbers.
-    cost, hinge, epsilon, tol
-        As for :class:`DualMachine`; tol is LIBLINEAR's own criterion.
-    seed : int
-        LIBLINEAR visits the points in random order.
-    control : RunControl, optional
-        With the time limit.
+    It visits the points in random order, by ``seed``.
     """
 
     def __init__(self, Z, cost, hinge, epsilon, tol, seed, control=NO_LIMIT):
-        super().__init__(cost, hinge, epsilon)
+        super().__init__(cost, hinge, epsilon, tol)
         self.u = None  # LIBLINEAR keeps its dual variables to itself
         self._Z = np.ascontiguousarray(Z)
-        self._tol = tol
         self._seed = seed
         self._control = control
         # Seconds of a pass; at first a guess that is too high.
@@ -505,11 +451,11 @@ class LinearMachine(SupportMachine):
 
     def begin(self, y):
         """Set the labels."""
-        self._y = y
+        super().begin(y)
         self._made = 0
 
     def step(self, budget):
-        """Train; one call of LIBLINEAR cannot be sliced, but has no more passes than time."""
+        """Train with as many passes as there is time for, as a call cannot be interrupted."""
         most = self._control.time_left() / self._pace
         if self.w is not None and most < max(1.0, 2.0 * self._made):
             raise OutOfTime
@@ -534,7 +480,7 @@ class LinearMachine(SupportMachine):
         self.n_steps += made
         self.norm = float(self.w @ self.w)
         self.capped = not ended
-        # From scratch with more passes, if there is time for these after all.
+        # Otherwise from scratch with more passes, if there is time for them after all.
         self._made = made
         return ended or limit == MOST_PASSES
 
@@ -542,17 +488,8 @@ class LinearMachine(SupportMachine):
 class LeastSquaresMachine(_Machine):
     """Least-squares SVM: the matrix K + I / g is factored once, a round costs O(n^2).
 
-    [[0, e^T], [e, K + diag(1 / g)]] [b; a] = [0; y] with g_i = 2 s_i C; then the scores are
-    K a = y - b - a / g.
-
-    Parameters
-    ----------
-    solve : callable
-        Returns (K + diag(1 / g))^-1 times a vector.
-    cost : (n,) float64 array
-        s_i C.
-    Z : (n, r) float64 array, optional
-        Features, where K = Z Z^T.
+    [[0, e^T], [e, K + diag(1 / g)]] [b; a] = [0; y] with g_i = 2 s_i C; the scores are
+    K a = y - b - a / g. ``solve`` applies (K + diag(1 / g))^-1; with features K = Z Z^T.
     """
 
     def __init__(self, solve, cost, Z=None):
@@ -562,10 +499,6 @@ class LeastSquaresMachine(_Machine):
         self._ridge = 0.5 / cost
         self._solved_ones = solve(np.ones(n))
         self.gap = 0.0
-
-    def begin(self, y):
-        """Set the labels."""
-        self._y = y
 
     def step(self, budget):
         """Solve the linear system."""

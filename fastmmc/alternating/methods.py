@@ -14,7 +14,7 @@ from fastmmc.alternating.bias import WeightBounds
 from fastmmc.alternating.machines import least_violation
 from fastmmc.alternating.rounds import (
     Alternation,
-    Plan,
+    AlternationSettings,
     has_features,
     make_data,
     refit_machine,
@@ -39,7 +39,7 @@ from fastmmc.sizes import binary_bounds
 SOLVERS = ("auto", "smo", "libsvm", "interior", "linear")
 
 
-def _make_model(plan, data, solution, intercept):
+def _make_model(data, solution, intercept):
     """Return the model, the indices of the support vectors and their coefficients."""
     u = solution.u
     # The interior-point method comes near to 0 without reaching it.
@@ -48,17 +48,17 @@ def _make_model(plan, data, solution, intercept):
     kernel, features, indices = data.kernel, data.features, None
     if features is None:
         precomputed = kernel.name == "precomputed"
-        basis = plan.points[:1] if precomputed else dense_rows(plan.points, support)
+        basis = data.points[:1] if precomputed else dense_rows(data.points, support)
         indices = support if precomputed else None
         weights = coef
     elif not _is_low_rank(data):
         # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
         w, weights = solution.w, np.ones(1)
         intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
-        basis = w[None, :-1].astype(plan.points.dtype)
+        basis = w[None, :-1].astype(data.points.dtype)
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices
-    n_features = plan.points.shape[1]
+    n_features = data.points.shape[1]
     model = KernelModel(
         kernel, basis, weights[:, None], n_features, intercept, indices, binary=True
     )
@@ -70,15 +70,15 @@ def _is_low_rank(data):
     return data.features is not None and len(data.features.basis) > 0
 
 
-def _make_result(plan, data, best, best_init, objectives, status, n_init):
+def _make_result(settings, data, best, best_init, objectives, status, n_init):
     """Gather what the winning start found."""
     solution, intercept = best.solution, best.split.threshold
-    if plan.refit:
-        solution, intercept, was_cut = refit_machine(plan, data, best.labels)
+    if settings.refit:
+        solution, intercept, was_cut = refit_machine(settings, data, best.labels)
         if was_cut and status == Status.CONVERGED:
             status = Status.TIME_LIMIT
             warn_if_stopped(status, n_init, n_init)
-    model, support, coef = _make_model(plan, data, solution, intercept)
+    model, support, coef = _make_model(data, solution, intercept)
     f = best.solution.scores + best.split.bias
     kernel = data.kernel
     given = {
@@ -102,7 +102,7 @@ def _make_result(plan, data, best, best_init, objectives, status, n_init):
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | given,
+        params=settings.params | given,
         model=model,
         dual_coef=coef,
         support=support,
@@ -112,7 +112,7 @@ def _make_result(plan, data, best, best_init, objectives, status, n_init):
     )
 
 
-def _make_plan(
+def _make_settings(
     points,
     kernel,
     control,
@@ -134,7 +134,7 @@ def _make_plan(
     target_sizes,
     min_size,
 ):
-    """Check the parameters of the alternation and fix what all starts have in common."""
+    """Return the checked parameters of the alternation, and the bounds of the clusters' weights."""
     n = points.shape[0]
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
@@ -149,13 +149,11 @@ def _make_plan(
     tol = validation.check_positive("tol", tol)
     if loss != "square":
         _check_tolerance(tol, C, weights, has_features(kernel, form, solver, points))
-    return Plan(
-        points=points,
+    bounds = _weight_bounds(weights, sample_weight, balance, target_sizes, min_size)
+    settings = AlternationSettings(
         kernel=kernel,
         form=form,
-        weights=weights,
         C=C,
-        bounds=_weight_bounds(weights, sample_weight, balance, target_sizes, min_size),
         loss=loss,
         epsilon=epsilon,
         tied=validation.check_choice("bias", bias, ("joint", "tied")) == "tied",
@@ -179,6 +177,7 @@ def _make_plan(
         },
         control=control,
     )
+    return settings, bounds
 
 
 def _check_tolerance(tol, C, weights, is_in_features):
@@ -318,18 +317,18 @@ def _extend(result, counting, points):
 
 def _solve(points, kernel, control, n_init, random_state, alternation):
     """Cluster points whose weights are all above 0."""
-    plan = _make_plan(points, kernel, control, **alternation)
-    if not isinstance(plan.init, str):
+    settings, bounds = _make_settings(points, kernel, control, **alternation)
+    if not isinstance(settings.init, str):
         n_init = 1
     seed = fixed_seed(random_state)
     with show_progress(control) as control:
-        data = make_data(plan, seed, control.bar.prepare)
+        data = make_data(settings, points, bounds, seed, control.bar.prepare)
 
         def make_search(index):
-            return Alternation(plan, data, index, restart_stream(seed, index))
+            return Alternation(settings, data, index, restart_stream(seed, index))
 
         best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-        return _make_result(plan, data, best, best_init, objectives, status, n_init)
+        return _make_result(settings, data, best, best_init, objectives, status, n_init)
 
 
 @two_clusters

@@ -1,4 +1,4 @@
-"""The labels that an alternation begins with."""
+"""The first labels of an alternation."""
 
 from __future__ import annotations
 
@@ -23,32 +23,14 @@ from fastmmc.sizes import balanced_random_labels
 
 STARTS = ("farthest", "kmeans", "ncut", "random")
 
-# Of the eigenvector of a normalised cut.
+# Tolerance of the eigenvector of a normalised cut.
 CUT_TOLERANCE = 1e-6
 
 
 def first_labels(init, points, kernel, weights, rng, look=lambda: None):
-    """Return the labels 0 and 1 of a start, both of which occur.
+    """Return labels 0 and 1 (n,), both of which occur, as ``init``, one of STARTS or labels, says.
 
-    Parameters
-    ----------
-    init : str or (n,) int64 array
-        One of STARTS, or labels.
-    points : (n, d) array or CSR matrix
-        Points, or the Gram matrix.
-    kernel : Kernel
-        As the user gave it.
-    weights : (n,) float64 array
-        Of the points.
-    rng : numpy.random.Generator
-        Random stream of the start.
-    look : callable, optional
-        Raises OutOfTime when there is no time left; labels are random then.
-
-    Returns
-    -------
-    (n,) int64 array
-        Labels.
+    ``points`` (n, d) may be the Gram matrix. If ``look`` raises OutOfTime, labels are random.
     """
     n = points.shape[0]
     labels = init
@@ -72,7 +54,7 @@ def _of_points(init, points, weights, rng, look):
         return _normalised_cut(_gaussian_graph(points, look), seed, look)
     if init == "kmeans":
         return k_means(points, 2, seed, weights, look=look)[0]
-    # Of float32 points far from 1 squares would leave the range of the type.
+    # Squares of float32 points far from 1 could leave the range of the type.
     rows, _ = scale_rows(points)
     norms = row_norms(rows, squared=True)
 
@@ -102,16 +84,16 @@ def _of_gram(init, K, rng, look):
 
 
 def _far_pair(distances_to, i):
-    """Return two points far from each other: the farthest from point i, and the farthest from it.
+    """Return the point farthest from point i, and the point farthest from that.
 
-    ``distances_to(i)`` may leave out what is the same for all points.
+    ``distances_to(i)`` may omit a term that all points share.
     """
     first = int(np.argmax(distances_to(i)))
     return first, int(np.argmax(distances_to(first)))
 
 
 def _gaussian_graph(points, look):
-    """Return the weights of the edges between all points, of the median distance's width."""
+    """Return the Gaussian edge weights between all points, with the median distance as width."""
     n = points.shape[0]
     kernel = Kernel("rbf", sigma=median_width(points))
     memory.check_memory(n, np.dtype(np.float64), what="graph of init='ncut'")
@@ -123,7 +105,7 @@ def _gaussian_graph(points, look):
 
 
 def _normalised_cut(affinity, seed, look):
-    """Cut a graph in two by the second eigenvector of D^-1/2 A D^-1/2, over the root of D."""
+    """Cut a graph in two by D^-1/2 times the second eigenvector of D^-1/2 A D^-1/2."""
     n = affinity.shape[0]
     degrees = affinity.sum(axis=1, dtype=np.float64)
     roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
@@ -131,7 +113,7 @@ def _normalised_cut(affinity, seed, look):
     first /= np.linalg.norm(first) or 1.0
 
     def multiply(v):
-        # Without the first eigenvector, whose value is 1, and with all others raised above 0.
+        # Without the first eigenvector, whose value is 1, and with all other values raised above 0.
         v = np.ravel(v)
         v = v - first * (first @ v)
         scaled, out = v / roots, np.empty(n)

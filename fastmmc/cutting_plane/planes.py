@@ -35,7 +35,7 @@ BALANCE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of the scores W x + b: one row for two clusters, whose label is the sign, else k.
+    """Weights of the scores W x + b; two clusters have one row, whose sign is the label, others k.
 
     ``half_norm`` is |w|^2 / 2 of the part that is penalised.
     """

@@ -160,7 +160,7 @@ class PlaneSearch:
             self._settled = np.inf
             self._weights = self.found.weights
             return self._look_again()
-        # On the new plane the weights need the slack that they need altogether.
+        # On the new plane the weights need as much slack as on all constraints.
         self._working = objective
         return self._cut()
 

@@ -348,9 +348,9 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
 
     seen = []
     for budget in (1, 10**9):
-        plan, data = _plan_and_data(overlapping)
+        settings, data = _settings_and_data(overlapping)
         search = fastmmc.alternating.rounds.Alternation(
-            plan, data, 0, restart_stream(fixed_seed(0), 0)
+            settings, data, 0, restart_stream(fixed_seed(0), 0)
         )
         search.step(budget)
         search.finish()
@@ -391,20 +391,22 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
     monkeypatch.setattr(fastmmc.alternating.rounds, "SAMPLE", 50)
     monkeypatch.setattr(fastmmc.alternating.rounds, "MOST_WITHOUT_SAMPLE", 100)
     X = np.random.default_rng(0).standard_normal((300, 4))
-    plan, data = _plan_and_data(X, rank=10, solver="auto")
-    search = fastmmc.alternating.rounds.Alternation(plan, data, 0, restart_stream(fixed_seed(0), 0))
+    settings, data = _settings_and_data(X, rank=10, solver="auto")
+    search = fastmmc.alternating.rounds.Alternation(
+        settings, data, 0, restart_stream(fixed_seed(0), 0)
+    )
     assert not search.step(1)
     search.finish()
     assert np.isfinite(search.objective)
     assert abs(np.sum(2 * search.labels - 1)) <= 9
 
 
-def _plan_and_data(X, rank=None, solver="smo"):
+def _settings_and_data(X, rank=None, solver="smo"):
     from fastmmc.alternating import methods, rounds
     from fastmmc.execution import RunControl, fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
-    plan = methods._make_plan(
+    settings, bounds = methods._make_settings(
         X,
         kernel,
         RunControl(),
@@ -425,7 +427,7 @@ def _plan_and_data(X, rank=None, solver="smo"):
         target_sizes=None,
         min_size=1,
     )
-    return plan, rounds.make_data(plan, fixed_seed(0), lambda fraction: None)
+    return settings, rounds.make_data(settings, X, bounds, fixed_seed(0), lambda fraction: None)
 
 
 @pytest.mark.parametrize(

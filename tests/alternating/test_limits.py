@@ -150,7 +150,7 @@ def test_a_refit_that_is_cut_short_says_so(points, monkeypatch):
         raise OutOfTime
 
     # The dual solver itself never looks at the clock.
-    monkeypatch.setattr(rounds.Plan, "look_at_clock", leave)
+    monkeypatch.setattr(RunControl, "check_time", leave)
     gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
     with pytest.warns(ConvergenceWarning, match="time limit"):
         result = fastmmc.iter_svr(gram, kernel="precomputed", refit=True, n_init=1, max_time=60)
