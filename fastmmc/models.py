@@ -115,7 +115,8 @@ class CenterModel(OneLine):
         for block in row_blocks(X.shape[0], self.centers.shape[1]):
             found = np.empty((X[block].shape[0], self.centers.shape[0]))
             self._fill(X[block], found)
-            labels[block], squares[block] = found.argmin(axis=1), found.min(axis=1)
+            labels[block] = nearest = found.argmin(axis=1)
+            squares[block] = found[np.arange(nearest.size), nearest]
         return labels, np.sqrt(squares)
 
     def _fill(self, X, squares):
