@@ -17,7 +17,7 @@ BRIEF = {"n_init": 1, "random_state": 0}
 IGNORE = pytest.mark.filterwarnings("ignore")
 JIT = pytest.mark.jit
 
-# Checks that an estimator cannot pass, and why. scikit-learn's k-means fails the second one too.
+# Checks that an estimator cannot pass, and why. ROWS is what scikit-learn's k-means fails too.
 BLOBS = {"check_clustering": "asks for three blobs, of which two equal clusters cut one in two"}
 ROWS = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows"}
 SPARSE_ROWS = {"check_sample_weight_equivalence_on_sparse_data": "starts are drawn from the rows"}
