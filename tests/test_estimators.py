@@ -5,6 +5,7 @@ import re
 
 import pytest
 import sklearn
+from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -163,3 +164,15 @@ def test_all_parameters_are_documented(kind):
     codes = {"PR01", "PR02", "PR07"}
     errors = validate(f"fastmmc.{kind.__name__}")["errors"]
     assert not [error for error in errors if error[0] in codes]
+
+
+@every
+def test_every_parameter_has_an_entry_of_its_own(kind):
+    """With a type and its default, in the order of the signature."""
+    entries = {entry.name: entry.type for entry in ClassDoc(kind)["Parameters"]}
+    parameters = inspect.signature(kind).parameters
+    assert list(entries) == list(parameters)
+    for name, parameter in parameters.items():
+        assert entries[name], f"{name} has no type"
+        if parameter.default is not parameter.empty:
+            assert re.search(r"\bdefault[=: ]", entries[name]), f"{name} has no default"
