@@ -13,7 +13,6 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -413,13 +412,6 @@ def test_estimators_are_the_functions(kind, overlapping):
     ignored = kind(3, random_state=0).fit(overlapping, np.arange(60) % 3)
     without = kind(3, random_state=0).fit(overlapping)
     np.testing.assert_array_equal(ignored.labels_, without.labels_)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.jit
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
-def test_scikit_learn_conventions(kind):
-    check_estimator(kind(3, max_iter=20, random_state=0))
 
 
 @every

@@ -5,7 +5,6 @@ import itertools
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc.rls import _loops_evolution as evolution
@@ -440,13 +439,6 @@ def test_more_bad_input():
     for bad in (np.full((4, 2), np.nan), np.zeros((0, 2)), np.ones(4)):
         with pytest.raises(ValueError):
             fastmmc.evo_mmc(bad)
-
-
-@pytest.mark.jit
-@pytest.mark.parametrize("estimator", [fastmmc.EvoMMC, fastmmc.FastEvoMMC])
-def test_scikit_learns_checks(estimator):
-    for result in check_estimator(estimator(n_init=2), on_skip=None):
-        assert result["status"] in ("passed", "skipped"), result
 
 
 @pytest.mark.parametrize("estimator", [fastmmc.EvoMMC, fastmmc.FastEvoMMC])
