@@ -190,16 +190,6 @@ def test_extreme_numbers_of_prototypes(function, k, overlapping):
     assert np.isfinite(result.all_centers).all()
 
 
-@every
-@pytest.mark.filterwarnings("ignore:X has only")
-@pytest.mark.parametrize("X", [np.ones((9, 2)), np.zeros((2, 1)), 1e150 * np.eye(6)])
-@pytest.mark.filterwarnings("ignore:found 1 cluster, fewer than the 2 asked for")
-def test_degenerate_points(function, X):
-    result = function(X, 2, random_state=0)
-    assert result.labels.shape == (len(X),)
-    assert np.isfinite(result.all_centers).all()
-
-
 @online
 def test_an_objective_that_overflows_is_said_to(function, overlapping):
     with pytest.warns(ConvergenceWarning, match="a numerical problem"):

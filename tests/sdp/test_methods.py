@@ -88,13 +88,6 @@ class TestRuns:
         assert a.bound == pytest.approx(b.bound, rel=1e-4)
         np.testing.assert_array_equal(a.labels, b.labels)
 
-    @pytest.mark.filterwarnings("ignore:X has only")
-    @pytest.mark.parametrize("X", [[[0.0], [1.0]], np.arange(5.0)[:, None], np.ones((7, 2))])
-    def test_few_and_equal_points(self, function, X):
-        res = function(X)
-        assert res.sizes.sum() == len(X) and res.sizes.min() >= 1
-        assert res.bound <= res.objective * (1 + 1e-9)
-
     def test_a_time_limit_gives_labels(self, function, overlapping):
         with pytest.warns(ConvergenceWarning, match="max_time") as caught:
             res = function(overlapping, max_time=1e-6)
