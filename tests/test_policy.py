@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports go one way: a layer may use those before it.
 # What is built upon any method of the families comes after them.
 COMPOSED = ["recursive"]
-INNER = ["_loops", "topic", "methods", "estimators"]  # within a family
+INNER = ["_loops", "topic", "methods", "sharded", "estimators"]  # within a family
 LAYERS = ["shared", *INNER, *COMPOSED, "top"]
 TOP = {
     "segmentation",
@@ -163,6 +163,7 @@ def test_import_brings_nothing_heavy():
     heavy = ["matplotlib", "PIL", "rich", "pandas", "dask", "distributed", "cvxpy", "IPython"]
     # Backends that joblib itself has not loaded yet, and what is loaded when it is asked for.
     heavy += ["joblib._dask", "fastmmc.plotting", "fastmmc.distributed", "fastmmc.cli"]
+    heavy += ["fastmmc.competitive.sharded"]
     code = (
         "import sys, numba, sklearn.cluster\n"
         "try: import sklearn.callback\n"  # scikit-learn itself looks for rich
@@ -241,9 +242,11 @@ def public_objects():
     for name in PUBLIC_MODULES:
         module = importlib.import_module(f"fastmmc.{name}")
         for key, value in vars(module).items():
-            if inspect.isfunction(value) and value.__module__ == module.__name__:
-                if not key.startswith("_"):
-                    yield f"fastmmc.{name}.{key}"
+            own = key in getattr(module, "__all__", ()) or (
+                getattr(value, "__module__", None) == module.__name__ and not key.startswith("_")
+            )
+            if own and inspect.isfunction(value):
+                yield f"fastmmc.{name}.{key}"
 
 
 # Of numpydoc's checks: summary, parameters all documented and none invented, returns, sections.
