@@ -175,39 +175,35 @@ def _stream(args):
 def _locked(state):
     """Keep other runs from a state; the system lifts the lock of a run that is killed."""
     path = state.with_name(f".{state.name}.lock")
-    with _open_lock(path, state):
-        try:
-            yield
-        finally:
-            if fcntl is not None:
-                # While it is held: a run that opened the file meanwhile sees that it is gone.
-                path.unlink(missing_ok=True)
+    is_held = False
+    while not is_held:
+        with open(path, "ab") as file:
+            try:
+                if fcntl is None:
+                    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                    is_held = True
+                else:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_held = os.stat(path).st_ino == os.fstat(file.fileno()).st_ino
+            except FileNotFoundError:  # another run has just ended and removed it
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
+                raise ValueError(
+                    f"{state} is in use by another run of fastmmc stream; wait for its end, or "
+                    "give another --state"
+                ) from None
+            if is_held:
+                try:
+                    yield
+                finally:
+                    if fcntl is not None:
+                        # While it is held: a run that has opened the file sees that it is gone.
+                        path.unlink(missing_ok=True)
     if fcntl is None:
         with suppress(OSError):  # another run has it by now
             path.unlink()
-
-
-def _open_lock(path, state):
-    """Return the open and locked file, or raise an error if another run has it."""
-    while True:
-        file = open(path, "ab")
-        try:
-            if fcntl is None:
-                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-                return file
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
-                if os.stat(path).st_ino == os.fstat(file.fileno()).st_ino:
-                    return file
-            file.close()
-        except OSError as error:
-            file.close()
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
-            raise ValueError(
-                f"{state} is in use by another run of fastmmc stream; wait for its end, or give "
-                "another --state"
-            ) from None
 
 
 class _Run:
@@ -628,7 +624,7 @@ def read_constraints(path):
     """
     pairs = {"must": [], "cannot": []}
     lines = []
-    with tables.open_table(path, tables.DELIMITERS.get(path.suffix.lower(), ",")) as rows:
+    with tables.open_table(path, ",") as rows:
         for count, (line, row) in enumerate(rows):
             if count == 0:
                 first_line, n_cells = line, len(row)

@@ -40,11 +40,13 @@ def errors_about(source):
 
 
 @contextmanager
-def open_table(path, delimiter):
+def open_table(path, delimiter=None):
     """Open a table, and yield line number (from 1) and cells of every row that is not blank.
 
-    Without a delimiter it is the one that the first line shows.
+    Where the name of the file does not tell the delimiter, it is the one given, or, with None, the
+    one that the first line shows.
     """
+    delimiter = DELIMITERS.get(path.suffix.lower(), delimiter)
     with errors_about(path), _open_text(path) as file:
         if delimiter is None:
             delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
@@ -68,8 +70,7 @@ def delimiter_of(path, first_line):
 
 def read_table(path, label_column):
     """Return the points of a table, (n, d), and the (n,) labels of a column, from 0, or None."""
-    delimiter = DELIMITERS.get(path.suffix.lower())
-    with open_table(path, delimiter) as rows:
+    with open_table(path) as rows:
         first_line, first = next(rows, (0, None))
         if first is None:
             raise ValueError("the file is empty")
