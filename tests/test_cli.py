@@ -104,6 +104,12 @@ def test_text_output_shows_the_same(capsys, table, expected):
     assert err == ""
 
 
+def test_a_data_set_by_name_with_its_sizes(capsys):
+    assert cli.main(["cluster", "moons", "--k", "2", "--seed", "0"]) == 0
+    head = "umc-rls on moons: 200 points, 2 features, 2 clusters\nsizes      100 100\n"
+    assert capsys.readouterr().out.startswith(head)
+
+
 def test_without_true_labels_there_is_no_score(capsys, tmp_path, blobs):
     np.save(tmp_path / "X.npy", blobs[0])
     report = report_of(capsys, tmp_path / "X.npy", "--k", 3, *FEW)

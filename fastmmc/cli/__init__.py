@@ -16,27 +16,10 @@ from fastmmc.registry import METHODS
 
 
 def main(argv=None):
-    """Run the command line.
+    """Run the command line and return its exit code.
 
-    Parameters
-    ----------
-    argv : list of str, optional
-        Arguments without the program's name; None: those of the process.
-
-    Returns
-    -------
-    int
-        Exit code: 0, or 1 if standard output was closed, 2 after an error (one line on
-        standard error says which), 130 if the run was interrupted before it had a result, or a
-        stream before its end.
-
-    Examples
-    --------
-    >>> main(["cluster", "moons", "--k", "2", "--seed", "0"])  # doctest: +ELLIPSIS
-    umc-rls on moons: 200 points, 2 features, 2 clusters
-    sizes      100 100
-    ...
-    0
+    It is 0, or 1 if standard output was closed, 2 after an error (one line on standard error says
+    which), 130 if the run was interrupted before it had a result, or a stream before its end.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
