@@ -1,23 +1,22 @@
 """Competitive learning by several workers at once, each with a share of the objects."""
 
-from __future__ import annotations
-
-import inspect
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._names import remember_names
+from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
-    Rule,
     check_rule,
     check_share,
     make_prototypes,
@@ -33,7 +32,7 @@ from fastmmc.competitive.space import (
 )
 from fastmmc.execution import (
     Progress,
-    check_control,
+    RunControl,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -42,13 +41,23 @@ from fastmmc.execution import (
 from fastmmc.gram import BLOCK, Kernel, dense_rows
 from fastmmc.links import check_links, partner_lists
 from fastmmc.models import CenterModel
+from fastmmc.parameters import (
+    KnownLabels,
+    LinkParameters,
+    LinkRules,
+    RandomState,
+    Seed,
+    Threads,
+    TimeLimit,
+    Verbosity,
+    Watch,
+)
 from fastmmc.registry import registry_name
 from fastmmc.results import CentroidResult, History, Status
 from fastmmc.threads import one_blas_thread
 
 # Names in the registry and of the functions.
 METHODS = {registry_name(method): method for method in methods.WEIGHTED}
-COMBINE = ("mean", "sum")
 
 # What method_params may hold, as far as the method has it.
 LEARNING = ("alpha", "beta", "schedule", "online_first_epoch", "per_constraint")
@@ -59,17 +68,6 @@ SPLIT_STREAM = 2**32 - 2
 # Prototypes are lost once objects meet the nearest one at this many times the mean squared distance
 # of the objects, and of the first prototypes, from the mean of the objects.
 LOST = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """How all workers learn, and when they meet."""
-
-    rule: Rule
-    max_iter: int
-    shuffle: bool
-    sync_every: int | None  # None: an epoch
-    combine: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,31 +92,129 @@ class _Lesson:
     total: float  # sum of the squared distances at which objects met their nearest prototype
 
 
-@remember_names
-def fit_sharded(
-    X,
-    k,
-    *,
-    method="c_rpcl",
-    n_workers=2,
-    sync_every=None,
-    combine="mean",
-    method_params=None,
-    known_labels=None,
-    must_link=None,
-    cannot_link=None,
-    labels_as="cannot_link",
-    on_conflict="raise",
-    init=None,
-    max_iter=100,
-    shuffle=True,
-    min_share=None,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
+class _Sharing(Parameters):
+    """How the objects are shared out, and what the workers learn."""
+
+    method: Literal["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"] = parameter(
+        default="c_rpcl",
+        check=lambda name, value: METHODS[
+            validation.check_choice(name, registry_name(value), METHODS)
+        ],
+        doc="Name of the plain method, a function of ``fastmmc``; with - or _.",
+    )
+    n_workers: int = parameter(
+        default=2,
+        doc="""
+        Shares into which the objects are dealt, at random or, with ``shuffle=False``, in turn.
+        """,
+    )
+    sync_every: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Objects that a worker presents in a round; a round also ends where an epoch does. None: all
+        of its objects, so that a round is an epoch.
+        """,
+    )
+    combine: Literal["mean", "sum"] = parameter(
+        default="mean",
+        doc="""
+        Mean: the mean of the workers' prototypes, weighted by how often each worker taught it in
+        this round; the plain mean where it was only driven away. Sum: the sum of all changes, as if
+        they had been made one after the other. Sum is for short rounds only: if a worker teaches a
+        prototype t times in a round, it overshoots once ``n_workers (1 - (1 - alpha)^t)`` exceeds
+        1, and from 2 on the prototypes get lost. The run stops, with the status NUMERICAL, at the
+        end of an epoch in which the mean squared distance of the objects to their nearest
+        prototypes was more than ten times that of the objects, or of the farthest first prototype,
+        to their mean; the prototypes before the epoch with the least such distance are returned. In
+        such rounds ``rpcl`` drives spare prototypes away as one worker does; the mean keeps more.
+        """,
+    )
+    method_params: dict[str, Any] | None = parameter(
+        default=None,
+        kind="dict",
+        doc="""
+        Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
+        ``per_constraint``, as far as it has them.
+        """,
+    )
+
+
+class _SharedLearning(methods.PrototypeStart):
+    """How all workers learn."""
+
+    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(
+        default=None,
+        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
+    )
+    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    shuffle: bool = parameter(
+        default=True,
+        doc="""
+        Whether each worker presents its objects in a new random order every epoch; else in the
+        order of X.
+        """,
+    )
+    min_share: float | None = parameter(
+        default=None,
+        least=0,
+        below=1,
+        doc="""
+        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
+        method's default.
+        """,
+    )
+
+
+class _ShardedRun(Verbosity, Watch, TimeLimit, Threads, Seed):
+    """How the run is carried out."""
+
+    random_state: RandomState = parameter(
+        default=None, doc="Same value, same result, whatever ``n_jobs`` and the backend are."
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Workers at a time; -1: as many as there are processors. None: what joblib's configuration
+        says if that is more than one, else all workers.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call, checked after every round; the prototypes at that moment are
+        returned.
+        """,
+    )
+    callback: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        doc="""
+        Called with a :class:`~fastmmc.execution.Progress` after every round; ``n_done`` counts
+        epochs; a true return value stops the run.
+        """,
+    )
+
+
+class _ShardedCall(
+    _ShardedRun,
+    _SharedLearning,
+    LinkRules,
+    LinkParameters,
+    methods.LinkingKnownLabels,
+    _Sharing,
+    methods.Objects,
 ):
+    """A call of :func:`fit_sharded`."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
+    )
+    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
+
+
+@function_of(_ShardedCall)
+def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     """Cluster by competitive learning with several workers, each with a share of the objects.
 
     In every round all workers start from common prototypes and present their next objects. Then
@@ -130,58 +226,8 @@ def fit_sharded(
     Workers run through joblib: in threads, which share X and of which two are nearly twice as fast
     as one, or where ``joblib.parallel_config(backend=...)`` says, as "loky" (processes) or "dask".
 
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.
-    k : int
-        Number of prototypes, 1 <= k <= n.
-    method : {"wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"}, default="c_rpcl"
-        Name of the plain method, a function of ``fastmmc``; with - or _.
-    n_workers : int, default=2
-        Shares into which the objects are dealt, at random or, with ``shuffle=False``, in turn.
-    sync_every : int, optional
-        Objects that a worker presents in a round; a round also ends where an epoch does. None: all
-        of its objects, so that a round is an epoch.
-    combine : {"mean", "sum"}, default="mean"
-        Mean: the mean of the workers' prototypes, weighted by how often each worker taught it in
-        this round; the plain mean where it was only driven away. Sum: the sum of all changes, as if
-        they had been made one after the other. Sum is for short rounds only: if a worker teaches a
-        prototype t times in a round, it overshoots once ``n_workers (1 - (1 - alpha)^t)`` exceeds
-        1, and from 2 on the prototypes get lost. The run stops, with the status NUMERICAL, at the
-        end of an epoch in which the mean squared distance of the objects to their nearest
-        prototypes was more than ten times that of the objects, or of the farthest first prototype,
-        to their mean; the prototypes before the epoch with the least such distance are returned. In
-        such rounds ``rpcl`` drives spare prototypes away as one worker does; the mean keeps more.
-    method_params : dict, optional
-        Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
-        ``per_constraint``, as far as it has them.
-    known_labels, must_link, cannot_link, labels_as, on_conflict
-        Constraints, see :func:`fastmmc.c_rpcl`; for ``c_rpcl`` and ``o_lcvqe``. They may link
-        objects of different workers: each worker has a copy of all partners of its own objects.
-    init : {"gaussian", "k-means++"} or (k, d) array_like, optional
-        First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.
-    max_iter : int, default=100
-        Epochs.
-    shuffle : bool, default=True
-        Whether each worker presents its objects in a new random order every epoch; else in the
-        order of X.
-    min_share : float, optional
-        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
-        method's default.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same result, whatever ``n_jobs`` and the backend are.
-    n_jobs : int, optional
-        Workers at a time; -1: as many as there are processors. None: what joblib's configuration
-        says if that is more than one, else all workers.
-    max_time : float, optional
-        Seconds for the whole call, checked after every round; the prototypes at that moment are
-        returned.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress` after every round; ``n_done`` counts
-        epochs; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
+    Constraints are for ``c_rpcl`` and ``o_lcvqe``. They may link objects of different workers: each
+    worker has a copy of all partners of its own objects.
 
     Returns
     -------
@@ -225,61 +271,56 @@ def fit_sharded(
     >>> res.n_violations
     0
     """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose)
-    method = METHODS[validation.check_choice("method", registry_name(method), METHODS)]
-    accepted = inspect.signature(getattr(methods, method)).parameters
-    learning = _check_params(method, accepted, method_params)
-    given = {"known_labels": known_labels, "must_link": must_link, "cannot_link": cannot_link}
-    for name, value in given.items():
-        if value is not None and name not in accepted:
+    plain = getattr(methods, call.method).parameters
+    defaults = {one.name: one.default for one in declared(plain)}
+    learning = _check_params(call.method, defaults, call.method_params)
+    for name, value in values(call, LinkParameters, KnownLabels).items():
+        if value is not None and name not in defaults:
             raise ValueError(
-                f"{name}: {method} takes no constraints; leave it out, or give method='c_rpcl' or "
-                "'o_lcvqe'"
+                f"{name}: {call.method} takes no constraints; leave it out, or give "
+                "method='c_rpcl' or 'o_lcvqe'"
             )
-    points = validation.check_points(X, Kernel("linear"), sparse=True)
+    points = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n = points.shape[0]
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     n_workers = validation.check_integer(
-        "n_workers", n_workers, least=1, most=n, why=", the number of points"
+        "n_workers", call.n_workers, least=1, most=n, why=", the number of points"
     )
-    if init is None:
-        init = accepted["init"].default
+    init = defaults["init"] if call.init is None else call.init
     start = check_start(init)
-    min_share = check_share(min_share, method, k)
-    plan = _make_plan(method, learning, max_iter, shuffle, sync_every, combine)
+    min_share = check_share(call.min_share, call.method, k)
     unseen = validation.check_flag("online_first_epoch", learning.get("online_first_epoch", False))
-    links = check_links(n=n, labels_as=labels_as, on_conflict=on_conflict, **given)
-    seed = fixed_seed(random_state)
-    shards = _deal(points, links, n_workers, plan.shuffle, unseen, seed)
+    links = check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
+    rates = {name: value for name, value in learning.items() if name != "online_first_epoch"}
+    rule = check_rule(methods.WEIGHTED[call.method], **({"beta": 0.0} | rates))
+    seed = fixed_seed(call.random_state)
+    shards = _deal(points, links, n_workers, call.shuffle, unseen, seed)
     # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
     with one_blas_thread():
         centers = first_prototypes(start, points, k, shards[0].rng)
-        run = _Run(points, shards, plan, centers)
+        run = _Run(points, shards, call, rule, centers)
         with show_progress(control, "epoch") as control:
             run.learn(control)
     params = {
-        "method": method,
+        **values(call, _Sharing, _SharedLearning),
         "n_workers": n_workers,
-        "sync_every": plan.sync_every,
-        "combine": combine,
         "init": init,
-        "max_iter": plan.max_iter,
-        "shuffle": plan.shuffle,
         "min_share": min_share,
         **learning,
     }
+    del params["method_params"]
     result = _gather(run, points, links, min_share, params)
     warn_if_stopped(result.status, 1, 1)
     return result
 
 
-def _check_params(method, accepted, method_params):
+def _check_params(method, defaults, method_params):
     """Return the parameters of the learning, the method's own defaults where none are given."""
     if method_params is not None and not isinstance(method_params, dict):
         raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
     given = method_params or {}
-    own = inspect.signature(fit_sharded).parameters
-    known = [name for name in LEARNING if name in accepted]
+    own = {one.name for one in declared(_ShardedCall)}
+    known = [name for name in LEARNING if name in defaults]
     for name in given:
         if name in own:
             raise ValueError(f"method_params: give {name} to fit_sharded itself")
@@ -287,22 +328,7 @@ def _check_params(method, accepted, method_params):
             raise ValueError(
                 f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
             )
-    return {name: accepted[name].default for name in known} | given
-
-
-def _make_plan(method, learning, max_iter, shuffle, sync_every, combine):
-    """Check how the workers learn and when they meet."""
-    rates = {name: value for name, value in learning.items() if name != "online_first_epoch"}
-    rule = check_rule(methods.WEIGHTED[method], **({"beta": 0.0} | rates))
-    if sync_every is not None:
-        sync_every = validation.check_integer("sync_every", sync_every, least=1)
-    return _Plan(
-        rule=rule,
-        max_iter=validation.check_integer("max_iter", max_iter, least=1),
-        shuffle=validation.check_flag("shuffle", shuffle),
-        sync_every=sync_every,
-        combine=validation.check_choice("combine", combine, COMBINE),
-    )
+    return {name: defaults[name] for name in known} | given
 
 
 def _deal(points, constraints, n_workers, shuffle, unseen, seed):
@@ -355,13 +381,13 @@ def _take_lists(start, partners, members):
 class _Run:
     """Rounds of the workers, and the (k, d) prototypes that they have in common."""
 
-    def __init__(self, points, shards, plan, centers):
+    def __init__(self, points, shards, call, rule, centers):
         self._points = points
         self._shards = shards
-        self._plan = plan
+        self._call, self._rule = call, rule
         self._seen = np.zeros(points.shape[0], dtype=np.uint8)
         # Only sums of changes may lie beyond the prototypes of the workers.
-        may_overshoot = plan.combine == "sum" and len(shards) > 1
+        may_overshoot = call.combine == "sum" and len(shards) > 1
         self.most = _largest_sum(points, centers) if may_overshoot else np.inf
         self.centers = centers
         self.wins = np.ones(centers.shape[0])
@@ -375,19 +401,19 @@ class _Run:
         """Make all rounds, until something stops the run."""
         try:
             with _open_workers(control.n_jobs, len(self._shards)) as teach_all:
-                while self.n_iter < self._plan.max_iter and self.status == Status.CONVERGED:
+                while self.n_iter < self._call.max_iter and self.status == Status.CONVERGED:
                     self._make_epoch(teach_all, control)
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
 
     def _make_epoch(self, teach_all, control):
         sizes = [shard.members.size for shard in self._shards]
-        shuffle = self._plan.shuffle
+        shuffle = self._call.shuffle
         orders = [
             s.rng.permutation(m) if shuffle else np.arange(m)
             for s, m in zip(self._shards, sizes, strict=True)
         ]
-        length = self._plan.sync_every or max(sizes)
+        length = self._call.sync_every or max(sizes)
         total, begin = 0.0, (self.centers, self.wins)
         for at in range(0, max(sizes), length):
             total += self._make_round(teach_all, [order[at : at + length] for order in orders])
@@ -398,7 +424,7 @@ class _Run:
                     self._best = total, *begin
                 if total > self.most:
                     self.give_up()
-            if self.status == Status.CONVERGED and self.n_iter < self._plan.max_iter:
+            if self.status == Status.CONVERGED and self.n_iter < self._call.max_iter:
                 self.status = self._look(control)
             if self.status != Status.CONVERGED:
                 return
@@ -410,7 +436,7 @@ class _Run:
 
     def _make_round(self, teach_all, ids):
         """Let every worker present these objects of its shard; return the sum of distances."""
-        common = self._plan.rule, self.centers, self.wins
+        common = self._rule, self.centers, self.wins
         calls = []
         for shard, own in zip(self._shards, ids, strict=True):
             # Objects that any worker has presented are seen.
@@ -418,7 +444,7 @@ class _Run:
             links = shard.links._replace(seen=seen)
             calls.append((self._points, shard.members, own, links, *common))
         lessons = teach_all(calls)
-        centers, wins = _combine(self.centers, self.wins, lessons, self._plan.combine)
+        centers, wins = _combine(self.centers, self.wins, lessons, self._call.combine)
         if not np.isfinite(centers).all():
             self.give_up()
             return 0.0
@@ -432,9 +458,9 @@ class _Run:
         """Report progress; return why the run should stop, else CONVERGED."""
         elapsed = time.perf_counter() - control.started
         progress = Progress(
-            fraction=self.n_moves / (self._plan.max_iter * self._points.shape[0]),
+            fraction=self.n_moves / (self._call.max_iter * self._points.shape[0]),
             n_done=self.n_iter,
-            n_init=self._plan.max_iter,
+            n_init=self._call.max_iter,
             objective=np.inf,
             elapsed=elapsed,
         )
