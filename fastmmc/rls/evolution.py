@@ -16,7 +16,7 @@ from fastmmc.execution import (
     warn_of_equal_points,
 )
 from fastmmc.gram import box_diagonal
-from fastmmc.rls.evolution_search import EvolutionSearch, Plan
+from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.source import best_result, check_source
 from fastmmc.sizes import binary_bounds
 
@@ -53,7 +53,7 @@ def _make_plan(
     if max_iter is not None:
         max_iter = validation.check_integer("max_iter", max_iter, least=0)
     lower, upper = binary_bounds(n, balance, target_sizes, min_size)
-    return Plan(
+    return EvolutionPlan(
         n=n,
         mu=mu,
         nu=nu,

@@ -24,13 +24,13 @@ from fastmmc.factors import DenseFactor, factor_path
 from fastmmc.gram import resolve_kernel
 from fastmmc.lowrank import DENSE_LIMIT, LowRankFactor
 from fastmmc.results import Status
-from fastmmc.rls.batches import BATCHES_FROM_RANDOM, choose_form, make_start
+from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import risk_bound
-from fastmmc.rls.claims import Plan, donor_floors
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
+from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.source import best_result, check_source
-from fastmmc.sizes import shaking_quota, size_rule
+from fastmmc.sizes import size_rule
 from fastmmc.threads import exhaust
 
 METHODS = ("shaking", "steepest", "stochastic", "memetic")
@@ -141,19 +141,20 @@ def _make_plan(
         default=default,
         bounded=method == "memetic",
     )
-    quota = shaking_quota(n, k, n_rounds, start_round, rule.targets)
-    return Plan(
+    return LabelSearchPlan(
         n=n,
         k=k,
-        method=method,
+        method="shaking" if k == 1 else method,
         init=check_init(init, n, k, kernel),
         points=points,
         rule=rule,
         known=known,
-        quota=quota,
-        floors=donor_floors(n, k, quota, min_size),
+        n_rounds=n_rounds,
+        start_round=start_round,
+        min_size=min_size,
         polish=validation.check_flag("polish", polish),
         keep_best=validation.check_flag("keep_best", keep_best),
+        batches=batches,
         max_iter=np.iinfo(np.int64).max if max_iter is None else max_iter,
         population=population,
         patience=patience,
@@ -183,21 +184,22 @@ def _solve(factor, plan, n_init, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
     if plan.starts_are_equal():
         n_init = 1
+    form = choose_form(factor, plan)
     try:
-        matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: control.check_time())
+        matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
     except OutOfTime:
-        matrix, plan = factor, replace(plan, batches=BATCHES_FROM_RANDOM)
+        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM)
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
-    def make_single(plan, index, rng):
-        return make_start(matrix, diag, plan, index, rng, threads)
+    def make_single(form, plan, index, rng):
+        return make_start(matrix, diag, form, plan, index, rng, threads)
 
     def make_search(index):
         rng = restart_stream(seed, index)
         if plan.method == "memetic":
-            return MemeticSearch(matrix, diag, plan, make_single, rng)
-        return make_single(plan, index, rng)
+            return MemeticSearch(matrix, diag, form, plan, make_single, rng)
+        return make_single(form, plan, index, rng)
 
     def bound(sizes):
         try:
