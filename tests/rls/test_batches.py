@@ -11,6 +11,7 @@ from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls import batches
 from fastmmc.rls.batches import BatchSearch
 from fastmmc.rls.methods import resolve_starts
+from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
 from tests import naive
@@ -305,6 +306,23 @@ def test_automatic_number_of_starts():
     assert resolve_starts(7, "memetic", 100) == 7
     with pytest.raises(ValueError, match="n_init"):
         resolve_starts("many", "shaking", 100)
+
+
+def test_the_least_size_is_scaled_once_to_a_sample_of_a_sample(factor, monkeypatch):
+    seen = []
+    of_sample = LabelSearchPlan.of_sample
+
+    def watched(plan, indices, keep_best):
+        seen.append(of_sample(plan, indices, keep_best))
+        return seen[-1]
+
+    monkeypatch.setattr(LabelSearchPlan, "of_sample", watched)
+    for name, value in {"SAMPLE": 20, "SAMPLE_PER_CLUSTER": 6}.items():
+        monkeypatch.setattr(batches, name, value)
+    monkeypatch.setattr(batches, "ROUNDS", 50)
+    monkeypatch.setattr(batches, "ROUNDS_PER_CLUSTER", 15)
+    run(factor, min_size=12, n_init=1)
+    assert [(plan.n, plan.min_size) for plan in seen] == [(50, 10), (20, 4)]
 
 
 @pytest.mark.slow
