@@ -54,7 +54,7 @@ def env(tmp_path):
     package = Path(fastmmc.__file__).parent
     copy = tmp_path / "src" / "fastmmc"
     (copy / "rls").mkdir(parents=True)
-    for name in ("_jit.py", "rls/_loops_claims.py"):
+    for name in ("_jit.py", "rls/_loops_moves.py"):
         shutil.copy(package / name, copy / name)
     for folder in (copy, copy / "rls"):
         (folder / "__init__.py").touch()
@@ -64,22 +64,22 @@ def env(tmp_path):
 # One small loop that calls another: what holds for it holds for all, and it compiles in a second.
 CALL = """
 import numpy as np
-from fastmmc.rls import _loops_claims as claims
-U = np.array([[0.0], [3.0]])
-claims.rebuild_row(U, np.array([5.0]), 0)
+from fastmmc.rls import _loops_moves as moves
+U = np.empty((1, 1))
+moves.build_sums(np.array([[2.0]]), np.zeros(1, dtype=np.uint8), U)
 print(U[0, 0])
 """
 
 
 def test_an_edited_callee_is_compiled_anew(env):
     assert float(python(CALL, **env)) == 2.0
-    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/_loops_claims.py"
+    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/_loops_moves.py"
     text = file.read_text()
-    edited = text.replace("        target[i] -= row[i]\n", "        target[i] -= 2.0 * row[i]\n")
+    edited = text.replace("target[i] += scale * row[i]\n", "target[i] -= scale * row[i]\n")
     assert edited != text
     file.write_text(edited)
-    # subtract_row is called from rebuild_row, which is cached and was not edited itself.
-    assert float(python(CALL, **env)) == -1.0
+    # shift_row is called from build_sums, which is cached and was not edited itself.
+    assert float(python(CALL, **env)) == -2.0
 
 
 NO_FOLDER = """
@@ -111,7 +111,7 @@ def test_a_broken_cache_never_breaks_a_run(trouble, env):
 
 def test_the_cache_is_used(env):
     count = (
-        "stats = claims.rebuild_row.stats\n"
+        "stats = moves.build_sums.stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     assert python(CALL + count, **env).split()[-2:] == ["0", "1"]
@@ -121,6 +121,6 @@ def test_the_cache_is_used(env):
 def test_the_garbage_collector_stays_as_it_was(env):
     code = (
         f"import gc\n{CALL}\nprint(gc.isenabled())\n"
-        "gc.disable()\nclaims.add_row(U[0], U[1])\nprint(gc.isenabled())"
+        "gc.disable()\nmoves.shift_row(U[0], U[0], 1.0)\nprint(gc.isenabled())"
     )
     assert python(code, **env).split()[1:] == ["True", "False"]

@@ -11,16 +11,18 @@ import fastmmc
 from fastmmc.factors import DenseFactor
 from fastmmc.gram import Kernel, box_diagonal
 from fastmmc.rls import _loops_evolution as evolution
-from fastmmc.rls import _loops_fitness as fitness
-from fastmmc.rls.evolution_search import make_population
-from fastmmc.rls.fitness import (
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.evolution_search import make_population, make_problem
+
+from . import best_of, ratio
+from .paper_fitness import (
     DirectFitness,
     SpectralFitness,
     SupportVectorFitness,
+    child_transform,
     evolve,
+    weighted_square,
 )
-
-from . import best_of, ratio
 
 SIZES = (500, 1000, 2000, 4000)
 LAM = 0.5
@@ -52,18 +54,21 @@ class Refused:
     """A population in which nothing improves any more: every child is refused."""
 
     def __init__(self, factor, mu=1, balance=BALANCE):
-        self.dense = isinstance(factor, DenseFactor)
-        self.matrix = factor.R if self.dense else factor.Z
-        self.diag = factor.diagonal()
-        self.root = np.sqrt(self.diag)
-        n = self.diag.size
-        run = fastmmc.evo_mmc if self.dense else fastmmc.fast_evo_mmc
+        n = factor.n
+        run = fastmmc.evo_mmc if isinstance(factor, DenseFactor) else fastmmc.fast_evo_mmc
         result = run(factor, init="kmeans", n_init=1, balance=balance, random_state=0)
         y = np.where(result.labels == 1, 1, -1).astype(np.int8)
         half = int(balance * n / 2)
-        self.bounds = n // 2 - half, n // 2 + half
+        self.problem = make_problem(
+            factor,
+            factor.diagonal(),
+            lower=n // 2 - half,
+            upper=n // 2 + half,
+            flips=1,
+            distinct=False,
+        )
         self.population = make_population(
-            self.matrix, self.dense, np.stack([y] * mu), mu, 1, np.ones(1, dtype=np.uint64)
+            self.problem, np.stack([y] * mu), mu, np.ones(1, dtype=np.uint64)
         )
         # A run may end without the proof that nothing helps.
         while self.generations(50 * n) > 0:
@@ -72,24 +77,11 @@ class Refused:
 
     def generations(self, count):
         """Make generations and return how many children survived."""
-        before = self.population.pos[evolution.ACCEPTED]
+        before = self.population.pos[moves.MOVES]
         self.population.pos[evolution.STALE] = 0
-        evolution.evolve(
-            self.matrix,
-            self.diag,
-            self.root,
-            self.population,
-            self.dense,
-            *self.bounds,
-            1,
-            False,
-            count,
-            2**62,
-            1e-9,
-            2**62,
-        )
-        self.population.pos[evolution.RECORDS] = 0
-        return self.population.pos[evolution.ACCEPTED] - before
+        evolution.evolve(self.problem, self.population, count, 2**62, 2**62)
+        self.population.pos[moves.RECORDS] = 0
+        return self.population.pos[moves.MOVES] - before
 
     def seconds(self, count=200_000):
         """Return what a generation takes."""
@@ -102,8 +94,8 @@ def theorem_1_children(V, weight, y, v, flips, random, out, count):
     best = np.inf
     for _ in range(count):
         flips[0] = int(evolution.uniform(random) * y.size)
-        fitness.child_transform(V, y, v, flips, out)
-        best = min(best, y.size - fitness.weighted_square(weight, out))
+        child_transform(V, y, v, flips, out)
+        best = min(best, y.size - weighted_square(weight, out))
     return best
 
 

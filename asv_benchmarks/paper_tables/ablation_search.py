@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.rls import batches, memetic, methods
+from fastmmc.rls import batches, methods, plan
 from fastmmc.rls.memetic import MemeticSearch, matched_clusters
 from fastmmc.sizes import fit_sizes
 
@@ -79,7 +79,7 @@ class TwinsKept(MemeticSearch):
         return False
 
 
-# Search, constants of its module, and parameters of the call.
+# Search, constants of its plan, and parameters of the call.
 VARIANTS = {
     "as it is": (MemeticSearch, {}, {}),
     "population 4": (MemeticSearch, {}, {"population": 4}),
@@ -142,7 +142,7 @@ def run_variant(name, width, lam, seed):
     factor, y = digits_factor(width, lam)
     with (
         mock.patch.object(methods, "MemeticSearch", search),
-        mock.patch.multiple(memetic, **constants) if constants else nullcontext(),
+        mock.patch.multiple(plan, **constants) if constants else nullcontext(),
     ):
         run = fastmmc.umc_rls(
             factor, K, method="memetic", balance=BALANCE, random_state=seed, **params

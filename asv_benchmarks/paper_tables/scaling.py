@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.factors import LowRankFactor
-from fastmmc.rls import _loops_batches
+from fastmmc.rls import _loops_moves
 from fastmmc.rls.batches import ROWS, BatchSearch
 
 # The generated points of the scaling table.
@@ -38,7 +38,7 @@ class Products:
         self._watch(BatchSearch, "_cluster_scores", "clusters", lambda search, start: ROWS)
         self._watch(LowRankFactor, "score_blocks", "clusters", lambda factor, W: factor.n)
         self._watch(LowRankFactor, "cluster_sums", "sums", lambda factor, *_: factor.n)
-        self._watch(_loops_batches, "sum_clusters", "sums", lambda Z, *_: len(Z))
+        self._watch(_loops_moves, "build_sums", "sums", lambda Z, *_: len(Z))
         # Once to make features of the sample's own, and once to whiten them.
         self._watch(LowRankFactor, "restrict", "square", lambda factor, rows: 2 * len(rows))
 

@@ -19,35 +19,55 @@ anchor is taken when n rows of Z have been read for want of a better bound: that
 
 Individuals live in mu + nu slots, of which mu are in use, so a child can be built while its
 parent is still there. Rows are passed as matrix and index: a view of a row counts references,
-which costs more than what is done with it. Only the outermost function takes the whole
+which costs more than what is done with it. Only the outermost functions take the whole
 population: handing it on costs seconds of compilation.
 
 Random numbers come from a generator whose state is in the arrays, so slices of any length and
 the reference code draw the same ones.
 """
 
-# compiled-with: _loops_rows.py 57aeabc6fb91
+# compiled-with: _loops_moves.py e5617baeb9b4
 from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum
-from fastmmc.rls._loops_rows import row_dot
+from fastmmc.rls._loops_moves import (
+    MOVES,
+    RECORDS,
+    fit,
+    record,
+    row_dot,
+    shift_row,
+    swap_shift,
+)
 
 # Tries to hit a fitting point at random before the points are gone through in turn.
 TRIES = 64
 
-# Slots of Population.pos.
-GENERATION = 0  # generations made
-STALE = 1  # generations since the best fitness last fell
-ACCEPTED = 2  # children that survived
-MARK = 3  # stamp of the newest mutation
-RECORDS = 4  # history entries written since the caller last took them
+# Slots of Population.pos beside MOVES, the children that survived, and RECORDS.
+GENERATION = 2  # generations made
+STALE = 3  # generations since the best fitness last fell
+MARK = 4  # stamp of the newest mutation
 READ = 5  # rows of Z read since the anchor was taken
 N_POS = 6
 
 # What the drawing of a child costs, in elementary operations.
 DRAW = 16
+
+
+class Problem(NamedTuple):
+    """What all restarts have in common."""
+
+    matrix: np.ndarray  # (n, n) hat matrix R, or its (n, r) factor Z
+    dense: bool  # which of the two it is
+    diag: np.ndarray  # (n,) float64, diagonal of R
+    root: np.ndarray  # (n,) float64, its square root
+    lower: int  # bounds for the number of labels +1
+    upper: int
+    fixed: int  # flips of a mutation; 0: max(1, n / (t + 1)) in generation t
+    distinct: bool  # whether children that equal an individual, up to the sign, are refused
+    tol: float  # fitnesses that differ by less are equal
 
 
 class Population(NamedTuple):
@@ -105,15 +125,10 @@ def pick(y, own, wanted, mark, stamp, random):
 
 @njit
 def mutate(y, own, n_plus, n_wanted, lower, upper, flips, c, mark, stamp, random):
-    """Choose the points that child c flips, so that its +1 labels stay within bounds.
+    """Choose the points that child c flips, within the bounds of +1 labels; return their number.
 
     Where a flip alone would break a bound, a random point of the opposite label is flipped with
     it and the sizes stay (Gieseke et al. 2009, footnote 2). That counts as two.
-
-    Returns
-    -------
-    int
-        Points chosen.
     """
     n_flips = 0
     while n_flips < n_wanted:
@@ -274,13 +289,11 @@ def copy_labels(y, origin, flips, c, n_flips, free):
 @njit
 def update_dense_cache(R, y, origin, t, flips, c, n_flips, free):
     """Fill the child's t with t - 2 R_S y_S for its parent's labels y, O(sn)."""
-    for i in range(y.shape[1]):
+    for i in range(t.shape[1]):
         t[free, i] = t[origin, i]
     for a in range(n_flips):
         j = flips[c, a]
-        scale = 2.0 * y[origin, j]
-        for i in range(y.shape[1]):
-            t[free, i] -= scale * R[j, i]
+        shift_row(t[free], R[j], -2.0 * y[origin, j])
 
 
 @njit
@@ -317,52 +330,14 @@ def reorder(slot, fitness, child_fitness, n_plus, child_plus, rank, spare, spare
 
 
 @njit
-def record(history, pos, value):
-    """Append the generation and the best fitness to the history (the caller empties it)."""
-    at = pos[RECORDS]
-    history[at, 0] = pos[GENERATION]
-    history[at, 1] = value
-    pos[RECORDS] = at + 1
-
-
-@njit
-def evolve(
-    R, diag, root, pop, dense, lower, upper, fixed, distinct, patience, max_iter, tol, budget
-):
+def evolve(problem, pop, patience, max_iter, budget):
     """Make generations, one slice of them (Gieseke et al. 2009, Algorithm 1).
 
-    Parameters
-    ----------
-    R : (n, n) or (n, r) array
-        Hat matrix, or its factor Z.
-    diag : (n,) float64 array
-        Diagonal of the hat matrix.
-    root : (n,) float64 array
-        Its square root.
-    pop : Population
-        Modified in place.
-    dense : bool
-        Whether R is the hat matrix itself.
-    lower, upper : int
-        Bounds for the number of labels +1.
-    fixed : int
-        Flips of a mutation; 0: max(1, n / (t + 1)) in generation t.
-    distinct : bool
-        Whether children that equal an individual, up to the sign, are refused.
-    patience : int
-        Generations without a better fitness after which to stop.
-    max_iter : int
-        Generations in all.
-    tol : float
-        Fitnesses that differ by less are equal.
-    budget : int
-        Elementary operations to spend.
-
-    Returns
-    -------
-    bool
-        True when patience or max_iter is used up.
+    Returns True when there were ``patience`` generations without a better fitness, or max_iter in
+    all.
     """
+    R, dense, diag, root = problem.matrix, problem.dense, problem.diag, problem.root
+    lower, upper, tol = problem.lower, problem.upper, problem.tol
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
     parent, child_fitness, flips, n_flips = pop.parent, pop.child_fitness, pop.flips, pop.n_flips
     rank = pop.rank
@@ -374,7 +349,7 @@ def evolve(
     while budget > 0 and stale < patience and generation < max_iter:
         if pos[RECORDS] + 1 >= pop.history.shape[0]:
             break
-        n_wanted = flips_of(generation, n, fixed)
+        n_wanted = flips_of(generation, n, problem.fixed)
         worst = fitness[mu - 1]
         survivors = 0
         for c in range(nu):
@@ -415,7 +390,7 @@ def evolve(
                 budget -= s * work.size
                 pos[READ] += s
             if value < worst and (
-                not distinct
+                not problem.distinct
                 or is_new(y, own, slot, fitness, child_fitness, value, flips, c, s, tol)
             ):
                 survivors += 1
@@ -456,12 +431,12 @@ def evolve(
                 pop.spare,
                 pop.spare_fitness,
             )
-            pos[ACCEPTED] += n_new
+            pos[MOVES] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:
                 stale = 0
                 pos[GENERATION] = generation
-                record(pop.history, pos, fitness[0])
+                record(pop.history, pos, generation, fitness[0])
     pos[GENERATION] = generation
     pos[STALE] = stale
     pos[MARK] = stamp
@@ -469,54 +444,35 @@ def evolve(
 
 
 @njit
-def improving_flip(R, diag, root, y, cache, own, smooth, row, slack, n_plus, lower, upper, tol):
+def improving_flip(problem, y, cache, own, smooth, row, slack, n_plus):
     """Return a point whose flip lowers F within the bounds, or -1.
 
     ``smooth`` and ``row`` say where t is known up to ``slack``, which is 0 if R is dense. O(n), and
     O(r) for every point of which the bound does not say enough.
     """
+    diag, root = problem.diag, problem.root
     for j in range(diag.size):
-        if not lower <= n_plus - y[own, j] <= upper:
+        if not problem.lower <= n_plus - y[own, j] <= problem.upper:
             continue
         if y[own, j] * smooth[row, j] - slack * root[j] - diag[j] >= 0.0:
             continue
-        exact = smooth[row, j] if slack == 0.0 else row_dot(R, j, cache, own)
-        if 4.0 * (y[own, j] * exact - diag[j]) < -tol:
+        t = fit(problem.matrix, problem.dense, cache, own, j)
+        if 4.0 * (y[own, j] * t - diag[j]) < -problem.tol:
             return j
     return -1
 
 
 @njit
-def improving_swap(R, dense, y, t, diag, order, largest, tol, at, limit):
-    """Look for two points of different labels whose exchange lowers F, from a pair on.
+def improving_swap(problem, y, t, order, largest, at, limit):
+    """Look at pairs of points of different labels for one whose exchange lowers F.
 
-    ``order`` sorts the points by y_j t_j - R_jj. As |R_ij| is at most the root of R_ii R_jj, and
-    that at most the largest R_ii, few pairs are looked at.
-
-    Parameters
-    ----------
-    R : (n, n) or (n, r) array
-        Hat matrix, or its factor Z.
-    dense : bool
-        Which of the two it is.
-    y, t, diag : (n,) arrays
-        Labels, R y and the diagonal of the hat matrix.
-    order : (n,) int64 array
-        As above.
-    largest : float
-        The largest entry of ``diag``.
-    tol : float
-        F must fall by more.
-    at : (2,) int64 array
-        The pair of places in ``order`` to begin with; modified in place: the one that was reached.
-    limit : int
-        Pairs to look at.
-
-    Returns
-    -------
-    int
-        1 if ``at`` is such a pair, 0 if there is none, -1 if there may be some from ``at`` on.
+    ``order`` sorts the points by y_j t_j - R_jj, with t = R y. As |R_ij| is at
+    most the root of R_ii R_jj, and that at most the ``largest`` R_ii, few pairs are looked at. The
+    (2,) ``at`` is the pair of places in ``order`` to begin with, and becomes the one reached.
+    Returns 1 if ``at`` is such a pair, 0 if there is none, and -1 if there may be some from ``at``
+    on, after ``limit`` pairs.
     """
+    diag = problem.diag
     a, b = at[0], at[1]
     while a < order.size:
         i = order[a]
@@ -530,8 +486,7 @@ def improving_swap(R, dense, y, t, diag, order, largest, tol, at, limit):
                     at[0], at[1] = a, b
                     return -1
                 limit -= 1
-                both = np.float64(R[i, j]) if dense else row_dot(R, i, R, j)
-                if 4.0 * (separate + 2.0 * both) < -tol:
+                if 4.0 * swap_shift(problem.matrix, problem.dense, i, j, separate) < -problem.tol:
                     at[0], at[1] = a, b
                     return 1
             b += 1

@@ -1,4 +1,4 @@
-"""A spectral lower bound on the risk: how far from the best labelling a result can be at most."""
+"""A spectral lower bound on the risk: how far a result can be from the best labelling."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from fastmmc import memory
 from fastmmc.factors import LowRankFactor, eigh_seconds
 
-# Up to this many points the matrix is reduced to a tridiagonal one, else the eigenvalues come from
-# Lanczos, which is slow where the largest ones are close together: digits, n = 1797, lam = 0.25
-# take three times as long.
+# Up to this many points the matrix is reduced to a tridiagonal one; above, the eigenvalues come
+# from Lanczos. That is slow where the largest ones are close together: on digits, n = 1797,
+# lam = 0.25, it takes three times as long.
 DIRECT = 2_000
 
 
@@ -25,22 +25,9 @@ def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
 
         tr(E^T R E) <= sum_h<k (s_h - s_h+1) L_h + s_k min(T, L_k),
 
-    which is largest where the h largest sizes are as large as the size rule lets them be.
-
-    Parameters
-    ----------
-    factor : DenseFactor or LowRankFactor
-        Hat matrix.
-    lower, upper : (k,) int arrays
-        Size bounds.
-    check_time : callable, optional
-        Called with the seconds that an eigendecomposition takes, or between two products of an
-        iterative one; what it raises ends the work.
-
-    Returns
-    -------
-    float
-        At least 0, as Q is.
+    which is largest where the h largest sizes are as large as the bounds let them be. The result
+    is at least 0, as Q is. ``check_time`` is called with the seconds that an eigendecomposition
+    takes, or between two products of an iterative one; what it raises ends the work.
     """
     n, k = factor.n, len(lower)
     largest, centred, total = _spectrum(factor, k, check_time)
@@ -60,7 +47,7 @@ def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
 def _spectrum(factor, k, check_time):
     """Return the k largest eigenvalues of R, the k - 1 largest on the complement of e, and e^T R e.
 
-    All in descending order, as many zeros added as are missing.
+    All in descending order, padded with zeros.
     """
     if isinstance(factor, LowRankFactor):
         check_time(eigh_seconds(factor.rank))
@@ -99,7 +86,7 @@ def _top(A, count):
 
 
 def _largest(values, count):
-    """Return the largest values in descending order, zeros added if there are too few."""
+    """Return the largest values in descending order, padded with zeros."""
     values = np.sort(values)[::-1][:count].astype(np.float64)
     return np.pad(np.maximum(values, 0.0), (0, count - values.size))
 

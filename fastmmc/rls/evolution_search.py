@@ -1,4 +1,4 @@
-"""One restart of EvoMMC: the plan it follows, its population and the loops that improve it."""
+"""One restart of EvoMMC: its plan, its population and the phases that improve it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from fastmmc.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.gram import BLOCK, dense_rows, squared_distances
 from fastmmc.results import HISTORY_CAPACITY, History, Status
 from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.rls import _loops_moves as moves
 
-# Pairs that the proof of a local optimum may look at, as a multiple of n, and how many at a time.
+# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
 PAIRS_A_TIME = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Everything that the restarts of one call have in common."""
+class EvolutionPlan:
+    """What the restarts of one call have in common: the checked parameters and the points."""
 
     n: int
     mu: int
     nu: int
-    flips: int
+    flips: int  # 0: fewer and fewer
     init: str | np.ndarray
     points: np.ndarray
-    lower: int
+    lower: int  # bounds for the number of labels +1
     upper: int
     classify: bool
     distinct: bool
     polish: bool
     patience: int
     max_iter: int
-    params: dict
+    params: dict  # for the result alone
 
     def first_labels(self, rng):
         """Return the labels of the individuals that a start begins with, (mu, n) int8."""
@@ -58,38 +59,39 @@ class Plan:
         return self.split(distances[:, 0] - distances[:, 1])
 
     def split(self, scores):
-        """Label points of positive score +1, but as many as the bounds allow, by their scores."""
+        """Label the points of positive score +1, more or fewer of them where the bounds say so."""
         n_plus = int(np.clip(np.sum(scores >= 0), self.lower, self.upper))
         y = np.full(self.n, -1, dtype=np.int8)
         y[np.argsort(-scores, kind="stable")[:n_plus]] = 1
         return y
 
 
-def make_population(matrix, dense, y, nu, most, random):
-    """Return what the compiled loop works on.
+def make_problem(factor, diag, *, lower, upper, flips, distinct):
+    """Return what the compiled loops read of the hat matrix and the parameters."""
+    dense = not isinstance(factor, LowRankFactor)
+    return evolution.Problem(
+        matrix=factor.R if dense else factor.Z,
+        dense=dense,
+        diag=diag,
+        root=np.sqrt(diag),
+        lower=lower,
+        upper=upper,
+        fixed=flips,
+        distinct=distinct,
+        tol=1e-12 * factor.n,
+    )
 
-    Parameters
-    ----------
-    matrix : (n, n) or (n, r) array
-        Hat matrix, or its factor Z.
-    dense : bool
-        Which of the two it is.
-    y : (mu, n) int8 array
-        Labels -1, +1 of the first individuals.
-    nu : int
-        Children a generation.
-    most : int
-        Labels that a child flips at most.
-    random : (1,) uint64 array
-        State of the random numbers.
 
-    Returns
-    -------
-    Population
-        With the individuals in the order of their fitness.
+def make_population(problem, y, nu, random):
+    """Return what the compiled loops work on, its individuals in the order of their fitness.
+
+    ``y`` are the labels -1, +1 of the first individuals, (mu, n) int8, and ``random`` is the state
+    of the random numbers, (1,) uint64.
     """
     mu, n = y.shape
-    caches = _cached(matrix, y)
+    dense = problem.dense
+    most = problem.fixed or max(1, n // 2)
+    caches = _cached(problem.matrix, y)
     width = caches.shape[1]
     fitness = _fitness_of(caches, y, dense)
     order = np.argsort(fitness, kind="stable")
@@ -138,16 +140,19 @@ def _fitness_of(caches, y, dense):
 
 
 class EvolutionSearch:
-    """One restart: the population and the loops that improve it."""
+    """One restart: generations, then the polish of the best individual."""
 
     def __init__(self, factor, diag, plan, rng):
         self._factor = factor
-        self._diag = diag
-        self._root = np.sqrt(diag)
         self._plan = plan
-        self._dense = not isinstance(factor, LowRankFactor)
-        self._matrix = factor.R if self._dense else factor.Z
-        self._tol = 1e-12 * plan.n
+        self._problem = make_problem(
+            factor,
+            diag,
+            lower=plan.lower,
+            upper=plan.upper,
+            flips=plan.flips,
+            distinct=plan.distinct,
+        )
         self._next_proof = plan.n
         self._history = History()
         self._budget = 0
@@ -155,14 +160,8 @@ class EvolutionSearch:
         y = plan.first_labels(rng)
         if plan.classify:
             y = np.stack([self._classify(individual) for individual in y])
-        self._population = make_population(
-            self._matrix,
-            self._dense,
-            y,
-            plan.nu,
-            plan.flips or max(1, plan.n // 2),
-            rng.integers(1, 2**63, size=1, dtype=np.uint64),
-        )
+        random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
+        self._population = make_population(self._problem, y, plan.nu, random)
         self._note()
         self._work = self._run()
 
@@ -180,32 +179,19 @@ class EvolutionSearch:
             points = yield from self._improvement(0, swaps=True)
             if not points:
                 return
-            self._flip_best(list(points))
+            self._flip_best(points)
 
     def _pay(self, cost):
-        """Take a cost from the budget of the slice; tell whether it is used up."""
+        """Charge a cost to the budget of the slice; tell whether it is used up."""
         self._budget -= cost
         return self._budget <= 0
 
     def _search(self):
-        """Make generations, a slice of them; return whether there is no more to make."""
+        """Make a slice of generations; return whether it was the last."""
         plan, pop = self._plan, self._population
-        ended = evolution.evolve(
-            self._matrix,
-            self._diag,
-            self._root,
-            pop,
-            self._dense,
-            plan.lower,
-            plan.upper,
-            plan.flips,
-            plan.distinct,
-            min(plan.patience, self._next_proof),
-            plan.max_iter,
-            self._tol,
-            self._budget,
-        )
-        self._history.drain(pop.history, pop.pos, evolution.RECORDS)
+        patience = min(plan.patience, self._next_proof)
+        ended = evolution.evolve(self._problem, pop, patience, plan.max_iter, self._budget)
+        self._history.drain(pop.history, pop.pos, moves.RECORDS)
         stale = int(pop.pos[evolution.STALE])
         self._next_proof = plan.n * (stale // plan.n + 1)
         if not ended:
@@ -219,13 +205,14 @@ class EvolutionSearch:
         """Flip labels of the best individual."""
         pop, own = self._population, self._population.slot[0]
         y, cache = pop.y[own], pop.cache[own]
-        pop.n_plus[0] -= y[points].sum()
-        cache -= 2.0 * _cached(self._matrix[points], y[None, points])[0]
-        y[points] = -y[points]
-        pop.fitness[0] = self._plan.n - cache @ (y if self._dense else cache)
-        if not self._dense:
+        for i in points:
+            moves.shift_row(cache, self._problem.matrix[i], -2.0 * y[i])
+            pop.n_plus[0] -= y[i]
+            y[i] = -y[i]
+        pop.fitness[0] = self._plan.n - cache @ (y if self._problem.dense else cache)
+        if not self._problem.dense:
             pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
-        pop.pos[evolution.ACCEPTED] += 1
+        pop.pos[moves.MOVES] += 1
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
@@ -240,7 +227,7 @@ class EvolutionSearch:
         self.labels = (y == 1).astype(np.int64)
         self.objective = self._fitness(y.astype(np.float64))
         self.n_iter = int(pop.pos[evolution.GENERATION])
-        self.n_moves = int(pop.pos[evolution.ACCEPTED])
+        self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
         self.history = self._history.values()
         self.trace = {"generations": self._history.counts()}
@@ -248,11 +235,13 @@ class EvolutionSearch:
 
     def _fitness(self, y):
         """Return F(y) = n - y^T R y."""
-        return float(_fitness_of(_cached(self._matrix, y[None]), y[None], self._dense)[0])
+        return float(
+            _fitness_of(_cached(self._problem.matrix, y[None]), y[None], self._problem.dense)[0]
+        )
 
     def _smoothed(self, cache):
-        """Return R y from what is kept of y."""
-        if self._dense:
+        """Return R y from the cache of y."""
+        if self._problem.dense:
             return cache
         return self._factor.cluster_scores(cache[None])[0]
 
@@ -262,11 +251,13 @@ class EvolutionSearch:
         while True:
             targets = y.astype(np.float64)
             residuals = leave_one_out_residuals(
-                targets, self._smoothed(_cached(self._matrix, targets[None])[0]), self._diag
+                targets,
+                self._smoothed(_cached(self._problem.matrix, targets[None])[0]),
+                self._problem.diag,
             )
             new = self._plan.split(targets - residuals)
             new_value = self._fitness(new.astype(np.float64))
-            if new_value >= value - self._tol:
+            if new_value >= value - self._problem.tol:
                 return y
             y, value = new, new_value
 
@@ -286,14 +277,12 @@ class EvolutionSearch:
         return True
 
     def _improvement(self, individual, swaps):
-        """Return points whose flips lower F: one, two, none if that is proven, None if unknown."""
+        """Return one or two points whose flips lower F, () if there are none, None if unknown."""
         plan, pop = self._plan, self._population
         slot = pop.slot[individual]
-        smooth, row = (pop.cache, slot) if self._dense else (pop.anchor, 0)
+        smooth, row = (pop.cache, slot) if self._problem.dense else (pop.anchor, 0)
         j = evolution.improving_flip(
-            self._matrix,
-            self._diag,
-            self._root,
+            self._problem,
             pop.y,
             pop.cache,
             slot,
@@ -301,9 +290,6 @@ class EvolutionSearch:
             row,
             pop.slack[slot],
             pop.n_plus[individual],
-            plan.lower,
-            plan.upper,
-            self._tol,
         )
         if self._pay(plan.n):
             yield
@@ -312,25 +298,14 @@ class EvolutionSearch:
         if not swaps:
             return ()
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
-        if self._pay(self._matrix.size // 8):
+        if self._pay(self._problem.matrix.size // 8):
             yield
-        order = np.argsort(y * t - self._diag, kind="stable")
-        largest = self._diag.max()
+        order = np.argsort(y * t - self._problem.diag, kind="stable")
+        largest = self._problem.diag.max()
         at = np.array([0, 1])
-        price = 1 if self._dense else 1 + self._matrix.shape[1] // 8
+        price = 1 if self._problem.dense else 1 + self._problem.matrix.shape[1] // 8
         for _ in range(0, PAIRS * plan.n, PAIRS_A_TIME):
-            found = evolution.improving_swap(
-                self._matrix,
-                self._dense,
-                y,
-                t,
-                self._diag,
-                order,
-                largest,
-                self._tol,
-                at,
-                PAIRS_A_TIME,
-            )
+            found = evolution.improving_swap(self._problem, y, t, order, largest, at, PAIRS_A_TIME)
             if found == 1:
                 return tuple(int(i) for i in order[at])
             if found == 0:

@@ -11,33 +11,23 @@ from sklearn.metrics.cluster import contingency_matrix
 from fastmmc.results import History, Status
 from fastmmc.sizes import fit_sizes
 
-# Rounds of the shaking that a child goes through: late enough to keep what it inherited, and too
-# few to force equal sizes on it.
-FIRST_CHILD_ROUND = 4
-CHILD_ROUNDS = 3
-
 
 class MemeticSearch:
     """One start: a population from the shaking, then children of it, one at a time.
 
     The clusters of two parents are matched by their overlap, and the child takes each cluster's
     sums, and so its scores, from one of them. Every point goes to the cluster that it fits best,
-    the sizes are brought within bounds, and a gentle shake and a descent follow. The child takes
-    the place of the worst individual if it is better; no two of them are the same partition.
+    the sizes are brought within bounds, and a gentle shake and a descent follow. The child replaces
+    the worst individual if it is better. No two individuals are the same partition.
     """
 
-    def __init__(self, factor, diag, plan, make_search, rng):
+    def __init__(self, factor, diag, form, plan, make_search, rng):
         self._factor = factor
         self._diag = diag
+        self._form = form
         self._plan = plan
         self._make_search = make_search
         self._rng = rng
-        self._start_plan = replace(plan, method="shaking", polish=True, keep_sums=True)
-        first = max(0, FIRST_CHILD_ROUND - plan.params["start_round"])
-        rounds = slice(first, first + CHILD_ROUNDS)
-        self._child_plan = replace(
-            self._start_plan, quota=plan.quota[rounds], floors=plan.floors[rounds], sample=0
-        )
         self._population = []
         self._history = History()
         self._fraction = 0.0
@@ -63,7 +53,7 @@ class MemeticSearch:
             self._admit(self._current)
         best = self._best()
         if len(self._population) == 1 and self._plan.max_iter > 0:
-            # It has no children; what made it counts as one iteration.
+            # A single individual has no children; making it counts as one iteration.
             self.n_iter = max(1, self.n_iter)
         self.labels = best.labels
         self.objective = best.objective
@@ -75,20 +65,19 @@ class MemeticSearch:
         """Make the population, then children; yield after every slice."""
         plan = self._plan
         for index in range(plan.population):
-            start_plan = self._start_plan
-            if index > 0 and not isinstance(plan.init, str):
-                # Given labels are one individual; the others must differ from it.
-                start_plan = replace(start_plan, init="random")
-            yield from self._improve(self._make_search(start_plan, index, self._rng))
+            parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
+            yield from self._improve(parent)
             self._fraction = 0.4 * (index + 1) / plan.population
+        # Children go on from labels of all points.
+        form = replace(self._form, sample=0)
         stale = 0
         while len(self._population) > 1 and stale < plan.patience:
             if self.n_iter >= plan.max_iter:
                 self.status = Status.MAX_ITER
                 return
             best = self._best().objective
-            child_plan = replace(self._child_plan, init=self._child_labels())
-            yield from self._improve(self._make_search(child_plan, 0, self._rng))
+            child_plan = plan.of_child(self._child_labels())
+            yield from self._improve(self._make_search(form, child_plan, 0, self._rng))
             self.n_iter += 1
             stale = 0 if self._best().objective < best else stale + 1
             self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
@@ -103,8 +92,8 @@ class MemeticSearch:
         yield
 
     def _admit(self, search):
-        """Give the labels of a search a place: a free one, its twin's or that of the worst."""
-        search.finish()
+        """Put the labels of a search in a free place, or if better in its twin's or the worst's."""
+        search.sums = search.finish()
         self.n_moves += search.n_moves
         twin = next((s for s in self._population if self._are_equal(s, search)), None)
         if twin is None and len(self._population) < self._plan.population:
@@ -134,21 +123,17 @@ class MemeticSearch:
         while from_a.all() or not from_a.any():
             from_a = self._rng.random(k) < 0.5
         scores = self._scores(np.where(from_a[:, None], a.sums, b.sums[match]))
-        # A point's own row would hold it in the clusters that it comes from.
+        # A point's own row would keep it in the clusters that it comes from.
         everyone = np.arange(plan.n)
         scores[a.labels, everyone] -= np.where(from_a[a.labels], self._diag, 0.0)
         in_b = np.argsort(match)[b.labels]
         scores[in_b, everyone] -= np.where(from_a[in_b], 0.0, self._diag)
-        labels = scores.argmax(axis=0)
-        movable = None
-        if plan.known is not None:
-            movable = plan.known < 0
-            labels = np.where(movable, labels, plan.known)
-        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, movable)
+        labels = plan.with_known(scores.argmax(axis=0))
+        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
 
     def _scores(self, sums):
         """Return the scores of all points, (k, n), from the sums of the clusters."""
-        if self._plan.batches is None:
+        if self._form.batches is None:
             return sums
         return self._factor.cluster_scores(sums)
 

@@ -1,7 +1,6 @@
 """The methods of regularised least squares: UMC-RLS, and evolution for two clusters."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -36,15 +35,14 @@ from fastmmc.parameters import (
     SizeParameters,
 )
 from fastmmc.results import RLSResult, Status
-from fastmmc.rls.batches import BATCHES_FROM_RANDOM, choose_form, make_start
+from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import risk_bound
-from fastmmc.rls.claims import Plan, donor_floors
-from fastmmc.rls.evolution_search import EvolutionSearch
-from fastmmc.rls.evolution_search import Plan as EvolutionPlan
+from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
+from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.source import best_result, check_source
-from fastmmc.sizes import binary_bounds, shaking_quota, size_rule
+from fastmmc.sizes import binary_bounds, size_rule
 from fastmmc.threads import exhaust
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
@@ -407,23 +405,24 @@ def _make_plan(call, source):
         default=default,
         bounded=call.method == "memetic",
     )
-    quota = shaking_quota(n, k, call.n_rounds, call.start_round, rule.targets)
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
     if call.balance is None and call.method == "memetic":
         params["balance"] = default
     warn_of_equal_points(points, k)
-    return Plan(
+    return LabelSearchPlan(
         n=n,
         k=k,
-        method=call.method,
+        method="shaking" if k == 1 else call.method,
         init=check_init(call.init, n, k, source.kernel),
         points=points,
         rule=rule,
         known=known,
-        quota=quota,
-        floors=donor_floors(n, k, quota, min_size),
+        n_rounds=call.n_rounds,
+        start_round=call.start_round,
+        min_size=min_size,
         polish=call.polish,
         keep_best=call.keep_best,
+        batches=call.batches,
         max_iter=np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
         population=call.population,
         patience=call.patience,
@@ -435,22 +434,23 @@ def _make_plan(call, source):
 
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
-    n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, plan.method, plan.n)
+    n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, call.method, plan.n)
+    form = choose_form(factor, plan)
     try:
-        matrix, plan = exhaust(choose_form(factor, plan), lambda n_rows: control.check_time())
+        matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
     except OutOfTime:
-        matrix, plan = factor, replace(plan, batches=BATCHES_FROM_RANDOM)
+        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM)
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
-    def make_single(plan, index, rng):
-        return make_start(matrix, diag, plan, index, rng, threads)
+    def make_single(form, plan, index, rng):
+        return make_start(matrix, diag, form, plan, index, rng, threads)
 
     def make_search(index):
         rng = restart_stream(seed, index)
         if plan.method == "memetic":
-            return MemeticSearch(matrix, diag, plan, make_single, rng)
-        return make_single(plan, index, rng)
+            return MemeticSearch(matrix, diag, form, plan, make_single, rng)
+        return make_single(form, plan, index, rng)
 
     def bound(sizes):
         try:

@@ -1,4 +1,4 @@
-"""Whether clusters of other sizes than the size rule allows would fit the points far better."""
+"""A warning where clusters of sizes that the size rule forbids fit the points far better."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fastmmc.execution import warn_user
 from fastmmc.factors import hat_matrix, leave_one_out_residuals
 from fastmmc.gram import dense_rows
 
-# Points that are compared, and least of them a cluster.
+# Points in the sample, and the fewest for each cluster.
 SAMPLE = 500
 LEAST_PER_CLUSTER = 10
 
 # Shares of the labels' cost and error below which clusters of other sizes are far better.
 FAR_BETTER = np.array([1 / 2, 2 / 3])
 
-# What was made of the sample of a factor, for the next clustering from it.
+# The sample of each factor, its hat matrix and tree, kept for the next clustering from it.
 _SAMPLES = WeakKeyDictionary()
 
-# Share of the mean size that one of the other clusters must differ by from it.
+# One of the other clusters must differ from the mean size by this share of it.
 OTHER_SIZE = 0.2
 
 
@@ -34,15 +34,6 @@ def warn_of_other_sizes(factor, labels, k):
     it. So the leave-one-out error of the members of a cluster, a mean over the clusters, must be
     lower as well. Compared are the labels and Ward's clusters in the metric of R,
     R_ii + R_jj - 2 R_ij, on a sample of the points.
-
-    Parameters
-    ----------
-    factor : DenseFactor or LowRankFactor
-        Brings the points, the kernel and lam.
-    labels : (n,) int array
-        Clusters 0..k-1.
-    k : int
-        Number of clusters.
     """
     if k == 1 or min(factor.n, SAMPLE) < LEAST_PER_CLUSTER * k:
         return

@@ -21,8 +21,8 @@ from fastmmc.models import KernelModel
 from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters
 from fastmmc.results import RLSResult
-from fastmmc.rls import _loops_claims as claims
-from fastmmc.sizes import fit_sizes
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.labelling import compact
 
 # What a factor brings with it.
 FACTOR_PARAMETERS = (
@@ -36,12 +36,12 @@ FACTOR_PARAMETERS = (
     "landmarks",
 )
 
-# Greatest rank, and multiplications for it, of the hat matrix where there is no time for another.
+# Limits on the rank r of the hat matrix and on n r^2 where there is no time for a better one.
 QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
 
-# A model that knows nothing predicts 0, so its leave-one-out error is 1. An error that is so near
-# is taken for that; a larger one too, of so many points that it is no accident.
+# A model that knows nothing predicts 0, so its leave-one-out error is 1. An error this near to 1
+# counts as that, and so does a larger one of at least this many points.
 NOTHING = 0.01
 LEAST_JUDGED = 50
 
@@ -57,10 +57,10 @@ class Source:
     factor: DenseFactor | LowRankFactor | None
 
     def make_factor(self, seed, control, width=None):
-        """Return the factor that was given, or make it, with ``width(points)`` as default width.
+        """Return the factor, given or made, and the control.
 
-        Where max_time is too short for that, it is one of a low rank. The control that is returned
-        with it says so.
+        ``width(points)`` is the default width. Where max_time is too short, the factor has a low
+        rank and the control says so.
         """
         if self.factor is not None:
             return self.factor, control
@@ -72,7 +72,7 @@ class Source:
         return made, control
 
     def make_quick_factor(self, kernel, seed, control):
-        """Return a factor of a rank that takes little time, and the control that says so."""
+        """Return a factor of a low rank, which takes little time, and a control that says so."""
         n = self.points.shape[0]
         rank = max(1, min(n, QUICK_RANK, math.isqrt(QUICK_PRODUCTS // n)))
         shortage = (
@@ -87,7 +87,7 @@ class Source:
 def check_source(call, lam=None):
     """Check X and what the hat matrix is made with; ``lam`` stands in where the call has none.
 
-    With a factor in place of X nothing else may be given, as the factor brings its own.
+    A factor in place of X brings its own lam, kernel and rank, so none of these may be given.
     """
     if isinstance(call.X, DenseFactor | LowRankFactor):
         _refuse_beside_factor(call)
@@ -117,36 +117,6 @@ def _refuse_beside_factor(call):
         )
 
 
-def compact(labels, k):
-    """Return a copy of the labels in the type that the compiled loops take."""
-    return labels.astype(np.uint8 if k <= 256 else np.int32)
-
-
-def repaired(labels, scores, diag, rule, movable):
-    """Return labels whose sizes keep to the rule, changed where the scores lose least by it.
-
-    ``scores`` is U = (R E)^T, k x n, and is modified.
-    """
-    # Its own row of R holds a point where it is; leaving makes that fall away.
-    scores[labels, np.arange(labels.size)] -= diag
-    return fit_sizes(labels, scores, rule.lower, rule.upper, movable)
-
-
-def sum_rows(factor, labels, out):
-    """Fill U = (R E)^T, k x n."""
-    if isinstance(factor, LowRankFactor):
-        factor.sum_rows(labels, out)
-    else:
-        claims.build_sums(factor.R, labels, out)
-
-
-def matrix_and_row(factor):
-    """Return the matrix that the compiled loops take, and their room for a row of it."""
-    if isinstance(factor, LowRankFactor):
-        return factor.Z, np.empty(factor.n, dtype=factor.Z.dtype)
-    return factor.R, None
-
-
 def fit_labels(factor, labels, k):
     """Return the model that fits the labels, and its mean squared leave-one-out error."""
     diag, d = factor.diagonal(), factor.X.shape[1]
@@ -161,7 +131,7 @@ def fit_labels(factor, labels, k):
         )
     else:
         U = np.empty((k, factor.n))
-        claims.build_sums(factor.R, compact(labels, k), U)
+        moves.build_sums(factor.R, compact(labels, k), U)
         P, predictions = _codes_and_predictions(U, labels)
         model = KernelModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
         total = _squared_errors(P, predictions, diag)
@@ -182,8 +152,8 @@ def _squared_errors(P, predictions, diag):
 def best_result(factor, make_search, n_init, control, k, params, bound=None):
     """Run the restarts on one hat matrix and return the best as a result.
 
-    ``make_search`` is that of :func:`run_restarts`; a finished search also has labels, status,
-    n_iter, n_moves, history and trace. ``bound`` takes the sizes found and returns a lower bound.
+    ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
+    n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound.
     """
     best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
     model, loo_mse = fit_labels(factor, best.labels, k)
@@ -209,13 +179,13 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
 
 
 def _warn_if_unpredictable(factor, k, loo_mse):
-    """Say aloud that the labels say nothing of the points: the kernel tells all points apart."""
+    """Warn if the labels cannot be predicted, as where the kernel makes all points dissimilar."""
     is_nothing = abs(loo_mse - 1.0) <= NOTHING
     is_worse = loo_mse >= 1.0 and factor.n >= LEAST_JUDGED
     if k == 1 or factor.n == 1 or not (is_nothing or is_worse):
         return
     if count_distinct(factor.X, k) < k:
-        return  # which was told already
+        return  # there was a warning already
     kernel, width = factor.kernel, ""
     if kernel.name in ("rbf", "laplacian"):
         width = f"sigma={kernel.sigma:.3g} may be too small (try sigma=None and gamma=None), or "
@@ -227,7 +197,7 @@ def _warn_if_unpredictable(factor, k, loo_mse):
 
 
 def factor_params(factor):
-    """Return what a result says of the hat matrix it was made with."""
+    """Return the parameters of the hat matrix, for a result."""
     kernel = factor.kernel
     return {
         "lam": factor.lam,

@@ -11,6 +11,7 @@ from sklearn.datasets import make_blobs
 
 import fastmmc
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls import _loops_moves as moves
 from fastmmc.sizes import shaking_quota
 
 K = 10
@@ -29,46 +30,52 @@ def random_labels(n):
 
 
 def new_state(R, labels):
+    """Return a state with bounds that a descent from equal sizes can move in, and work space."""
     n = labels.size
-    state = claims.State(
+    state = moves.State(
+        matrix=R,
+        row=None,
         labels=labels.copy(),
         counts=np.bincount(labels, minlength=K),
-        U=np.empty((K, n)),
-        total=R.sum(axis=0),
+        sums=np.empty((K, n)),
         diag=np.ascontiguousarray(np.diagonal(R)),
         movable=np.ones(n, dtype=np.bool_),
+        lower=np.full(K, n // (2 * K)),
+        upper=np.full(K, 2 * n // K),
+        tol=1e-12 * n,
+        pos=np.zeros(claims.N_POS, dtype=np.int64),
+        value=np.full(moves.N_VALUES, np.inf),
+        best_labels=np.empty(0, dtype=labels.dtype),
+    )
+    work = claims.Work(
+        total=R.sum(axis=0),
+        least=row_minima(n),
         score=np.zeros(n),
         own=np.zeros(n),
         lanes=np.empty(claims.LANES),
-        pos=np.zeros(claims.N_POS, dtype=np.int64),
-        value=np.full(claims.N_VALUES, np.inf),
+        free=np.zeros(K, dtype=np.int64),
+        price=np.empty(K),
+        reach=np.empty((K, K)),
         history=np.empty((4096, 2)),
-        best_labels=np.empty(0, dtype=labels.dtype),
+        stride=n,
     )
     state.pos[claims.REMAINING] = -1
-    claims.build_sums(R, state.labels, state.U)
-    state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.U, state.total)
-    return state
+    moves.build_sums(R, state.labels, state.sums)
+    state.value[moves.OBJECTIVE] = claims.risk(state.labels, state.sums, work.total)
+    return state, work
 
 
-def bounds(n):
-    """Return size bounds that a descent from equal sizes can move in."""
-    return np.full(K, n // (2 * K)), np.full(K, 2 * n // K)
+def shake(state, work):
+    quota = shaking_quota(state.labels.size, K, 21)
+    return claims.shake(state, work, quota, np.ones_like(quota), WITHOUT_END)
 
 
-def shake(R, state):
-    n = state.labels.size
-    quota = shaking_quota(n, K, 21)
-    return claims.shake(R, None, state, quota, np.ones_like(quota), n, WITHOUT_END)
+def steepest(state, work):
+    return claims.descend_steepest(state, work, WITHOUT_END, WITHOUT_END)
 
 
-def polish(R, state):
-    n = state.labels.size
-    free, price, reach = np.zeros(K, dtype=np.int64), np.empty(K), np.empty((K, K))
-    least = row_minima(n)
-    return claims.polish(
-        R, None, state, free, price, reach, least, *bounds(n), 1e-12 * n, n, WITHOUT_END
-    )
+def polish(state, work):
+    return claims.polish(state, work, WITHOUT_END)
 
 
 @cache
@@ -78,8 +85,8 @@ def row_minima(n):
 
 @cache
 def shaken_labels(n):
-    state = new_state(hat_matrix(n), random_labels(n))
-    shake(hat_matrix(n), state)
+    state, work = new_state(hat_matrix(n), random_labels(n))
+    shake(state, work)
     return state.labels
 
 
@@ -92,7 +99,7 @@ def run_loop(benchmark, loop, *args):
 @pytest.mark.benchmark(group="build_sums")
 @SIZES
 def test_build_sums(benchmark, n):
-    run_loop(benchmark, claims.build_sums, hat_matrix(n), random_labels(n), np.empty((K, n)))
+    run_loop(benchmark, moves.build_sums, hat_matrix(n), random_labels(n), np.empty((K, n)))
 
 
 @pytest.mark.benchmark(group="claim_pass")
@@ -100,21 +107,21 @@ def test_build_sums(benchmark, n):
 @SIZES
 def test_claim_pass(benchmark, n, eager):
     R = hat_matrix(n)
-    state = new_state(R, random_labels(n))
-    state.score[:] = np.random.default_rng(1).random(n)
+    state, work = new_state(R, random_labels(n))
+    work.score[:] = np.random.default_rng(1).random(n)
     j = run_loop(
         benchmark,
         claims.claim_pass,
         R[0],
-        state.U[1],
-        state.U[0],
-        state.score,
+        state.sums[1],
+        state.sums[0],
+        work.score,
         state.labels,
         state.labels.dtype.type(1),
         eager,
-        state.lanes,
+        work.lanes,
     )
-    assert j == np.argmin(state.score)
+    assert j == np.argmin(work.score)
 
 
 @pytest.mark.benchmark(group="argleast")
@@ -127,7 +134,7 @@ def test_argleast(benchmark, n):
 @pytest.mark.benchmark(group="fill_claim_scores")
 @SIZES
 def test_fill_claim_scores(benchmark, n):
-    state = new_state(hat_matrix(n), random_labels(n))
+    state, work = new_state(hat_matrix(n), random_labels(n))
     floors = np.ones(K, dtype=np.int64)
     run_loop(
         benchmark,
@@ -135,30 +142,30 @@ def test_fill_claim_scores(benchmark, n):
         0,
         state.labels,
         state.counts,
-        state.U,
+        state.sums,
         state.diag,
         state.movable,
         floors,
-        state.score,
+        work.score,
     )
 
 
 @pytest.mark.benchmark(group="rebuild_row")
 @SIZES
 def test_rebuild_row(benchmark, n):
-    state = new_state(hat_matrix(n), random_labels(n))
-    run_loop(benchmark, claims.rebuild_row, state.U, state.total, 0)
+    state, work = new_state(hat_matrix(n), random_labels(n))
+    run_loop(benchmark, claims.rebuild_row, state.sums, work.total, 0)
 
 
 @pytest.mark.benchmark(group="move")
 @SIZES
 def test_move(benchmark, n):
     R = hat_matrix(n)
-    state = new_state(R, random_labels(n))
+    state, _ = new_state(R, random_labels(n))
 
     def there_and_back():
-        claims.move(R, None, state.labels, state.counts, state.U, 0, 1)
-        claims.move(R, None, state.labels, state.counts, state.U, 0, 2)
+        moves.move(R, None, state.labels, state.counts, state.sums, 0, 1)
+        moves.move(R, None, state.labels, state.counts, state.sums, 0, 2)
 
     run_loop(benchmark, there_and_back)
 
@@ -167,10 +174,17 @@ def test_move(benchmark, n):
 @SIZES
 def test_score_swaps(benchmark, n):
     R = hat_matrix(n)
-    state = new_state(R, random_labels(n))
+    state, work = new_state(R, random_labels(n))
     price = np.zeros(K)
     run_loop(
-        benchmark, claims.score_swaps, R[0], state.U[0], state.own, price, state.labels, state.score
+        benchmark,
+        claims.score_swaps,
+        R[0],
+        state.sums[0],
+        work.own,
+        price,
+        state.labels,
+        work.score,
     )
 
 
@@ -182,6 +196,6 @@ def test_polish(benchmark, n):
     labels = shaken_labels(n)
 
     def fresh():
-        return (R, new_state(R, labels)), {}
+        return new_state(R, labels), {}
 
     assert benchmark.pedantic(polish, setup=fresh, rounds=5, warmup_rounds=1)

@@ -7,9 +7,11 @@ from scipy import sparse
 import fastmmc
 from fastmmc import execution
 from fastmmc.rls import _loops_batches as loops
+from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls import batches
 from fastmmc.rls.batches import BatchSearch
 from fastmmc.rls.methods import resolve_starts
+from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
 from tests.rls import naive
@@ -63,7 +65,7 @@ def test_sums_follow_the_moves(factor, rng):
     W = sums(Z, labels)
     counts = np.bincount(labels, minlength=K)
     for i, d in zip(rng.integers(0, N, 500), rng.integers(0, K, 500), strict=True):
-        loops.move(Z, labels, counts, W, i, d)
+        moves.move(Z, None, labels, counts, W, i, d)
     np.testing.assert_allclose(W, sums(Z, labels), atol=1e-11)
     np.testing.assert_array_equal(counts, np.bincount(labels, minlength=K))
 
@@ -77,14 +79,15 @@ def test_in_single_precision_the_change_of_a_swap_is_that_of_the_way_back(factor
     counts = np.bincount(labels, minlength=K)
 
     def change(i, j):
-        alone = loops.exact_shift(Z, labels, W, diag, i, labels[j])
-        alone += loops.exact_shift(Z, labels, W, diag, j, labels[i])
-        return alone + 2.0 * loops.row_dot(Z, i, Z, j)
+        a, b = labels[i], labels[j]
+        separate = moves.move_shift(Z, False, W, diag, i, a, b)
+        separate += moves.move_shift(Z, False, W, diag, j, b, a)
+        return moves.swap_shift(Z, False, i, j, separate)
 
     for i, j in zip(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1), strict=True):
         there = change(i, j)
-        loops.move(Z, labels, counts, W, i, 1)
-        loops.move(Z, labels, counts, W, j, 0)
+        moves.move(Z, None, labels, counts, W, i, 1)
+        moves.move(Z, None, labels, counts, W, j, 0)
         assert abs(there) > 1e-6
         assert change(i, j) == pytest.approx(-there, abs=1e-12)
 
@@ -96,9 +99,24 @@ def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor
     score = np.full(N, np.inf)
     score[:40] = np.tile([1.0, 2.0, 2.0, 3.0], 10)
     floor = np.array([17, 0, 0])
-    taken = loops.claim_batch(Z, score, 2.0, 12, labels, counts, floor, W, 2)
+    state = moves.State(
+        matrix=Z,
+        row=None,
+        labels=labels,
+        counts=counts,
+        sums=W,
+        diag=factor.diagonal(),
+        movable=np.ones(N, dtype=np.bool_),
+        lower=np.zeros(K, dtype=np.int64),
+        upper=np.full(K, N),
+        tol=0.0,
+        pos=np.zeros(2, dtype=np.int64),
+        value=np.zeros(moves.N_VALUES),
+        best_labels=np.empty(0, dtype=np.uint8),
+    )
+    taken = loops.claim_batch(state, score, 2.0, 12, floor, 2)
     # Three of the first cluster and no more, five of the second that score 1, four at the limit.
-    assert taken == 12 and counts.tolist() == [17, 11, 32]
+    assert taken == state.pos[moves.MOVES] == 12 and counts.tolist() == [17, 11, 32]
     assert np.flatnonzero(labels[:20] == 2).tolist() == [0, 4, 8]
     assert np.flatnonzero(labels[20:40] == 2).tolist() == [0, 1, 2, 4, 5, 6, 8, 12, 16]
     np.testing.assert_allclose(W, sums(Z, labels), atol=1e-12)
@@ -106,7 +124,7 @@ def test_a_batch_takes_the_lowest_scores_and_spares_donors_at_their_floor(factor
 
 @pytest.mark.parametrize("seed", range(3))
 def test_batches_of_one_are_the_claims_one_by_one(factor, monkeypatch, seed):
-    monkeypatch.setattr(BatchSearch, "_descend", lambda self, *bounds: iter(()))
+    monkeypatch.setattr(BatchSearch, "_descend", lambda self: iter(()))
     R = factor.Z @ factor.Z.T
     labels = start(seed)
     res = run(factor, init=labels, batches=N)
@@ -148,7 +166,7 @@ def test_the_descent_ends_where_no_move_within_bounds_helps(factor, seed):
 def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
     R = factor.Z @ factor.Z.T
     after = run(factor, batches=10, n_init=1, random_state=seed)
-    monkeypatch.setattr(BatchSearch, "_descend", lambda self, *bounds: iter(()))
+    monkeypatch.setattr(BatchSearch, "_descend", lambda self: iter(()))
     before = run(factor, batches=10, n_init=1, random_state=seed)
     assert after.objective <= before.objective + 1e-9
     np.testing.assert_array_equal(after.sizes, before.sizes)
@@ -288,6 +306,23 @@ def test_automatic_number_of_starts():
     assert resolve_starts(7, "memetic", 100) == 7
     with pytest.raises(ValueError, match="n_init"):
         fastmmc.umc_rls(np.eye(4), 2, n_init="many")
+
+
+def test_the_least_size_is_scaled_once_to_a_sample_of_a_sample(factor, monkeypatch):
+    seen = []
+    of_sample = LabelSearchPlan.of_sample
+
+    def watched(plan, indices, keep_best):
+        seen.append(of_sample(plan, indices, keep_best))
+        return seen[-1]
+
+    monkeypatch.setattr(LabelSearchPlan, "of_sample", watched)
+    for name, value in {"SAMPLE": 20, "SAMPLE_PER_CLUSTER": 6}.items():
+        monkeypatch.setattr(batches, name, value)
+    monkeypatch.setattr(batches, "ROUNDS", 50)
+    monkeypatch.setattr(batches, "ROUNDS_PER_CLUSTER", 15)
+    run(factor, min_size=12, n_init=1)
+    assert [(plan.n, plan.min_size) for plan in seen] == [(50, 10), (20, 4)]
 
 
 @pytest.mark.slow

@@ -7,33 +7,47 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import execution
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls import _loops_moves as moves
 from fastmmc.sizes import balanced_random_labels, equal_sizes
 from tests.rls import naive
 
 
-def new_state(R, labels, k, history=4096, keep_best=False):
+def new_state(R, labels, k):
+    """Return a state and work space on the matrix R."""
     n = len(R)
     labels = labels.astype(np.uint8)
     U = np.empty((k, n))
-    claims.build_sums(R, labels, U)
-    state = claims.State(
+    moves.build_sums(R, labels, U)
+    state = moves.State(
+        matrix=R,
+        row=None,
         labels=labels,
         counts=np.bincount(labels, minlength=k).astype(np.int64),
-        U=U,
-        total=U.sum(axis=0),
+        sums=U,
         diag=np.diag(R).astype(np.float64),
         movable=np.ones(n, dtype=np.bool_),
+        lower=np.ones(k, dtype=np.int64),
+        upper=np.full(k, n),
+        tol=1e-12 * n,
+        pos=np.zeros(claims.N_POS, dtype=np.int64),
+        value=np.full(moves.N_VALUES, np.inf),
+        best_labels=np.empty(0, dtype=np.uint8),
+    )
+    work = claims.Work(
+        total=U.sum(axis=0),
+        least=np.empty(0),
         score=np.empty(n),
         own=np.empty(n),
         lanes=np.empty(claims.LANES),
-        pos=np.zeros(claims.N_POS, dtype=np.int64),
-        value=np.full(claims.N_VALUES, np.inf),
-        history=np.empty((history, 2)),
-        best_labels=np.empty(n if keep_best else 0, dtype=np.uint8),
+        free=np.zeros(k, dtype=np.int64),
+        price=np.empty(k),
+        reach=np.empty((k, k)),
+        history=np.empty((4096, 2)),
+        stride=10,
     )
     state.pos[claims.REMAINING] = -1
-    state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.U, state.total)
-    return state
+    state.value[moves.OBJECTIVE] = claims.risk(labels, U, work.total)
+    return state, work
 
 
 def one_start(X, k, **kwargs):
@@ -53,25 +67,25 @@ def start_labels(n, k, seed=0):
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_risk_from_cached_sums_is_the_formula(hat, rng, k):
     labels = rng.integers(0, k, len(hat))
-    state = new_state(hat, labels, k)
-    assert state.value[claims.OBJECTIVE] == pytest.approx(naive.risk(hat, labels, k), rel=1e-10)
+    state, _ = new_state(hat, labels, k)
+    assert state.value[moves.OBJECTIVE] == pytest.approx(naive.risk(hat, labels, k), rel=1e-10)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_caches_equal_recomputation_after_random_moves(hat, rng, k):
-    state = new_state(hat, rng.integers(0, k, len(hat)), k)
-    objective = state.value[claims.OBJECTIVE]
+    state, _ = new_state(hat, rng.integers(0, k, len(hat)), k)
+    objective = state.value[moves.OBJECTIVE]
     for _ in range(200):
         j, d = rng.integers(len(hat)), rng.integers(k)
         o = state.labels[j]
         if o == d:
             continue
-        objective += 8.0 * (state.U[o, j] - state.U[d, j] - state.diag[j])
-        claims.move(hat, None, state.labels, state.counts, state.U, j, d)
+        objective += 8.0 * moves.move_shift(hat, True, state.sums, state.diag, j, o, d)
+        moves.move(hat, None, state.labels, state.counts, state.sums, j, d)
     E = (state.labels[:, None] == np.arange(k)).astype(float)
-    np.testing.assert_allclose(state.U, (hat @ E).T, atol=1e-12)
+    np.testing.assert_allclose(state.sums, (hat @ E).T, atol=1e-12)
     np.testing.assert_array_equal(state.counts, E.sum(axis=0))
-    np.testing.assert_allclose(state.U.sum(axis=0), hat.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(state.sums.sum(axis=0), hat.sum(axis=1), atol=1e-12)
     assert objective == pytest.approx(naive.risk(hat, state.labels, k), rel=1e-10)
 
 
@@ -97,7 +111,7 @@ def test_argleast_finds_the_first_least(size, rng):
 
 
 @pytest.mark.parametrize("eager", [True, False])
-@pytest.mark.parametrize("n", [60, claims.CHUNK + 77])
+@pytest.mark.parametrize("n", [60, moves.CHUNK + 77])
 def test_claim_pass_updates_scores_and_finds_the_cheapest(n, eager, rng):
     if n > 100 and not hasattr(claims.claim_pass, "py_func"):
         pytest.skip("too slow without the compiler")
@@ -210,10 +224,10 @@ def test_first_turn_takes_two_shares(overlapping):
     """n=150, k=3: cluster 0 holds exactly 100 points after its first turn."""
     X = np.random.default_rng(3).standard_normal((150, 2))
     R = fastmmc.factor(X, sigma=1.0).R
-    state = new_state(R, np.arange(150) % 3, 3)
+    state, work = new_state(R, np.arange(150) % 3, 3)
     quota = fastmmc.sizes.shaking_quota(150, 3, 21)
     while state.pos[claims.CLUSTER] == 0:
-        claims.shake(R, None, state, quota, np.ones_like(quota), 10, 1)
+        claims.shake(state, work, quota, np.ones_like(quota), 1)
     assert state.counts[0] == 100
 
 

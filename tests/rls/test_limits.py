@@ -167,7 +167,7 @@ def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(mon
     monkeypatch.setattr(methods, "make_start", make_start)
     fastmmc.umc_rls(X, 3, rank=40, sigma=4.0, n_init=1, random_state=0)
     done = made[0]
-    search = BatchSearch(done._factor, done._diag, done._plan, 0, rng)
+    search = BatchSearch(done._factor, done._factor.diagonal(), done._form, done._plan, 0, rng)
     while search.fraction() < 0.05:
         assert not search.step(1)
     search.finish()

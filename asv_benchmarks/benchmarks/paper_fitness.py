@@ -1,7 +1,7 @@
 """The fitness of EvoMMC as the paper evaluates it, and Algorithm 1 over any of these ways.
 
-Kept for tests and benchmarks. :func:`fastmmc.evo_mmc` and :func:`fastmmc.fast_evo_mmc` reach the
-same fitness by their caches, for O(s^2) a refused child instead of O(n^2), O(sn) or O(sr).
+For tests and benchmarks. :func:`fastmmc.evo_mmc` and :func:`fastmmc.fast_evo_mmc` reach the same
+fitness by their caches, for O(s^2) a refused child instead of O(n^2), O(sn) or O(sr).
 
 A route has ``start(y)``, which returns the fitness of y and what is to be remembered of it, and
 ``child(y, memory, flips)``, which returns both for y with some labels flipped.
@@ -13,9 +13,29 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.svm import SVC
 
+from fastmmc._jit import njit, njit_sum
 from fastmmc.factors import LowRankFactor
 from fastmmc.rls import _loops_evolution as evolution
-from fastmmc.rls import _loops_fitness as kernels
+
+
+@njit
+def child_transform(V, y, v, flips, out):
+    """Fill ``out`` with v' = v - 2 V_S^T y_S (Gieseke et al. 2009, proof of Theorem 1)."""
+    for q in range(v.size):
+        out[q] = v[q]
+    for j in flips:
+        scale = 2.0 * y[j]
+        for q in range(v.size):
+            out[q] -= scale * V[j, q]
+
+
+@njit_sum
+def weighted_square(weight, v):
+    """Return v^T diag(weight) v."""
+    total = 0.0
+    for q in range(v.size):
+        total += weight[q] * v[q] * v[q]
+    return total
 
 
 class _FromScratch:
@@ -29,13 +49,7 @@ class _FromScratch:
 
 
 class DirectFitness(_FromScratch):
-    """F(y) = n - y^T R y from scratch, O(n^2).
-
-    Parameters
-    ----------
-    factor : DenseFactor
-        The hat matrix R.
-    """
+    """F(y) = n - y^T R y from scratch, O(n^2), for a dense factor."""
 
     def __init__(self, factor):
         self._R = factor.R
@@ -48,12 +62,8 @@ class DirectFitness(_FromScratch):
 class SpectralFitness:
     """F(y) = n - v^T D v with v = V^T y remembered: Theorem 1, and Theorem 2 for low rank.
 
-    R = V D V^T with D diagonal. The paper's fitness is F / n, and its D is -D / n here.
-
-    Parameters
-    ----------
-    factor : DenseFactor or LowRankFactor
-        The hat matrix; O(sn) a child, or O(sr) of its factor.
+    R = V D V^T with D diagonal. The paper's fitness is F / n, and its D is -D / n here. A child
+    costs O(sn), or O(sr) with a low-rank factor.
     """
 
     def __init__(self, factor):
@@ -67,26 +77,19 @@ class SpectralFitness:
     def start(self, y):
         """Return F(y) and v."""
         v = self.V.T @ y
-        return y.size - kernels.weighted_square(self.weight, v), v
+        return y.size - weighted_square(self.weight, v), v
 
     def child(self, y, memory, flips):
         """Return F of y with ``flips`` flipped, and its v."""
         v = np.empty_like(memory)
-        kernels.child_transform(self.V, y, memory, flips, v)
-        return y.size - kernels.weighted_square(self.weight, v), v
+        child_transform(self.V, y, memory, flips, v)
+        return y.size - weighted_square(self.weight, v), v
 
 
 class SupportVectorFitness(_FromScratch):
     """The least of sum_i max(0, 1 - y_i f(x_i)) + lam |f|^2 over f, by LIBSVM.
 
-    What EvoMMC's square loss replaces: another objective, on the scale of F.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    lam : float
-        Regularisation.
+    What EvoMMC's square loss replaces: another objective, on the scale of F. K is the Gram matrix.
     """
 
     def __init__(self, K, lam):
@@ -103,35 +106,11 @@ class SupportVectorFitness(_FromScratch):
 
 
 def evolve(route, y, *, nu, lower, upper, flips=None, max_iter, patience, random):
-    """Run Algorithm 1 of the EvoMMC paper over any route to the fitness.
+    """Run Algorithm 1 of the EvoMMC paper over any route; return labels, fitness, generations.
 
-    Parameters
-    ----------
-    route : DirectFitness, SpectralFitness or SupportVectorFitness
-        How the fitness is evaluated.
-    y : (mu, n) float64 array
-        Labels -1, +1 of the first individuals, within the bounds.
-    nu : int
-        Children a generation.
-    lower, upper : int
-        Bounds for the number of labels +1.
-    flips : int, optional
-        Labels that a mutation changes. None: max(1, n / (t + 1)) in generation t.
-    max_iter : int
-        Generations.
-    patience : int
-        Generations without a better fitness after which to stop.
-    random : (1,) uint64 array
-        State of the random numbers, advanced.
-
-    Returns
-    -------
-    y : (n,) float64 array
-        The best labels.
-    fitness : float
-        Their fitness.
-    n_iter : int
-        Generations made.
+    ``y`` are the (mu, n) float64 labels -1, +1 of the first individuals, within the bounds for the
+    number of +1, and ``flips`` the labels that a mutation changes, None for max(1, n / (t + 1)) in
+    generation t. ``random`` is the (1,) uint64 state of the random numbers, advanced.
     """
     mu, n = y.shape
     mark = np.zeros(n, dtype=np.int64)

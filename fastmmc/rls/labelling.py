@@ -1,0 +1,97 @@
+"""The labelling that a restart of UMC-RLS searches with: its sums, its sizes, its objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastmmc.factors import LowRankFactor
+from fastmmc.results import History, Status
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.sizes import fit_sizes
+
+
+def compact(labels, k):
+    """Return a copy of the labels in the type that the compiled loops take."""
+    return labels.astype(np.uint8 if k <= 256 else np.int32)
+
+
+class LabelSearch:
+    """One restart: the state of the compiled loops, and what every search does with it.
+
+    A search adds ``step``, ``fraction``, ``_sum`` (fill the sums and return Q) and ``_scores``.
+    """
+
+    def __init__(self, factor, diag, plan, rng, *, width, row=None, n_pos=2):
+        self._factor = factor
+        self._plan = plan
+        self._history = History()
+        labels = compact(plan.start_labels(rng), plan.k)
+        self._state = moves.State(
+            matrix=factor.Z if isinstance(factor, LowRankFactor) else factor.R,
+            row=row,
+            labels=labels,
+            counts=np.zeros(plan.k, dtype=np.int64),
+            sums=np.empty((plan.k, width)),
+            diag=diag,
+            movable=plan.movable,
+            lower=plan.rule.lower.copy(),
+            upper=plan.rule.upper.copy(),
+            tol=1e-12 * plan.n / 8,
+            pos=np.zeros(n_pos, dtype=np.int64),
+            value=np.full(moves.N_VALUES, np.inf),
+            best_labels=np.empty(plan.n if plan.keep_best else 0, dtype=labels.dtype),
+        )
+        self.n_iter = 0
+        self.status = Status.CONVERGED
+
+    def finish(self):
+        """Bring the sizes within bounds, take the final figures and return the sums."""
+        self._repair()
+        self._note()
+        state = self._state
+        self.objective = float(state.value[moves.OBJECTIVE])
+        self.labels = state.labels.astype(np.int64)
+        self.n_moves = int(state.pos[moves.MOVES])
+        self.history = self._history.values()
+        self.trace = {"moves": self._history.counts()}
+        self._state = None
+        return state.sums
+
+    def _fill(self):
+        """Compute everything that is cached of the labels."""
+        state = self._state
+        state.counts[:] = np.bincount(state.labels, minlength=state.counts.size)
+        state.value[moves.OBJECTIVE] = self._sum()
+
+    def _note(self):
+        """Note where the search stands."""
+        self._history.note(self._state.pos[moves.MOVES], self._state.value[moves.OBJECTIVE])
+
+    def _take_best(self):
+        """Go back to the best round end, if that was kept."""
+        state = self._state
+        if state.value[moves.BEST] < state.value[moves.OBJECTIVE]:
+            state.labels[:] = state.best_labels
+            self._fill()
+
+    def _set_bounds(self, lower, upper):
+        """Set the size bounds of a phase."""
+        self._state.lower[:] = lower
+        self._state.upper[:] = upper
+
+    def _repair(self):
+        """Bring the sizes within the bounds of the rule; tell whether they were not.
+
+        Points change clusters where the scores lose least by it.
+        """
+        state, rule = self._state, self._plan.rule
+        if (state.counts >= rule.lower).all() and (state.counts <= rule.upper).all():
+            return False
+        scores = self._scores()
+        # Its own row of R holds a point where it is; leaving makes that fall away.
+        scores[state.labels, np.arange(state.labels.size)] -= state.diag
+        labels = fit_sizes(state.labels, scores, rule.lower, rule.upper, state.movable)
+        state.pos[moves.MOVES] += np.count_nonzero(labels != state.labels)
+        state.labels[:] = labels
+        self._fill()
+        return True

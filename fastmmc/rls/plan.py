@@ -1,0 +1,152 @@
+"""What the restarts of one call of :func:`umc_rls` have in common, parsed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fastmmc._means import k_means
+from fastmmc.sizes import (
+    SizeRule,
+    balanced_random_labels,
+    held_sizes,
+    proportional_sizes,
+    reorder_to_targets,
+    shaking_quota,
+)
+
+# Rounds of the shaking that a child of two labellings goes through: late enough to keep what it
+# inherited, and too few to force equal sizes on it.
+FIRST_CHILD_ROUND = 4
+CHILD_ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSearchPlan:
+    """The checked parameters of a search over labellings, and the points it is over."""
+
+    n: int
+    k: int
+    method: str  # shaking where k is 1, whatever was asked for
+    init: str | np.ndarray
+    points: np.ndarray
+    rule: SizeRule
+    known: np.ndarray | None  # (n,) labels, -1 where unknown
+    n_rounds: int
+    start_round: int
+    min_size: int
+    polish: bool
+    keep_best: bool
+    batches: int | str | None  # as asked for; :func:`choose_form` decides
+    population: int
+    patience: int
+    max_iter: int
+    bound: bool  # whether a lower bound on Q is wanted
+    default_sizes: bool  # whether the user has said nothing of sizes
+    params: dict  # for the result alone
+
+    @cached_property
+    def quota(self):
+        """Size that each claiming cluster grows to, (rounds, k)."""
+        return shaking_quota(self.n, self.k, self.n_rounds, self.start_round, self.rule.targets)
+
+    @cached_property
+    def floors(self):
+        """Sizes below which donors do not fall, (rounds, k).
+
+        It is min_size, or less where the claiming cluster's quota leaves less: with two clusters
+        the first round takes everything, which is what makes it forget the start.
+        """
+        left = (self.n - self.quota.max(axis=1, keepdims=True)) // max(1, self.k - 1)
+        return np.broadcast_to(np.minimum(self.min_size, left), self.quota.shape).copy()
+
+    @property
+    def movable(self):
+        """Points whose label is not known, (n,) bool."""
+        return np.ones(self.n, dtype=np.bool_) if self.known is None else self.known < 0
+
+    @property
+    def has_random_start(self):
+        """Whether each restart begins with random labels."""
+        return isinstance(self.init, str) and self.init == "random"
+
+    def with_known(self, labels):
+        """Return the labels with the known ones in their places."""
+        return labels if self.known is None else np.where(self.known >= 0, self.known, labels)
+
+    def start_labels(self, rng):
+        """Return the labels that one restart begins with."""
+        if self.has_random_start:
+            return balanced_random_labels(self.n, self.k, rng, self.rule, self.known)
+        if not isinstance(self.init, str):
+            return self.with_known(self.init)
+        labels, _ = k_means(self.points, self.k, int(rng.integers(2**31)))
+        if self.rule.targets is not None:
+            labels = reorder_to_targets(labels, self.rule.targets)
+        return self.with_known(labels)
+
+    def forgets_start(self):
+        """Tell whether the first cluster of the first round claims every point there is."""
+        return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.n
+
+    def starts_are_equal(self):
+        """Tell whether every restart would give the same labels."""
+        if self.k == 1:
+            return True
+        if self.method in ("stochastic", "memetic"):
+            return False
+        return not isinstance(self.init, str) or (self.forgets_start() and len(self.quota) == 1)
+
+    def first_round(self, index):
+        """Return the row of the quota that one restart begins at.
+
+        Where the first round forgets the start, only the first restart runs it: the others would
+        repeat it to the letter.
+        """
+        return 1 if index > 0 and self.forgets_start() else 0
+
+    def of_sample(self, indices, keep_best):
+        """Return the plan for some of the points alone."""
+        m, k, rule = indices.size, self.k, self.rule
+        known = None if self.known is None else self.known[indices]
+        # The sample may have drawn any number of the known labels, so only what the bounds leave to
+        # the other points is scaled.
+        held, held_here = held_sizes(self.known, k), held_sizes(known, k)
+        free = m - held_here.sum()
+        share = free / max(1, self.n - held.sum())
+        lower = held_here + np.floor(np.maximum(rule.lower - held, 0) * share).astype(np.int64)
+        upper = held_here + np.minimum(free, np.ceil((rule.upper - held) * share)).astype(np.int64)
+        targets = rule.targets
+        if targets is not None:
+            targets = held_here + proportional_sizes(np.maximum(targets - held, 0), free)
+        return replace(
+            self,
+            n=m,
+            init="random",
+            rule=SizeRule(targets, lower, upper, rule.bounded),
+            known=known,
+            min_size=int(self.min_size * m / self.n),
+            polish=False,
+            keep_best=keep_best,
+        )
+
+    def of_parent(self, index):
+        """Return the plan of one of the first labellings of a memetic search."""
+        # Given labels are one individual; the others must differ from it.
+        given = index == 0 or isinstance(self.init, str)
+        init = self.init if given else "random"
+        return replace(self, method="shaking", polish=True, init=init)
+
+    def of_child(self, labels):
+        """Return the plan of what follows the recombination of two labellings."""
+        first = min(self.n_rounds, max(self.start_round, FIRST_CHILD_ROUND))
+        return replace(
+            self,
+            method="shaking",
+            polish=True,
+            init=labels,
+            start_round=first,
+            n_rounds=min(self.n_rounds, first + CHILD_ROUNDS),
+        )
