@@ -17,7 +17,7 @@ from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section
 from fastmmc.labels import check_known_labels
-from fastmmc.registry import METHODS, Method, registry_name
+from fastmmc.registry import Method, register, registry_name
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -66,7 +66,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             cls.__doc__ = _document(cls, solver)
         name = registry_name(solver.__name__)
         binary = "k" not in inspect.signature(solver).parameters
-        METHODS[name] = Method(name, solver, cls, paper, summary, binary, extra, needs)
+        register(Method(name, solver, cls, paper, summary, binary, extra, needs))
 
     def __new__(cls, *args, **params):
         if args or "n_clusters" in params:
