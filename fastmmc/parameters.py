@@ -233,6 +233,7 @@ class BinarySizeParameters(SizeParameters):
         kind="(2,) array_like of int",
         doc="Sizes asked for, which sum to n. None: n / 2 each.",
     )
+    min_size: int = parameter(default=1, least=1)
 
 
 class Starts(Parameters):

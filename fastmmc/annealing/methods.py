@@ -1,6 +1,7 @@
 """Clustering by the sum of plain distances: SAMMC, and a memetic search for the same objective."""
 
 import dataclasses
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -40,22 +41,11 @@ LEAST_SPREAD = 1e-9
 PATIENCE = {"memetic": 200, "annealing": 1000}
 
 
-def _check_share(name, value):
-    """Check the share of the points that become representatives."""
+def _check_below_one(reason, name, value):
+    """Check a number above 0 and below 1; ``reason`` says why it must not be more."""
     value = validation.check_positive(name, value)
     if value >= 1:
-        raise ValueError(
-            f"{name} must be below 1, as it is the share of the points that become "
-            f"representatives; got {value}"
-        )
-    return value
-
-
-def _check_cooling(name, value):
-    """Check the factor of the temperature."""
-    value = validation.check_positive(name, value)
-    if value >= 1:
-        raise ValueError(f"{name} must be below 1, or the temperature never falls; got {value}")
+        raise ValueError(f"{name} must be below 1, {reason}; got {value}")
     return value
 
 
@@ -99,7 +89,9 @@ class _Search(Parameters):
     )
     delta: float = parameter(
         default=0.1,
-        check=_check_share,
+        check=partial(
+            _check_below_one, "as it is the share of the points that become representatives"
+        ),
         doc="Annealing: representatives as a share of the points, in (0, 1).",
     )
     max_representatives: int = parameter(
@@ -144,7 +136,7 @@ class _Search(Parameters):
     )
     cooling: float = parameter(
         default=0.995,
-        check=_check_cooling,
+        check=partial(_check_below_one, "or the temperature never falls"),
         doc="Annealing: factor of the temperature after an iteration, in (0, 1).",
     )
     T_min: float = parameter(
