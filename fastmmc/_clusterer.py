@@ -82,8 +82,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n, d) array_like
-            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
+        X : (n, d) array_like or sparse matrix
+            Points, as the function of the same method takes them; with ``kernel="precomputed"``
+            their (n, n) Gram matrix.
         y : object, optional
             Ignored.
 
@@ -94,7 +95,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError, TypeError, MemoryError
+        ImportError, ValueError, TypeError, MemoryError
             As the function of the same method.
         """
         return self._fit(X)

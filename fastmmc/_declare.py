@@ -30,6 +30,7 @@ from fastmmc._docs import entry, insert_section
 from fastmmc._names import name_columns
 from fastmmc._wraps import wraps
 from fastmmc.execution import RunControl
+from fastmmc.results import ClusteringResult
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -283,7 +284,9 @@ def function_of(
 
 def _explain(name, signature, args, kwargs):
     """Return the TypeError for arguments that do not fit the signature."""
-    if "k" not in signature.parameters and (len(args) > 1 or "k" in kwargs):
+    made = signature.return_annotation
+    clusters = inspect.isclass(made) and issubclass(made, ClusteringResult)
+    if clusters and "k" not in signature.parameters and (len(args) > 1 or "k" in kwargs):
         many = f"recursive_mmc(X, k, method={name!r}) or umc_rls(X, k)"
         return two_clusters_only(name, many, args[1] if len(args) > 1 else kwargs["k"])
     for unknown in kwargs.keys() - signature.parameters.keys():

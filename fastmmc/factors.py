@@ -1,20 +1,20 @@
 """Hat matrix R = K (K + lam I)^-1, dense or of low rank: factors that every RLS method takes."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, solve_triangular
 from sklearn.utils import gen_batches
 
 from fastmmc import memory, validation
+from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc._names import Named, remember_names
+from fastmmc._names import Named
 from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
-from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
     BLOCK,
     Kernel,
@@ -24,6 +24,14 @@ from fastmmc.gram import (
     resolve_kernel,
 )
 from fastmmc.nystroem import LANDMARK_STREAM, Form, check_form, make_features
+from fastmmc.parameters import (
+    KernelParameters,
+    LandmarkParameters,
+    Points,
+    PrecisionParameters,
+    RandomState,
+    Seed,
+)
 from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
 
 # Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
@@ -370,61 +378,57 @@ class LowRankFactor(OneLine, Named):
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
-@remember_names
-def factor(
-    X,
-    *,
-    lam=0.25,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    dtype=None,
-    random_state=None,
+class _Points(Points):
+    """What the hat matrix is made of."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like or sparse matrix",
+        doc="""
+        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        ``kernel="precomputed"`` their (n, n) Gram matrix.
+        """,
+    )
+
+
+class _Regularisation(Parameters):
+    """The regularisation."""
+
+    lam: float = parameter(
+        default=0.25,
+        above=0,
+        doc="""
+        Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
+        K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
+        """,
+    )
+
+
+class _LandmarkSeed(Seed):
+    """Randomness."""
+
+    random_state: RandomState = parameter(
+        default=None, doc="Chooses landmarks; the dense and the pivoted factor draw nothing."
+    )
+
+
+class _FactorCall(
+    _LandmarkSeed,
+    PrecisionParameters,
+    LandmarkParameters,
+    KernelParameters,
+    _Regularisation,
+    _Points,
 ):
+    """A call of :func:`factor`."""
+
+
+@function_of(_FactorCall)
+def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor:
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
     A dense factor takes O(n^3) time and one n x n array, and each clustering from it O(n^2) time.
     One of rank r takes O(n r^2) time and one n x r array, and no n x n array is ever made.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a rank.
-    lam : float, default=0.25
-        Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
-        K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : None, int, float or "auto", default="auto"
-        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points,
-        1,000 landmarks above, and 3e8 / n but at least 100 above 300,000 points.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        points that are approximated worst until ``rank_tol`` is reached; ``rank`` is then a limit.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that a pivoted factor may miss.
-    dtype : {"float32", "float64"}, optional
-        Type of the hat matrix; single precision halves its memory and the time of the search.
-        None: that of X.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Chooses landmarks; dense and pivoted factors draw nothing.
 
     Returns
     -------
@@ -457,12 +461,12 @@ def factor(
     >>> Z.shape[0], Z.shape[1] <= 50
     (200, True)
     """
-    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    lam = validation.check_positive("lam", lam)
-    X = validation.check_points(X, spec, sparse=True)
-    form = check_form(X, spec, rank, landmarks, rank_tol, dtype)
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    X = validation.check_points(call.X, kernel, sparse=True)
+    form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     with one_blas_thread():
-        return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
+        kernel = resolve_kernel(kernel, X)
+        return make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
 
 
 def make_factor(X, lam, kernel, form, seed, on_progress=None):

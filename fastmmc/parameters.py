@@ -167,8 +167,8 @@ class LandmarkParameters(Parameters):
         kind='int, float, "auto" or None',
         doc="""
         Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
-        dense up to 10,000 points and has 1,000 landmarks above, 3e8 / n of them above 300,000
-        points.
+        dense up to 10,000 points and has 1,000 landmarks above; above 300,000 points 3e8 / n, but
+        at least 100.
         """,
     )
     landmarks: Landmarks = parameter(
@@ -233,6 +233,7 @@ class BinarySizeParameters(SizeParameters):
         kind="(2,) array_like of int",
         doc="Sizes asked for, which sum to n. None: n / 2 each.",
     )
+    min_size: int = parameter(default=1, least=1)
 
 
 class Starts(Parameters):

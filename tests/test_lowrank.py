@@ -245,6 +245,13 @@ def test_bad_parameters_of_precomputed_and_sparse_points():
         fastmmc.factor(sparse.csr_array(np.eye(5)))
 
 
+def test_parameters_of_the_factor_are_keywords():
+    with pytest.raises(TypeError, match=r"factor\(\) .*positional arguments"):
+        fastmmc.factor(np.eye(5), 3)
+    with pytest.raises(TypeError, match=r"factor\(\) .*unexpected keyword argument 'k'"):
+        fastmmc.factor(np.eye(5), k=3)
+
+
 def test_too_little_memory(monkeypatch):
     monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="low-rank factor of rank 20 of 60 points"):

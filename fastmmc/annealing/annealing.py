@@ -92,8 +92,8 @@ class AnnealingSearch(Search):
 
     _step_name = "iterations"
 
-    def __init__(self, plan, points, rng):
-        super().__init__(plan, points, rng)
+    def __init__(self, plan, points, rng, look):
+        super().__init__(plan, points, rng, look)
         self._temperature = plan.T0
         self._temperatures = []
 

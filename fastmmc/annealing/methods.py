@@ -1,21 +1,20 @@
 """Clustering by the sum of plain distances: SAMMC, and a memetic search for the same objective."""
 
-from __future__ import annotations
-
-import time
-from dataclasses import dataclass
+import dataclasses
+from functools import partial
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._names import remember_names
+from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
 from fastmmc.execution import (
     RunControl,
     best_of_restarts,
-    check_control,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -23,10 +22,11 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import Kernel, dense_rows
 from fastmmc.models import row_blocks
+from fastmmc.parameters import Clusters, RunParameters, Starts
+from fastmmc.parameters import Points as PointsParameter
 from fastmmc.results import CentroidResult, Status
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
-CENTERS = ("median", "mean")
 STARTS = ("k-means++", "random")
 
 LARGEST_C = 1e9
@@ -41,86 +41,155 @@ LEAST_SPREAD = 1e-9
 PATIENCE = {"memetic": 200, "annealing": 1000}
 
 
-@dataclass(frozen=True, eq=False)
-class SammcPlan:
-    """The checked parameters of a call of :func:`sammc`, shared by all starts."""
-
-    k: int
-    search: str
-    center: str
-    init: str | np.ndarray
-    delta: float
-    max_representatives: int
-    n_alt: int
-    C: float
-    weighted: bool
-    relabel: bool
-    T0: float
-    cooling: float
-    T_min: float
-    patience: int
-    max_iter: int
-    population: int
-    params: dict
-    control: RunControl
+def _check_below_one(reason, name, value):
+    """Check a number above 0 and below 1; ``reason`` says why it must not be more."""
+    value = validation.check_positive(name, value)
+    if value >= 1:
+        raise ValueError(f"{name} must be below 1, {reason}; got {value}")
+    return value
 
 
-def _make_plan(points, k, given, control):
-    """Check the parameters of the search."""
-    n = points.shape[0]
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    search = validation.check_choice("search", given["search"], tuple(SEARCHES))
-    center = validation.check_choice("center", given["center"], CENTERS)
-    if (search, center) == ("memetic", "mean"):
+def _check_penalty(name, value):
+    """Check the penalty of the machines: LIBLINEAR has to come to an end."""
+    value = validation.check_positive(name, value)
+    if not 1.0 / LARGEST_C <= value <= LARGEST_C:
+        raise ValueError(
+            f"{name} must lie between {1.0 / LARGEST_C:g} and {LARGEST_C:g}, as representatives "
+            f"are scaled to unit spread; got {value:g}"
+        )
+    return value
+
+
+class _Search(Parameters):
+    """The search for centers."""
+
+    search: Literal["memetic", "annealing"] = parameter(
+        default="memetic", doc="How centers are looked for."
+    )
+    center: Literal["median", "mean"] = parameter(
+        default="median",
+        doc="""
+        Annealing: centers are the geometric medians of their clusters, and a descent over all
+        points ends the search; or the means, as in the paper, without it.
+        """,
+    )
+    init: Literal["k-means++", "random"] | ArrayLike = parameter(
+        default="k-means++",
+        kind='{"k-means++", "random"} or (k, d) array_like',
+        doc="""
+        First centers: of the population (given ones begin one individual, k-means++ the others), or
+        of the k clusters that representatives are looked for in.
+        """,
+    )
+    population: int = parameter(
+        default=10,
+        least=2,
+        most=validation.MOST_INDIVIDUALS,
+        doc="Memetic: individuals that survive; at least 2.",
+    )
+    delta: float = parameter(
+        default=0.1,
+        check=partial(
+            _check_below_one, "as it is the share of the points that become representatives"
+        ),
+        doc="Annealing: representatives as a share of the points, in (0, 1).",
+    )
+    max_representatives: int = parameter(
+        default=4000,
+        least=1,
+        doc="""
+        Most representatives at the beginning. The memetic search uses this many, unless a pass over
+        all points costs less than twice as much.
+        """,
+    )
+    n_alt: int = parameter(
+        default=3,
+        least=1,
+        doc="""
+        Annealing: rounds of machines and means at most; they end when the labels repeat.
+        """,
+    )
+    C: float = parameter(
+        default=1.0,
+        check=_check_penalty,
+        doc="Annealing: penalty of the machines, on representatives scaled to unit spread.",
+    )
+    weighted: bool = parameter(
+        default=True,
+        doc="""
+        Annealing: weight a representative by the number of points it stands for. The paper does not
+        say; without it large clusters, which have most of the representatives, are cut up.
+        """,
+    )
+    relabel: bool = parameter(
+        default=True,
+        doc="""
+        Annealing: begin every KMSVM with a new k-means of the representatives, instead of the
+        labels at hand. The paper leaves this open; without it a split or move of one among many
+        representatives hardly ever changes a label.
+        """,
+    )
+    T0: float = parameter(
+        default=0.01,
+        above=0,
+        doc="Annealing: first temperature, as a share of the first objective.",
+    )
+    cooling: float = parameter(
+        default=0.995,
+        check=partial(_check_below_one, "or the temperature never falls"),
+        doc="Annealing: factor of the temperature after an iteration, in (0, 1).",
+    )
+    T_min: float = parameter(
+        default=1e-5, above=0, doc="Annealing: the search ends below this temperature."
+    )
+    patience: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Iterations in a row without a lower objective after which the search ends. None: 200
+        (memetic; a tenth of it where the search goes on with all points) or 1000 (annealing).
+        """,
+    )
+    max_iter: int = parameter(
+        default=20_000, least=1, doc="Most iterations: children, or pairs of a split and a move."
+    )
+
+
+class SAMMCParameters(RunParameters, _Search):
+    """What the function and the estimator have in common."""
+
+
+class _ScaledPoints(PointsParameter):
+    """What is clustered."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like or sparse matrix",
+        doc="""
+        Points; float32 is kept, centers are float64. Distances depend on the units of the features:
+        scale them first unless these are comparable.
+        """,
+    )
+
+
+class _SAMMCCall(SAMMCParameters, Clusters, _ScaledPoints):
+    """A call of :func:`sammc`."""
+
+
+def _resolve(call, n, n_features):
+    """Return the call with its number of clusters and centers checked, and nothing left open."""
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    if (call.search, call.center) == ("memetic", "mean"):
         raise ValueError(
             "search='memetic' descends by geometric medians; got center='mean', which only "
             "search='annealing' has"
         )
-    delta = validation.check_positive("delta", given["delta"])
-    if delta >= 1:
-        raise ValueError(
-            "delta must be below 1, as it is the share of the points that become "
-            f"representatives; got {delta}"
-        )
-    cooling = validation.check_positive("cooling", given["cooling"])
-    if cooling >= 1:
-        raise ValueError(f"cooling must be below 1, or the temperature never falls; got {cooling}")
-    patience = PATIENCE[search] if given["patience"] is None else given["patience"]
-    return SammcPlan(
+    return dataclasses.replace(
+        call,
         k=k,
-        search=search,
-        center=center,
-        init=_check_init(given["init"], k, points.shape[1]),
-        delta=delta,
-        max_representatives=validation.check_integer(
-            "max_representatives", given["max_representatives"], least=1
-        ),
-        n_alt=validation.check_integer("n_alt", given["n_alt"], least=1),
-        C=_check_penalty(given["C"]),
-        weighted=validation.check_flag("weighted", given["weighted"]),
-        relabel=validation.check_flag("relabel", given["relabel"]),
-        T0=validation.check_positive("T0", given["T0"]),
-        cooling=cooling,
-        T_min=validation.check_positive("T_min", given["T_min"]),
-        patience=validation.check_integer("patience", patience, least=1),
-        max_iter=validation.check_integer("max_iter", given["max_iter"], least=1),
-        population=validation.check_integer(
-            "population", given["population"], least=2, most=validation.MOST_INDIVIDUALS
-        ),
-        params=given | {"patience": patience},
-        control=control,
+        init=_check_init(call.init, k, n_features),
+        patience=call.patience or PATIENCE[call.search],
     )
-
-
-def _check_penalty(C):
-    """Check the penalty of the machines, with which LIBLINEAR must come to an end."""
-    C = validation.check_positive("C", C)
-    if not 1.0 / LARGEST_C <= C <= LARGEST_C:
-        raise ValueError(
-            f"C must lie between {1.0 / LARGEST_C:g} and {LARGEST_C:g}, as representatives are "
-            f"scaled to unit spread; got {C:g}"
-        )
-    return C
 
 
 def _check_scale(rows):
@@ -175,7 +244,7 @@ def _distinct_points(points, k):
 
 
 class _Settled:
-    """Stands in for a search where every distinct point can have a center of its own."""
+    """The search where every distinct point can have a center of its own: nothing is left to do."""
 
     status = Status.CONVERGED
     n_iter = 0
@@ -186,55 +255,23 @@ class _Settled:
     def __init__(self, rows, centers):
         self.centers = centers
         self.labels, _ = make_model(centers, rows).assign(rows)
+        self.history = np.zeros(1)
+        self.trace = {}
 
     def step(self, budget):
-        """Return that there is nothing to do."""
+        """Return that the search has ended."""
         return True
 
     def fraction(self):
-        """Return that all is done."""
+        """Return the share of the work done: all of it."""
         return 1.0
 
     def finish(self):
         """Do nothing."""
 
-    @property
-    def history(self):
-        """The sum of distances, which is 0, (1,)."""
-        return np.zeros(1)
 
-    @property
-    def trace(self):
-        """Nothing."""
-        return {}
-
-
-def sammc(
-    X,
-    k,
-    *,
-    search="memetic",
-    center="median",
-    init="k-means++",
-    population=10,
-    delta=0.1,
-    max_representatives=4000,
-    n_alt=3,
-    C=1.0,
-    weighted=True,
-    relabel=True,
-    T0=0.01,
-    cooling=0.995,
-    T_min=1e-5,
-    patience=None,
-    max_iter=20_000,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_SAMMCCall)
+def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     """Cluster large data by the sum of the plain distances to the nearest centers.
 
     What is minimised is f(c_1..c_k) = sum_i min_j ||x_i - c_j||, the paper's equation (2):
@@ -251,64 +288,6 @@ def sammc(
     population is descended by Weiszfeld's steps; of two parents the centers are matched, one of
     each pair is taken, one center goes to a point far from the others, and the child is descended,
     as in HG-means. With many points it first works on weighted representatives, then on all points.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points; float32 is kept, centers are float64. Distances depend on the units of the features:
-        scale them first unless these are comparable.
-    k : int
-        Clusters, 1 <= k <= n.
-    search : {"memetic", "annealing"}, default="memetic"
-        How centers are looked for.
-    center : {"median", "mean"}, default="median"
-        Annealing: centers are the geometric medians of their clusters, and a descent over all
-        points ends the search; or the means, as in the paper, without it.
-    init : {"k-means++", "random"} or (k, d) array_like, default="k-means++"
-        First centers: of the population (given ones begin one individual, k-means++ the others), or
-        of the k clusters that representatives are looked for in.
-    population : int, default=10
-        Memetic: individuals that survive; at least 2.
-    delta : float, default=0.1
-        Annealing: representatives as a share of the points, in (0, 1).
-    max_representatives : int, default=4000
-        Most representatives at the beginning. The memetic search uses that many unless passes over
-        all points are less than twice as dear.
-    n_alt : int, default=3
-        Annealing: rounds of machines and means at most; they end when labels come back.
-    C : float, default=1.0
-        Annealing: penalty of the machines, on representatives scaled to unit spread.
-    weighted : bool, default=True
-        Annealing: count a representative as often as it stands for points. The paper does not
-        say; without it large clusters, which have most of the representatives, are cut up.
-    relabel : bool, default=True
-        Annealing: begin every KMSVM with a new k-means of the representatives, instead of the
-        labels at hand. The paper leaves this open; without it a split or move of one among many
-        representatives hardly ever changes a label.
-    T0 : float, default=0.01
-        Annealing: first temperature, as a share of the first objective.
-    cooling : float, default=0.995
-        Annealing: factor of the temperature after an iteration, in (0, 1).
-    T_min : float, default=1e-5
-        Annealing: the search ends below it.
-    patience : int, optional
-        Iterations in a row without a lower objective after which the search ends. None: 200
-        (memetic; a tenth of it where the search goes on with all points) or 1000 (annealing).
-    max_iter : int, default=20000
-        Most iterations: children, or pairs of a split and a move.
-    n_init : int, default=1
-        Starts; the lowest objective wins.
-    random_state : None, int, numpy.random.Generator, RandomState or SeedSequence, default=None
-        Source of randomness. The same seed gives the same labels for every ``n_jobs``.
-    n_jobs : int, optional
-        Threads that starts run in. None: 1, unless joblib's configuration says otherwise.
-    max_time : float, optional
-        Seconds after which the best found so far is returned.
-    callback : callable, optional
-        Called with a :class:`fastmmc.execution.Progress` about twenty times a second; a true return
-        value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs rich).
 
     Returns
     -------
@@ -340,69 +319,10 @@ def sammc(
     >>> round(res.objective, 2), res.sizes
     (96.54, array([39, 50, 61]))
     """
-    return solve_sammc(
-        X,
-        k,
-        search=search,
-        center=center,
-        init=init,
-        population=population,
-        delta=delta,
-        max_representatives=max_representatives,
-        n_alt=n_alt,
-        C=C,
-        weighted=weighted,
-        relabel=relabel,
-        T0=T0,
-        cooling=cooling,
-        T_min=T_min,
-        patience=patience,
-        max_iter=max_iter,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
-
-
-@remember_names
-def solve_sammc(
-    X,
-    k,
-    *,
-    n_init,
-    random_state,
-    n_jobs,
-    max_time,
-    callback,
-    verbose,
-    on_start_done=None,
-    **given,
-):
-    """Do what :func:`sammc` does, and report each start that ended.
-
-    Parameters
-    ----------
-    X, k, n_init, random_state, n_jobs, max_time, callback, verbose
-        See :func:`sammc`.
-    on_start_done : callable, optional
-        Called with (index, n_init) in the calling thread; a true return value stops the run.
-    **given
-        The other parameters of :func:`sammc`.
-
-    Returns
-    -------
-    CentroidResult
-        The best of the starts.
-    """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_starts(n_init)
-    rows = validation.check_points(X, Kernel("linear"), sparse=True)
-    plan = _make_plan(rows, k, given, control)
+    rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
+    plan = _resolve(call, *rows.shape)
     _check_scale(rows)
-    seed = fixed_seed(random_state)
+    seed = fixed_seed(call.random_state)
     distinct = _distinct_points(rows, plan.k)
     if distinct is None and not isinstance(rows, np.ndarray):
         _check_spread(rows)
@@ -411,40 +331,35 @@ def solve_sammc(
     def make_search(index):
         if distinct is not None:
             return _Settled(rows, distinct.astype(np.float64))
-        return SEARCHES[plan.search](plan, points, restart_stream(seed, index))
+        rng = restart_stream(seed, index)
+        return SEARCHES[plan.search](plan, points, rng, control.check_time)
 
     with show_progress(control) as control:
-        best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    return _gather(plan, rows, best, n_init, best_init, objectives, status)
-
-
-def _gather(plan, rows, best, n_init, best_init, objectives, status):
-    """Return the result; centers that are nearest to no point are dropped."""
+        best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
     used, labels = np.unique(best.labels, return_inverse=True)
     if used.size < plan.k:
         warn_user(
             f"found {used.size} clusters, fewer than the {plan.k} asked for: the other centers are "
             "nearest to no point, as happens where points coincide"
         )
-    sizes = np.bincount(labels)
-    weights = np.bincount(best.labels, minlength=len(best.centers)).astype(np.float64)
+    centers = best.centers[used]
     return CentroidResult(
         labels=labels.astype(np.int64),
         objective=best.objective,
         status=status,
         n_iter=best.n_iter,
         n_moves=best.n_moves,
-        sizes=sizes,
+        sizes=np.bincount(labels),
         history=best.history,
         trace=best.trace,
         objectives=objectives,
         best_init=best_init,
-        params=plan.params | {"n_init": n_init},
-        model=make_model(best.centers[used], rows),
-        centers=best.centers[used],
+        params=values(call, _Search, Starts) | {"patience": plan.patience},
+        model=make_model(centers, rows),
+        centers=centers,
         all_centers=best.centers,
         kept=used,
-        weights=weights,
+        weights=np.bincount(best.labels, minlength=len(best.centers)).astype(np.float64),
         n_active=int(used.size),
         representatives=best.representatives,
     )

@@ -15,12 +15,12 @@ class Search:
     # What the entries of the history are counted in.
     _step_name = ""
 
-    def __init__(self, plan, points, rng):
+    def __init__(self, plan, points, rng, look):
+        """Prepare a start of a call with nothing left open; ``look()`` may raise OutOfTime."""
         self._plan = plan
         self._points = points
         self._rng = rng
-        # Raises an exception if the time is over.
-        self._look = plan.control.check_time
+        self._look = look
         self._walker = Walker(points, plan.center)
         self._history = History()
         self._running = self._run()

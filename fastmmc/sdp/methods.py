@@ -1,23 +1,30 @@
 """MMC and GMMC: relax the labels to a matrix, solve a semidefinite program, round."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from fastmmc import memory, validation
-from fastmmc._binary import two_clusters
-from fastmmc._names import remember_names
+from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc.execution import (
     Progress,
-    check_control,
+    RunControl,
     show_progress,
     warn_if_stopped,
     warn_of_equal_points,
 )
 from fastmmc.gram import Kernel, resolve_kernel
+from fastmmc.parameters import (
+    BinarySizeParameters,
+    KernelName,
+    KernelParameters,
+    Points,
+    TimeLimit,
+    Verbosity,
+)
 from fastmmc.results import SDPResult
 from fastmmc.sdp.machine import (
     centre,
@@ -26,7 +33,7 @@ from fastmmc.sdp.machine import (
     train_hard,
     train_soft,
 )
-from fastmmc.sdp.relaxation import SOLVERS, import_cvxpy, relax_gmmc, relax_mmc
+from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
 from fastmmc.sdp.rounding import (
     MOST_DIRECTIONS,
     distinct,
@@ -39,8 +46,6 @@ from fastmmc.sizes import binary_bounds
 # More points than this are refused without force=True.
 MOST_POINTS = 150
 
-ROUNDINGS = ("dual", "leading", "eigenvector")
-
 # A kernel may have negative eigenvalues up to this share of the largest one: rounding.
 DEFINITE_TOLERANCE = 1e-6
 
@@ -48,19 +53,137 @@ DEFINITE_TOLERANCE = 1e-6
 LEAST_SHARE, MOST_SHARE = 1e-12, 1e14
 
 
+class _Machine(Parameters):
+    """The machine of MMC."""
+
+    C: float = parameter(default=1.0, above=0, doc="Weight of the loss, > 0.")
+    center_kernel: bool = parameter(
+        default=True,
+        doc="""
+        Move the mean of the points to the origin of the feature space, through which the border
+        goes, as there is no bias.
+        """,
+    )
+
+
+class _Scores(Parameters):
+    """The margin of GMMC, and how its solution becomes labels."""
+
+    C_delta: float = parameter(
+        default=100.0, above=0, doc="Cost of a point in the middle of the margin, > 0."
+    )
+    C_e: float = parameter(
+        default=10.0,
+        above=0,
+        doc="""
+        Cost of scores that do not balance, > 0. One cluster of all points has the objective
+        C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
+        """,
+    )
+    ridge: float = parameter(
+        default=1e-3,
+        above=0,
+        doc="""
+        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
+        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
+        margin by a squared loss. > 0.
+        """,
+    )
+    rounding: Literal["dual", "leading", "eigenvector"] = parameter(
+        default="dual",
+        doc="""
+        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
+        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
+        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
+        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
+        """,
+    )
+
+
+class _Program(Parameters):
+    """The semidefinite program of MMC."""
+
+    solver: Literal["SCS", "Clarabel"] = parameter(
+        default="SCS",
+        doc="""
+        Solver of the semidefinite program. SCS is a first-order method with a relative accuracy of
+        about 1e-5; Clarabel, an interior-point method, is more exact and grows like n^7: 2 seconds
+        for 40 points, and a minute for 60.
+        """,
+    )
+    force: bool = parameter(default=False, doc="Go on with more than 150 points.")
+
+
+class _SmallerProgram(_Program):
+    """The semidefinite program of GMMC."""
+
+    solver: Literal["SCS", "Clarabel"] = parameter(
+        default="SCS",
+        doc="""
+        Solver of the semidefinite program. SCS is a first-order method with a relative accuracy of
+        about 1e-5; Clarabel, an interior-point method, is more exact and grows like n^5: a second
+        for 40 points, most of a minute for 80.
+        """,
+    )
+
+
+class _DefiniteKernel(KernelParameters):
+    """The kernel."""
+
+    kernel: KernelName | Callable[..., Any] = parameter(
+        default="rbf",
+        doc="""
+        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
+        matrix.
+        """,
+    )
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
+        """,
+    )
+
+
+class _SolverRun(Verbosity, TimeLimit):
+    """The run of a solver."""
+
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
+        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
+        as well; Clarabel does not heed it and runs to its end: set max_time.
+        """,
+    )
+    verbose: int = parameter(
+        default=0,
+        doc="""
+        1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
+        """,
+    )
+
+
+class SDPMMCParameters(_SolverRun, BinarySizeParameters, _DefiniteKernel, _Program, _Machine):
+    """What the function and the estimator have in common."""
+
+
+class GMMCParameters(_SolverRun, _DefiniteKernel, _SmallerProgram, _Scores):
+    """What the function and the estimator have in common."""
+
+
+class _SDPMMCCall(SDPMMCParameters, Points):
+    """A call of :func:`sdp_mmc`."""
+
+
+class _GMMCCall(GMMCParameters, Points):
+    """A call of :func:`gmmc`."""
+
+
 @dataclass(frozen=True)
 class Cost:
-    """What a run costs: as measured at some number of points, and how it grows.
-
-    Attributes
-    ----------
-    n : int
-        Points it was measured at.
-    seconds, power : float
-        Seconds there, and the power of n that they grow with.
-    bytes, memory_power : float
-        The same for the memory.
-    """
+    """Seconds and bytes that a run took with ``n`` points, and the powers of n they grow with."""
 
     n: int
     seconds: float
@@ -84,25 +207,9 @@ COSTS = {
 
 
 def check_cost(method, n, solver, force):
-    """Refuse points that a solver cannot manage in reasonable time, and say what they would cost.
+    """Refuse more points than a solver manages in reasonable time, and say what they would cost.
 
-    Parameters
-    ----------
-    method : str
-        "sdp-mmc" or "gmmc".
-    n : int
-        Points.
-    solver : str
-        One of SOLVERS.
-    force : bool
-        Go ahead with more than MOST_POINTS.
-
-    Raises
-    ------
-    ValueError
-        If there are less than two points, or more than MOST_POINTS without ``force``.
-    MemoryError
-        If what they would take is not free.
+    ``force`` goes ahead with more than MOST_POINTS, but not with what memory has no room for.
     """
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
@@ -144,12 +251,11 @@ class _Data:
         return self.K.shape[0]
 
 
-def _check_data(method, X, kernel, solver, force, is_centred):
+def _check_data(method, call, is_centred):
     """Check the points and make their Gram matrix, which is to be centred or not."""
-    solver = validation.check_choice("solver", solver, tuple(SOLVERS))
-    force = validation.check_flag("force", force)
-    points = validation.check_points(X, kernel)
-    check_cost(method, points.shape[0], solver, force)
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    points = validation.check_points(call.X, kernel)
+    check_cost(method, points.shape[0], call.solver, call.force)
     import_cvxpy()
     warn_of_equal_points(points, 2)
     kernel = resolve_kernel(kernel, points)
@@ -246,27 +352,8 @@ def _or_kernel(relaxation, K):
     return centre(K) if relaxation.matrix is None else relaxation.matrix
 
 
-@two_clusters
-@remember_names
-def sdp_mmc(
-    X,
-    *,
-    C=1.0,
-    center_kernel=True,
-    solver="SCS",
-    force=False,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    balance=0.03,
-    target_sizes=None,
-    min_size=1,
-    max_time=None,
-    verbose=0,
-):
+@function_of(_SDPMMCCall)
+def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     """Cluster in two by maximum margin clustering, relaxed to a semidefinite program (MMC).
 
     Wanted are labels y of -1 and +1 under which a support vector machine without a bias has the
@@ -278,49 +365,6 @@ def sdp_mmc(
     diag(M) = e and -l e <= M e <= l e. That makes a semidefinite program, whose value no labelling
     of allowed sizes is below; the labels are the signs of the leading eigenvector of its M.
     A baseline: it takes seconds for 100 points.
-
-    Parameters
-    ----------
-    X : (n, d) array_like
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-    C : float, default=1.0
-        Weight of the loss, > 0.
-    center_kernel : bool, default=True
-        Move the mean of the points to the origin of the feature space, through which the border
-        goes, as there is no bias.
-    solver : {"SCS", "Clarabel"}, default="SCS"
-        Of the semidefinite program. SCS is a first-order method with a relative accuracy of about
-        1e-5; Clarabel, an interior-point method, is more exact and grows like n^7: 2 seconds for
-        40 points, and a minute for 60.
-    force : bool, default=False
-        Go on with more than 150 points.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
-        matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    balance : float, default=0.03
-        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1: |e^T y| <=
-        balance n for equal targets. For an odd n anything above 0 allows a difference of one.
-    target_sizes : (2,) array_like of int, optional
-        Sizes asked for, summing to n. None: n / 2 each.
-    min_size : int, default=1
-        No cluster is smaller than this.
-    max_time : float, optional
-        Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
-        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
-        alike; Clarabel does not heed it and runs to its end: set max_time.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
 
     Returns
     -------
@@ -366,32 +410,21 @@ def sdp_mmc(
     >>> res.labels, res.bound <= res.objective
     (array([0, 0, 0, 1, 1, 1]), True)
     """
-    control = check_control(time.perf_counter(), None, max_time, None, verbose)
-    C = validation.check_positive("C", C)
-    center_kernel = validation.check_flag("center_kernel", center_kernel)
-    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    data = _check_data("sdp-mmc", X, kernel, solver, force, center_kernel)
-    lower, upper = binary_bounds(data.n, balance, target_sizes, min_size)
-    least, largest = _size_limits(data.n, balance, target_sizes, min_size)
-    K = centre(data.K) if center_kernel else data.K
-    _check_scale(mean_diagonal(K), 1.0 / C, "C")
-    params = {
-        "C": C,
-        "center_kernel": center_kernel,
-        "solver": solver,
-        "force": force,
-        "balance": balance,
-        "target_sizes": target_sizes,
-        "min_size": min_size,
-    }
+    data = _check_data("sdp-mmc", call, call.center_kernel)
+    sizes = call.balance, call.target_sizes, call.min_size
+    lower, upper = binary_bounds(data.n, *sizes)
+    least, largest = _size_limits(data.n, *sizes)
+    K = centre(data.K) if call.center_kernel else data.K
+    _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
+    params = values(call, _Machine, _Program, BinarySizeParameters)
     with show_progress(control, "program") as control:
         control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
-        relaxation = relax_mmc(K, C, least, largest, solver, _deadline(control))
+        relaxation = relax_mmc(K, call.C, least, largest, call.solver, _deadline(control))
         v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
-        y, machine = _round_to_sizes(v, lower, upper, lambda y: train_soft(K, y, C))
+        y, machine = _round_to_sizes(v, lower, upper, lambda y: train_soft(K, y, call.C))
         n_changed = int(np.sum((v >= 0) != (y > 0)))
         n_moves = min(n_changed, data.n - n_changed)
-        constant = 0.0 if center_kernel else None
+        constant = 0.0 if call.center_kernel else None
         return _make_result(data, y, machine, constant, relaxation, n_moves, params, control)
 
 
@@ -410,26 +443,8 @@ def _with_first_in_0(y, machine):
     return -y, replace(machine, u=-machine.u)
 
 
-@two_clusters
-@remember_names
-def gmmc(
-    X,
-    *,
-    C_delta=100.0,
-    C_e=10.0,
-    ridge=1e-3,
-    rounding="dual",
-    solver="SCS",
-    force=False,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    max_time=None,
-    verbose=0,
-):
+@function_of(_GMMCCall)
+def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     """Cluster in two by generalized maximum margin clustering, a semidefinite program (GMMC).
 
     Wanted are scores z_i = w . phi(x_i) + b outside the margin, on whichever side,
@@ -443,51 +458,6 @@ def gmmc(
 
     where z^T P z is |w|^2 + C_e (e^T z)^2 at the best bias; the multiplier W of its constraint
     stands for z z^T. A baseline: it takes seconds for 100 points.
-
-    Parameters
-    ----------
-    X : (n, d) array_like
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-    C_delta : float, default=100.0
-        Cost of a point in the middle of the margin, > 0.
-    C_e : float, default=10.0
-        Cost of scores that do not balance, > 0. One cluster of all points has the objective
-        C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
-    ridge : float, default=1e-3
-        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
-        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
-        margin by a squared loss. > 0.
-    rounding : {"dual", "leading", "eigenvector"}, default="dual"
-        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
-        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
-        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
-        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
-    solver : {"SCS", "Clarabel"}, default="SCS"
-        Of the semidefinite program. SCS is a first-order method with a relative accuracy of about
-        1e-5; Clarabel, an interior-point method, is more exact and grows like n^5: a second for 40
-        points, most of a minute for 80.
-    force : bool, default=False
-        Go on with more than 150 points.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel, positive semidefinite; a callable takes (X, Z) and returns their (n_X, n_Z) Gram
-        matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    max_time : float, optional
-        Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
-        the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
-        alike; Clarabel does not heed it and runs to its end: set max_time.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
 
     Returns
     -------
@@ -536,29 +506,16 @@ def gmmc(
     >>> res.labels, res.bound <= res.objective
     (array([0, 0, 0, 1, 1, 1]), True)
     """
-    control = check_control(time.perf_counter(), None, max_time, None, verbose)
-    C_delta = validation.check_positive("C_delta", C_delta)
-    C_e = validation.check_positive("C_e", C_e)
-    ridge = validation.check_positive("ridge", ridge)
-    rounding = validation.check_choice("rounding", rounding, ROUNDINGS)
-    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    data = _check_data("gmmc", X, kernel, solver, force, True)
-    constant = 1.0 / (C_e * data.n**2)
+    data = _check_data("gmmc", call, True)
+    constant = 1.0 / (call.C_e * data.n**2)
     _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
-    K = penalised_kernel(data.K, ridge, constant)
-    _check_condition(K, ridge, C_e)
-    params = {
-        "C_delta": C_delta,
-        "C_e": C_e,
-        "ridge": ridge,
-        "rounding": rounding,
-        "solver": solver,
-        "force": force,
-    }
+    K = penalised_kernel(data.K, call.ridge, constant)
+    _check_condition(K, call.ridge, call.C_e)
+    params = values(call, _Scores, _Program)
     with show_progress(control, "program") as control:
         control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
-        relaxation = relax_gmmc(K, C_delta, solver, _deadline(control))
-        scores = _scores(K, data.K, relaxation, rounding)
+        relaxation = relax_gmmc(K, call.C_delta, call.solver, _deadline(control))
+        scores = _scores(K, data.K, relaxation, call.rounding)
         labellings = [split_by_rank(v, 1, data.n - 1) for v in scores]
         y, machine = _with_first_in_0(*_by_value(labellings, lambda y: train_hard(K, y)))
         return _make_result(data, y, machine, constant, relaxation, 0, params, control)
@@ -576,21 +533,10 @@ def _check_condition(K, ridge, C_e):
 
 
 def penalised_kernel(K, ridge, constant):
-    """Return the kernel of a machine without a bias that is one with a penalised bias on K.
+    """Return H (K + r I) H + constant, by which a machine without a bias has a penalised one on K.
 
-    Parameters
-    ----------
-    K : (n, n) float64 array
-        Gram matrix.
-    ridge : float
-        Share of the centred kernel's mean diagonal that is added to the diagonal.
-    constant : float
-        1 / (C_e n^2).
-
-    Returns
-    -------
-    (n, n) float64 array
-        H (K + ridge I) H + constant, positive definite.
+    r is ``ridge`` times the mean diagonal of H K H, and ``constant`` is 1 / (C_e n^2); the kernel
+    is positive definite.
     """
     n = K.shape[0]
     centred = centre(K)
