@@ -166,9 +166,7 @@ class Parameter:
     def text(self):
         """Return the entry of the docs."""
         kind = self.kind or _kind(self.type)
-        if self.default is None:
-            kind += ", optional"
-        elif self.default is not MISSING:
+        if self.default is not MISSING:
             shown = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
             kind += f", default={shown}"
         return entry(self.name, kind, self.doc)
