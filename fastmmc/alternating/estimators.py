@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._clusterer import MarginClusterer
 from fastmmc.alternating.methods import (
     IterLSSVMParameters,
     IterSVMParameters,
@@ -14,17 +14,8 @@ from fastmmc.alternating.methods import (
 )
 
 
-class _AlternatingClusterer(Clusterer):
+class _AlternatingClusterer(MarginClusterer):
     """What the estimators of the family share."""
-
-    _fields = (
-        *COMMON_FIELDS,
-        "dual_coef",
-        "support",
-        "intercept",
-        "duality_gap",
-        "n_violated",
-    )
 
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
@@ -52,9 +43,6 @@ class _AlternatingClusterer(Clusterer):
             As the function of the same method.
         """
         return self._fit(X, sample_weight=sample_weight)
-
-    def _count_tasks(self, n):
-        return self.n_init if isinstance(self.init, str) else 1
 
     def score(self, X, y=None):
         """Return minus the mean loss of points that take the label of their side.
