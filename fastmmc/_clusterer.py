@@ -214,6 +214,22 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         return tags
 
 
+class MarginClusterer(Clusterer):
+    """A clusterer with a :class:`fastmmc.MarginResult`; labels that are given make one start."""
+
+    _fields = (
+        *COMMON_FIELDS,
+        "dual_coef",
+        "support",
+        "intercept",
+        "duality_gap",
+        "n_violated",
+    )
+
+    def _count_tasks(self, n):
+        return self.n_init if isinstance(self.init, str) else 1
+
+
 def _document(estimator, solver):
     """Return the docstring of an estimator with all its parameters and attributes."""
     result = inspect.signature(solver).return_annotation

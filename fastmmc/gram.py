@@ -61,6 +61,12 @@ class Kernel(OneLine):
     function: Callable | None = None
     kernel_params: Mapping | None = None
 
+    def params(self):
+        """Return what a result says of its kernel."""
+        names = ("sigma", "gamma", "degree", "coef0", "kernel_params")
+        kernel = self.name if self.function is None else self.function
+        return {"kernel": kernel} | {name: getattr(self, name) for name in names}
+
     def block(self, X, Z):
         """Return k(x, z) for the rows of X and Z, a fresh array of X's dtype.
 

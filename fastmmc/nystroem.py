@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from fastmmc import memory, validation
 from fastmmc._display import OneLine
 from fastmmc._means import choose_points
+from fastmmc.execution import restart_stream
 from fastmmc.gram import dense_rows, kernel_diagonal, kernel_product, kernel_rows
 
 # The random stream that draws landmarks; those of restarts count from 0.
@@ -27,6 +28,9 @@ DENSE_LIMIT = 10_000
 AUTO_RANK = 1_000
 AUTO_ENTRIES = 300_000_000
 LEAST_AUTO_RANK = 100
+
+# Landmarks of features for which a time limit always leaves room.
+BRIEF_RANK = 50
 
 # A landmark is dropped if others explain it up to this share of the largest diagonal entry.
 LANDMARK_TOLERANCE = 1e-10
@@ -152,6 +156,25 @@ def make_features(
         indices, basis = _choose(X, rank, landmarks, rng, advance)
         Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
+
+
+def form_features(X, kernel, form, seed, look=lambda: None):
+    """Return float64 features of a checked form; what ``look`` raises ends the work."""
+    return make_features(
+        X,
+        kernel,
+        form.rank,
+        form.landmarks,
+        form.rank_tol,
+        restart_stream(seed, LANDMARK_STREAM),
+        np.dtype(np.float64),
+        lambda n_rows: look(),
+    )
+
+
+def brief_features(X, kernel, seed):
+    """Return features of rank 50 or less, for want of time for better ones."""
+    return form_features(X, kernel, Form(min(BRIEF_RANK, X.shape[0])), seed)
 
 
 def _choose(X, rank, landmarks, rng, advance):

@@ -33,17 +33,18 @@ PATIENCE = 50
 
 @dataclass(frozen=True, eq=False)
 class PlaneSettings:
-    """The parameters of a call after their checks; ``params`` has them as the user gave them."""
+    """What a search is told; ``params`` is what a result says of that."""
 
     k: int
     binary: bool
     C: float
     score_balance: float
     eps: float
-    relative: bool
+    stop: str
     cccp_tol: float
-    max_iter: int
     init: str | np.ndarray
+    solver: str
+    max_iter: int
     params: dict
     control: RunControl
 
@@ -188,7 +189,7 @@ class PlaneSearch:
     def _is_met(self, slack):
         """Tell whether no constraint is violated by more than eps beyond the planes' slack."""
         eps = self._settings.eps
-        enough = slack * (1.0 + eps) if self._settings.relative else slack + eps
+        enough = slack * (1.0 + eps) if self._settings.stop == "relative" else slack + eps
         return self.planes.held_slack <= enough
 
     def _look_again(self):

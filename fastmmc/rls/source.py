@@ -198,14 +198,5 @@ def _warn_if_unpredictable(factor, k, loo_mse):
 
 def factor_params(factor):
     """Return the parameters of the hat matrix, for a result."""
-    kernel = factor.kernel
-    return {
-        "lam": factor.lam,
-        "rank": factor.rank if isinstance(factor, LowRankFactor) else None,
-        "kernel": kernel.name if kernel.function is None else kernel.function,
-        "sigma": kernel.sigma,
-        "gamma": kernel.gamma,
-        "degree": kernel.degree,
-        "coef0": kernel.coef0,
-        "kernel_params": kernel.kernel_params,
-    }
+    rank = factor.rank if isinstance(factor, LowRankFactor) else None
+    return {"lam": factor.lam, "rank": rank} | factor.kernel.params()

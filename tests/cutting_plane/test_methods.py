@@ -375,20 +375,8 @@ def make_search(X, binary, k):
     from fastmmc.cutting_plane import methods, search
     from fastmmc.execution import fixed_seed, restart_stream
 
-    settings = methods._make_settings(
-        X,
-        k,
-        binary,
-        RunControl(),
-        C=1.0,
-        score_balance=0.03,
-        eps=0.01,
-        stop="additive",
-        cccp_tol=0.01,
-        init="random",
-        solver="active-set",
-        max_iter=10,
-    )
+    call = methods._CPMMCCall(X=X, max_iter=10)
+    settings = methods._make_settings(X, k, binary, call, RunControl())
     rng = restart_stream(fixed_seed(0), 0)
     return search.PlaneSearch(settings, search.Space(X, X.mean(axis=0), 1.0), rng)
 
@@ -485,7 +473,7 @@ def test_a_kernel_that_is_not_positive_semidefinite(function, overlapping):
 
 
 BAD = [
-    ({"C": 0}, ValueError, "C must be greater than 0"),
+    ({"C": 0}, ValueError, "C must be at least 1e-50"),
     ({"C": 1e-300}, ValueError, "C must be at least 1e-50 and at most 1e\\+50; got 1e-300"),
     ({"C": 1e60}, ValueError, "C must be at least"),
     ({"score_balance": 1e300}, ValueError, "score_balance must be at least 0 and at most"),
