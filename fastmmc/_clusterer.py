@@ -109,11 +109,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             params["known_labels"] = self._told_labels(y, X.shape[0])
         taken = inspect.signature(self._solver).parameters
         params = {name: value for name, value in params.items() if name in taken}
-        with fit_tasks(self, self._count_tasks(X.shape[0]), self._unit) as tasks:
+        n_tasks = self._count_tasks(X.shape[0])
+        with fit_tasks(self, n_tasks, self._unit) as tasks:
             if "callback" in params:
                 params["callback"] = tasks.with_callback(params["callback"])
             result = self._solver(X, **params)
-            tasks.tell(len(result.objectives))
+            if n_tasks is not None:
+                tasks.tell(len(result.objectives))
         return self._keep(result)
 
     def _count_tasks(self, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,6 +39,11 @@ class Method:
     binary: bool = False
     extra: str | None = None
     needs: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the function's parameters but X, in their order."""
+        return tuple(inspect.signature(self.function).parameters)[1:]
 
 
 # Filled by the estimators when their classes are made.

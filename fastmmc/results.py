@@ -417,7 +417,7 @@ class TreeResult(ClusteringResult):
     Attributes
     ----------
     tree : Tree
-        The splits and the clusters that they ended in.
+        The splits and the clusters that they ended in; ``print`` shows it.
     """
 
     tree: Tree = field(repr=False, default=None)
