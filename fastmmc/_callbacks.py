@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:  # scikit-learn before 1.9
-
-    class CallbackSupport:
-        """Stands in for scikit-learn's mixin: no callbacks can be set."""
-
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
+from fastmmc._sklearn import CallbackSupport as CallbackSupport
+from fastmmc._sklearn import with_callbacks as with_callbacks
 
 
 class FitTasks:

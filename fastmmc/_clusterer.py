@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from dataclasses import is_dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
-from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc._callbacks import fit_tasks
 from fastmmc._declare import document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section
+from fastmmc._sklearn import BaseEstimator, CallbackSupport, ClusterMixin, with_callbacks
+from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
 from fastmmc.registry import METHODS, Method, registry_name
 
@@ -48,7 +49,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     from the parameters that it shows; then it is documented and registered.
     """
 
-    _fields = COMMON_FIELDS
+    _fields: ClassVar[tuple[str, ...]] = COMMON_FIELDS
     # Further attributes and their docs.
     _own_attributes: ClassVar[dict[str, tuple[str, str]]] = {}
     _unit = "start"
@@ -68,16 +69,23 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         binary = "k" not in inspect.signature(solver).parameters
         METHODS[name] = Method(name, solver, cls, paper, summary, binary, extra, needs)
 
-    def __new__(cls, *args, **params):
-        if args or "n_clusters" in params:
-            if "n_clusters" not in cls._get_param_names():
-                many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
-                given = args[0] if args else params["n_clusters"]
-                raise two_clusters_only(cls.__name__, many, given)
-        return super().__new__(cls)
+    if TYPE_CHECKING:
+        labels_: NDArray[np.int64]
+
+        def __getattr__(self, name: str) -> Any: ...  # what else fit makes
+
+    else:  # type checkers know the parameters from the declarations
+
+        def __new__(cls, *args, **params):
+            if args or "n_clusters" in params:
+                if "n_clusters" not in cls._get_param_names():
+                    many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
+                    given = args[0] if args else params["n_clusters"]
+                    raise two_clusters_only(cls.__name__, many, given)
+            return super().__new__(cls)
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -155,7 +163,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             setattr(self, f"{name}_", getattr(result, name))
         return self
 
-    def fit_predict(self, X, y=None, **fit_params):
+    def fit_predict(self, X: MatrixLike, y: object = None, **fit_params: Any) -> NDArray[np.int64]:
         """Cluster the points and return their clusters; all that ``fit`` is told counts.
 
         Parameters
@@ -175,7 +183,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         # scikit-learn's own does not pass y on.
         return self.fit(X, y, **fit_params).labels_
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the clusters of new points.
 
         Parameters
@@ -191,7 +199,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         X = self._check_new_points(X)
         return self.result_._nearest(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the score of every cluster for new points.
 
         Parameters

@@ -75,7 +75,7 @@ class Parameters:
         for name in vars(cls).get("__annotations__", {}):
             _inherit(cls, name)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
-        cls.__init__.__signature__ = _signature(cls, with_self=True)
+        cls.__init__.__signature__ = _signature(cls, with_self=True)  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
 
 
@@ -240,7 +240,8 @@ def function_of(
         @wraps(solve)
         def function(*args: P.args, **kwargs: P.kwargs) -> Result:
             started = time.perf_counter()
-            call = group(**_bind(function.__name__, signature, args, kwargs))
+            given = _bind(function.__name__, signature, args, kwargs)
+            call = group(**given)  # type: ignore[call-arg]
             for one in declared(group):
                 setattr(call, one.name, one.checked(getattr(call, one.name)))
             result = solve(call, control_of(call, started))

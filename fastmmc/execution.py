@@ -108,7 +108,7 @@ class RunControl:
 
     n_jobs: int | None = None
     max_time: float | None = None
-    callback: Callable | None = None
+    callback: Callable[[Progress], object] | None = None
     verbose: int = 0
     started: float = 0.0
     on_start_done: Callable | None = None

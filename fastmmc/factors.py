@@ -1,20 +1,21 @@
 """Hat matrix R = K (K + lam I)^-1, dense or of low rank, and the factor objects that carry it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from sklearn.utils import gen_batches
 
 from fastmmc import memory, validation
+from fastmmc._declare import function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc._names import Named, remember_names
+from fastmmc._names import Named
+from fastmmc._typing import MatrixLike
 from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
-from fastmmc.execution import fixed_seed, restart_stream
+from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
     BLOCK,
     Kernel,
@@ -24,6 +25,15 @@ from fastmmc.gram import (
     resolve_kernel,
 )
 from fastmmc.nystroem import LANDMARK_STREAM, Form, check_form, make_features
+from fastmmc.parameters import (
+    KernelParameters,
+    LandmarkParameters,
+    Points,
+    PrecisionParameters,
+    RandomState,
+    Regularisation,
+    Seed,
+)
 from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
 
 # What filling the Gram matrix takes of the time for the hat matrix, for the progress bar.
@@ -66,11 +76,11 @@ class DenseFactor(OneLine, Named):
     X: np.ndarray
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of points."""
         return self.R.shape[0]
 
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """Return the diagonal of R.
 
         Returns
@@ -85,7 +95,7 @@ class DenseFactor(OneLine, Named):
         """Least entry of each row of R, (n,) float64."""
         return self.R.min(axis=1).astype(np.float64)
 
-    def coefficients(self, P):
+    def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.
 
         Parameters
@@ -134,23 +144,23 @@ class LowRankFactor(OneLine, Named):
     Z: np.ndarray
     lam: float
     kernel: Kernel
-    X: np.ndarray
+    X: Any
     basis: np.ndarray
     projection: np.ndarray
     indices: np.ndarray | None
     scale: np.ndarray
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of points."""
         return self.Z.shape[0]
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """Number of columns of Z."""
         return self.Z.shape[1]
 
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """Return the diagonal of Z Z^T.
 
         Returns
@@ -166,7 +176,7 @@ class LowRankFactor(OneLine, Named):
         norms = np.sqrt(self.diagonal())
         return -norms * norms.max()
 
-    def coefficients(self, P):
+    def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the coefficients of the landmarks for the targets P.
 
         Parameters
@@ -346,7 +356,7 @@ class LowRankFactor(OneLine, Named):
         mirror_lower(R)
         return R
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
 
         Parameters
@@ -370,61 +380,37 @@ class LowRankFactor(OneLine, Named):
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
-@remember_names
-def factor(
-    X,
-    *,
-    lam=0.25,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    dtype=None,
-    random_state=None,
+class _FactorCall(
+    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Regularisation, Points
 ):
+    """A call of :func:`factor`."""
+
+    X: MatrixLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like or sparse matrix",
+        doc="""
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a rank.
+        """,
+    )
+    lam: float = parameter(
+        default=0.25,
+        doc="""
+        Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
+        K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
+        """,
+    )
+    random_state: RandomState = parameter(
+        default=None,
+        doc="Chooses landmarks; the dense and the pivoted factor draw nothing.",
+    )
+
+
+@function_of(_FactorCall)
+def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor:
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
     Dense it costs O(n^3) time and one n x n array, and each clustering from it O(n^2). Of rank
     r it costs O(n r^2) time and one n x r array, and no n x n array is ever made.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse ones need a rank.
-    lam : float, default=0.25
-        Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
-        K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
-    kernel : {"rbf", "linear", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : None, int, float or "auto", default="auto"
-        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
-        and 1,000 landmarks above, 3e8 / n of them above 300,000 points.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that a pivoted factor may miss.
-    dtype : {"float32", "float64"}, optional
-        Of the hat matrix; single precision halves its memory and the time of the search. None:
-        that of X.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Chooses landmarks; the dense and the pivoted factor draw nothing.
 
     Returns
     -------
@@ -457,12 +443,12 @@ def factor(
     >>> Z.shape[0], Z.shape[1] <= 50
     (200, True)
     """
-    spec = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    lam = validation.check_positive("lam", lam)
-    X = validation.check_points(X, spec, sparse=True)
-    form = check_form(X, spec, rank, landmarks, rank_tol, dtype)
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    X = validation.check_points(call.X, kernel, sparse=True)
+    form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     with one_blas_thread():
-        return make_factor(X, lam, resolve_kernel(spec, X), form, fixed_seed(random_state))
+        kernel = resolve_kernel(kernel, X)
+        return make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
 
 
 def make_factor(X, lam, kernel, form, seed, on_progress=None):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._typing import MatrixLike
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.factors import factor
+from fastmmc.parameters import RandomState
 from fastmmc.results import (
     ClusteringResult,
     RLSResult,
     SegmentationResult,
+    Tree,
     TreeResult,
 )
 from fastmmc.rls import umc_rls
@@ -39,7 +46,7 @@ UNITS = (
 )
 
 
-def import_pyplot():
+def import_pyplot() -> Any:
     """Import matplotlib.pyplot, or say how to install it.
 
     Returns
@@ -95,12 +102,12 @@ class ClusterDisplay:
     'principal component 1 (92% of variance)'
     """
 
-    def __init__(self, points, labels, axis_names):
+    def __init__(self, points: np.ndarray, labels: np.ndarray, axis_names: Sequence[str]):
         self.points = points
         self.labels = labels
         self.axis_names = axis_names
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the clusters.
 
         Parameters
@@ -145,7 +152,14 @@ class ClusterDisplay:
         return self
 
     @classmethod
-    def from_result(cls, result, X=None, *, ax=None, **kwargs):
+    def from_result(
+        cls,
+        result: ClusteringResult,
+        X: MatrixLike | None = None,
+        *,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a result in the first two principal components of its points.
 
         Points of one or two features are drawn as they are, sparse points of more features in the
@@ -178,13 +192,16 @@ class ClusterDisplay:
             If matplotlib is not installed.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
-        if X is None:
-            X = _points_of(result)
-        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name="X")
+        points = check_array(
+            _points_of(result) if X is None else X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            input_name="X",
+        )
         n = result.labels.shape[0]
-        if X.shape[0] != n:
-            raise ValueError(f"X must have the {n} points of the result; got shape {X.shape}")
-        points, axis_names = _project(X)
+        if points.shape[0] != n:
+            raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
+        points, axis_names = _project(points)
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
 
 
@@ -222,12 +239,12 @@ class ObjectiveDisplay:
     ('moves', 'objective')
     """
 
-    def __init__(self, steps, objective, unit="moves"):
+    def __init__(self, steps: np.ndarray, objective: np.ndarray, unit: str = "moves"):
         self.steps = steps
         self.objective = objective
         self.unit = unit
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the objective.
 
         Parameters
@@ -259,7 +276,7 @@ class ObjectiveDisplay:
         return self
 
     @classmethod
-    def from_result(cls, result, *, ax=None, **kwargs):
+    def from_result(cls, result: ClusteringResult, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the history of a result.
 
         Parameters
@@ -327,12 +344,12 @@ class SegmentationDisplay:
     ['picture', '2 segments']
     """
 
-    def __init__(self, image, segments, k):
+    def __init__(self, image: np.ndarray, segments: np.ndarray, k: int):
         self.image = image
         self.segments = segments
         self.k = k
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the two pictures.
 
         Parameters
@@ -371,7 +388,9 @@ class SegmentationDisplay:
         return self
 
     @classmethod
-    def from_result(cls, result, image, *, ax=None, **kwargs):
+    def from_result(
+        cls, result: SegmentationResult, image: ArrayLike, *, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw a picture beside what :func:`fastmmc.segment` made of it.
 
         One or three channels are drawn in their colours, any other number as the grey of its mean.
@@ -416,8 +435,8 @@ class SegmentationDisplay:
             )
         segments = segments.reshape(image.shape)
         low, high = _find_range(image)
-        image, segments = (_to_shown(pixels, low, high) for pixels in (image, segments))
-        return cls(image, segments, len(result.sizes)).plot(ax, **kwargs)
+        shown = [_to_shown(pixels, low, high) for pixels in (image, segments)]
+        return cls(shown[0], shown[1], len(result.sizes)).plot(ax, **kwargs)
 
 
 class ShakingDisplay:
@@ -456,12 +475,12 @@ class ShakingDisplay:
     ['start', 'after round 0', 'after round 20']
     """
 
-    def __init__(self, points, labels, titles):
+    def __init__(self, points: np.ndarray, labels: Sequence[np.ndarray], titles: Sequence[str]):
         self.points = points
         self.labels = labels
         self.titles = titles
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the panels.
 
         Parameters
@@ -502,16 +521,16 @@ class ShakingDisplay:
     @classmethod
     def from_points(
         cls,
-        X,
-        k,
+        X: ArrayLike,
+        k: int,
         *,
-        rounds=(0, 1, 2, 4, 20),
-        sigma=None,
-        lam=0.25,
-        random_state=0,
-        ax=None,
-        **kwargs,
-    ):
+        rounds: Sequence[int] = (0, 1, 2, 4, 20),
+        sigma: float | None = None,
+        lam: float = 0.25,
+        random_state: RandomState = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Shake one start and draw its labels at the beginning and after some rounds.
 
         The sizes are left to the paper's schedule alone (``min_size=0``).
@@ -592,10 +611,10 @@ class TreeDisplay:
     ('cluster', 5)
     """
 
-    def __init__(self, tree):
+    def __init__(self, tree: Tree):
         self.tree = tree
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the tree: the root on top, each cluster below in its colour.
 
         Parameters
@@ -639,7 +658,7 @@ class TreeDisplay:
         return self
 
     @classmethod
-    def from_result(cls, result, *, ax=None, **kwargs):
+    def from_result(cls, result: TreeResult, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the tree of a result.
 
         Parameters

@@ -10,11 +10,12 @@ from sklearn.utils import get_tags
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc._declare import Parameters, function_of, parameter
+from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.execution import Progress, RunControl, fixed_seed, show_progress
 from fastmmc.factors import DenseFactor, LowRankFactor
 from fastmmc.gram import Kernel, count_distinct
-from fastmmc.parameters import ClusterCount, Clusters, Points, RandomState, RunParameters
+from fastmmc.parameters import ClusterCount, Clusters, Points, RandomState, RunParameters, Starts
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import TreeResult
 from fastmmc.trees import OWN_PARAMETERS, TreeGrower, WeightedPoints
@@ -95,7 +96,7 @@ class _Weights(Parameters):
 class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
     """A call of :func:`recursive_mmc`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
@@ -188,12 +189,7 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         trace={"splits": np.arange(history.size)},
         objectives=history[-1:].copy(),
         best_init=0,
-        params={
-            "method": method.name,
-            "method_params": params,
-            "split": call.split,
-            "n_init": call.n_init,
-        },
+        params=values(call, _Splits, Starts) | {"method": method.name, "method_params": params},
         model=model,
         tree=tree,
     )
@@ -225,12 +221,12 @@ def check_method_params(method, method_params, caller, own, misfit):
     for name, value in method_params.items():
         if name in own:
             raise ValueError(f"method_params: give {name} to {caller} itself, or leave it out")
-        if reason := misfit(name, value):
-            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
-        if name not in known:
+        if name not in method.parameters:
             raise ValueError(
                 f"method_params: {method.name} has no {name!r}; it has {', '.join(known)}"
             )
+        if reason := misfit(name, value):
+            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
     return dict(method_params)
 
 
@@ -309,10 +305,8 @@ class RecursiveMMC(
     _fields = (*COMMON_FIELDS, "tree")
     _unit = "split"
 
-    _fields = (*Clusterer._fields, "tree")
-
     @with_callbacks
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -339,7 +333,7 @@ class RecursiveMMC(
     def _count_tasks(self, n):
         return None
 
-    def score(self, X: ArrayLike, y: object = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean hinge loss of the points in their clusters.
 
         A point whose least margin on its way down the tree is f costs max(0, 1 - f): nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Method:
     """
 
     name: str
-    function: Callable
-    estimator: type
+    function: Callable[..., Any]
+    estimator: type[Any]
     paper: str
     summary: str
     binary: bool = False

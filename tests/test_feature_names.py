@@ -155,5 +155,5 @@ def test_names_of_two_kinds_are_refused_before_the_run():
 
 def test_the_function_that_remembers_is_the_one_that_was_written():
     assert list(inspect.signature(fastmmc.gmmc).parameters)[0] == "X"
-    with pytest.raises(TypeError, match=r"^factor\(\) missing 1 required positional argument: 'X'"):
+    with pytest.raises(TypeError, match=r"^factor\(\) missing a required argument: 'X'"):
         fastmmc.factor()

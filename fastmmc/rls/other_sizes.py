@@ -20,7 +20,7 @@ LEAST_PER_CLUSTER = 10
 FAR_BETTER = np.array([1 / 2, 2 / 3])
 
 # What was made of the sample of a factor, for the next clustering from it.
-_SAMPLES = WeakKeyDictionary()
+_SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
 
 # Share of the mean size that one of the other clusters must differ by from it.
 OTHER_SIZE = 0.2
