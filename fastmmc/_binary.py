@@ -1,4 +1,4 @@
-"""What methods for two clusters say when they are asked for another number of them."""
+"""The error of methods for two clusters that are asked for another number."""
 
 from __future__ import annotations
 
@@ -6,22 +6,7 @@ from fastmmc._wraps import wraps
 
 
 def explain(name, many, given):
-    """Return the error for what was given beside the points.
-
-    Parameters
-    ----------
-    name : str
-        Of the function or the class.
-    many : str
-        What makes any number of clusters.
-    given : object
-        What was given in place of keywords.
-
-    Returns
-    -------
-    TypeError
-        To be raised.
-    """
+    """Return the TypeError for ``given`` beside the points; ``many`` makes more clusters."""
     return TypeError(
         f"{name} makes two clusters: it takes no number of them, and its parameters by name only; "
         f"got {given!r}. For more clusters use {many}"
@@ -29,24 +14,7 @@ def explain(name, many, given):
 
 
 def two_clusters(function):
-    """Let a function of the points say that it makes two clusters if a number is given.
-
-    Parameters
-    ----------
-    function : callable
-        Takes X and keywords.
-
-    Returns
-    -------
-    callable
-        The same with a better error.
-
-    Examples
-    --------
-    >>> split = two_clusters(lambda X, *, C=1.0: X)
-    >>> split([1, 2], C=2.0)
-    [1, 2]
-    """
+    """Let a function of points and keywords explain that it makes two clusters, not k."""
     name = function.__name__
 
     @wraps(function)

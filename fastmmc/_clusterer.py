@@ -18,7 +18,7 @@ from fastmmc._docs import attribute_docs, entry, insert_section
 from fastmmc._sklearn import BaseEstimator, CallbackSupport, ClusterMixin, with_callbacks
 from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
-from fastmmc.registry import METHODS, Method, registry_name
+from fastmmc.registry import Method, register, registry_name
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -67,7 +67,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             cls.__doc__ = _document(cls, solver)
         name = registry_name(solver.__name__)
         binary = "k" not in inspect.signature(solver).parameters
-        METHODS[name] = Method(name, solver, cls, paper, summary, binary, extra, needs)
+        register(Method(name, solver, cls, paper, summary, binary, extra, needs))
 
     if TYPE_CHECKING:
         labels_: NDArray[np.int64]

@@ -12,7 +12,8 @@ import time
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
+from difflib import get_close_matches
+from functools import cache, cached_property
 from typing import (
     Any,
     Literal,
@@ -109,29 +110,47 @@ class Parameter:
 
     def checked(self, value):
         """Return the value to be used; raise what is wrong with it."""
+        if value is self.default:
+            return value
         if self.check is not None:
             return self.check(self.name, value)
-        options = get_args(self.type) if _is_union(self.type) else (self.type,)
-        if value is None and type(None) in options:
+        if value is None and self._is_optional:
             return None
-        plain = {option for option in options if option in (bool, int, float)}
-        names = [name for option in options for name in _literals(option)]
-        simple = all(o in plain or o is type(None) or _literals(o) for o in options)
-        if not simple or len(plain) > 1:
+        if self._kind is None:
             return value  # of a type that the solver itself looks at
-        if names and (isinstance(value, str) or not plain):
-            return validation.check_choice(self.name, value, names, _others(options))
-        if plain == {bool}:
+        if self._names and (isinstance(value, str) or self._kind is str):
+            return validation.check_choice(self.name, value, self._names, _others(self._options))
+        if self._kind is bool:
             return validation.check_flag(self.name, value)
-        check = validation.check_integer if plain == {int} else validation.check_number
-        return self._bounded(check, value, ", or None" if type(None) in options else "")
+        return self._bounded(value, ", or None" if self._is_optional else "")
 
-    def _bounded(self, check, value, other):
-        if check is validation.check_integer:
+    @cached_property
+    def _options(self):
+        return get_args(self.type) if _is_union(self.type) else (self.type,)
+
+    @cached_property
+    def _is_optional(self):
+        return type(None) in self._options
+
+    @cached_property
+    def _names(self):
+        return [name for option in self._options for name in _literals(option)]
+
+    @cached_property
+    def _kind(self):
+        """The one plain type that is allowed, str for names alone; None for anything else."""
+        plain = {option for option in self._options if option in (bool, int, float)}
+        others = [one for one in self._options if not (one in plain or _literals(one))]
+        if len(plain) > 1 or any(one is not type(None) for one in others):
+            return None
+        return plain.pop() if plain else str
+
+    def _bounded(self, value, other):
+        if self._kind is int:
             most = validation.MOST_COUNT if self.most is None else self.most
             least = -most if self.least is None else self.least
-            return check(self.name, value, least=least, most=most, why=self.why)
-        value = check(self.name, value)
+            return validation.check_integer(self.name, value, least=least, most=most, why=self.why)
+        value = validation.check_number(self.name, value)
         bounds = {
             f"greater than {self.above}": self.above is None or value > self.above,
             f"at least {self.least}": self.least is None or value >= self.least,
@@ -236,14 +255,19 @@ def function_of(
     def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
         returns = inspect.signature(solve).return_annotation
         signature = _signature(group, returns=returns)
+        known = {one.name: one for one in declared(group)}
+        order = tuple(known)
 
         @wraps(solve)
         def function(*args: P.args, **kwargs: P.kwargs) -> Result:
             started = time.perf_counter()
-            given = _bind(function.__name__, signature, args, kwargs)
-            call = group(**given)  # type: ignore[call-arg]
-            for one in declared(group):
-                setattr(call, one.name, one.checked(getattr(call, one.name)))
+            try:
+                call = group(*args, **kwargs)
+            except TypeError:
+                raise _explain(function.__name__, signature, args, kwargs) from None
+            # Defaults need no check.
+            for name in (*order[: len(args)], *kwargs):
+                setattr(call, name, known[name].checked(getattr(call, name)))
             result = solve(call, control_of(call, started))
             return name_columns(result, call.X) if hasattr(call, "X") else result
 
@@ -257,15 +281,19 @@ def function_of(
     return decorate
 
 
-def _bind(name, signature, args, kwargs):
-    """Return the arguments by name; raise TypeError as Python does where they do not fit."""
+def _explain(name, signature, args, kwargs):
+    """Return the TypeError for arguments that do not fit the signature."""
     if "k" not in signature.parameters and (len(args) > 1 or "k" in kwargs):
         many = f"recursive_mmc(X, k, method={name!r}) or umc_rls(X, k)"
-        raise two_clusters_only(name, many, args[1] if len(args) > 1 else kwargs["k"])
+        return two_clusters_only(name, many, args[1] if len(args) > 1 else kwargs["k"])
+    for unknown in kwargs.keys() - signature.parameters.keys():
+        near = get_close_matches(unknown, signature.parameters, 1)
+        advice = f"; did you mean {near[0]!r}?" if near else ""
+        return TypeError(f"{name}() got an unexpected keyword argument {unknown!r}{advice}")
     try:
-        return signature.bind(*args, **kwargs).arguments
+        signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
+        return TypeError(f"{name}() {error}")
 
 
 def two_clusters_only(name, many, given):

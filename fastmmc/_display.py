@@ -9,9 +9,9 @@ from scipy.sparse import issparse
 
 
 class OneLine:
-    """A dataclass that prints its fields in one line: of arrays the type and shape.
+    """A dataclass that prints in one line, arrays as dtype and shape; needs ``repr=False``.
 
-    Fields that have their default value are left out. The dataclass needs ``repr=False``.
+    Fields with their default value are left out.
     """
 
     def __repr__(self):
@@ -30,7 +30,7 @@ def _is_default(value, field):
 
 
 def _summary(value):
-    """Return a value as it is printed, without line breaks."""
+    """Return the text of a value, without line breaks."""
     if isinstance(value, np.ndarray) or issparse(value):
         kind = "sparse " if issparse(value) else ""
         return f"{kind}{value.dtype}[{', '.join(map(str, value.shape))}]"

@@ -14,8 +14,8 @@ logger = logging.getLogger("fastmmc")
 def _collector_paused():
     """Keep the garbage collector from running.
 
-    Numba sets itself up when the first function is loaded. That makes so many objects, all of
-    them to stay, that searching them for garbage again and again takes half of the time.
+    When the first function is loaded, Numba creates so many lasting objects that searching them for
+    garbage again and again takes half of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -29,15 +29,15 @@ def _collector_paused():
 class _ForgivingCache(FunctionCache):
     """Compile cache whose failures cost a recompilation, never an exception.
 
-    A full disk, a folder that became read-only or a file that another process is just
-    writing must not break a user's run.
+    A full disk, a folder that became read-only or a file that another process is writing must not
+    break a user's run.
     """
 
     def load_overload(self, sig, target_context):
         try:
             with _collector_paused():
                 return super().load_overload(sig, target_context)
-        except Exception as error:  # whatever is wrong with the file, compiling anew mends it
+        except Exception as error:  # whatever is wrong with the file, compiling again mends it
             logger.debug("compile cache not read: %s", error)
             return None
 
@@ -48,49 +48,26 @@ class _ForgivingCache(FunctionCache):
             logger.debug("compile cache not written: %s", error)
 
 
-def njit(function):
-    """Compile ``function`` lazily without the interpreter lock, cached where that is possible.
+def njit(function, fastmath=False):
+    """Compile ``function`` lazily without the interpreter lock, cached if possible.
 
-    Parameters
-    ----------
-    function : callable
-        A function in Numba's nopython subset. It may call compiled functions of its own file
-        only: Numba looks for changes in the cached function's own file and nowhere else.
-
-    Returns
-    -------
-    callable
-        The dispatcher, or ``function`` itself under ``NUMBA_DISABLE_JIT=1``.
+    It may only call compiled functions of its own file: Numba looks for changes there and nowhere
+    else. Returns ``function`` itself under ``NUMBA_DISABLE_JIT=1``.
     """
-    return _compiled(function, fastmath=False)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    if dispatcher is not function:
+        try:
+            dispatcher._cache = _ForgivingCache(function)
+        except RuntimeError as error:  # no folder is writable: compile in every process
+            logger.debug("compile cache off: %s", error)
+    return dispatcher
 
 
 def njit_sum(function):
     """Compile a function that only sums products, and let the compiler choose their order.
 
-    Without that leave a sum is one chain of dependent additions and is not vectorised. NaN and
-    infinity keep their meaning. Not for loops that compare: the sign of a small difference may
-    depend on the order.
-
-    Parameters
-    ----------
-    function : callable
-        As for :func:`njit`.
-
-    Returns
-    -------
-    callable
-        As of :func:`njit`.
+    Otherwise a sum is one chain of dependent additions and is not vectorised. NaN and infinity keep
+    their meaning. Not for loops that compare: the sign of a small difference may depend on the
+    order.
     """
-    return _compiled(function, fastmath={"reassoc", "contract"})
-
-
-def _compiled(function, fastmath):
-    """Return the lazily compiled function, with its cache if a folder can be had."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    if dispatcher is not function:
-        try:
-            dispatcher._cache = _ForgivingCache(function)
-        except RuntimeError as error:  # no folder can be written: compile in every process
-            logger.debug("compile cache off: %s", error)
-    return dispatcher
+    return njit(function, fastmath={"reassoc", "contract"})

@@ -1,8 +1,7 @@
-"""LIBSVM and LIBLINEAR as scikit-learn has them, called for worker threads.
+"""LIBSVM and LIBLINEAR as scikit-learn ships them, called from worker threads.
 
-The estimators around them set warning filters, which belong to the whole process: in a thread that
-leaves them changed for good. And they cannot say that a limit of iterations ended them but by a
-warning.
+scikit-learn's estimators set warning filters, which belong to the whole process: done in a thread,
+that can leave them changed for good. And they report an iteration limit only by a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from sklearn.svm import _liblinear as liblinear
 from sklearn.svm import _libsvm as libsvm
 
-# Their numbers of the kinds of machines.
+# Their numbers for the kinds of machines.
 C_SVC, EPSILON_SVR = 0, 3
 LINEAR_SQUARED_HINGE, LINEAR_HINGE, LINEAR_SVR = 2, 3, 13
 
@@ -23,19 +22,7 @@ CACHE = 200
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A machine f = K u + bias.
-
-    Attributes
-    ----------
-    u : (n,) float64 array
-        Dual coefficients.
-    bias : float
-        Its bias.
-    n_iter : int
-        Iterations.
-    ended : bool
-        Whether it came to its end before the limit.
-    """
+    """A machine f = K u + bias; ``ended`` says whether it converged before the limit."""
 
     u: np.ndarray
     bias: float
@@ -44,37 +31,10 @@ class Trained:
 
 
 def train_kernel_machine(K, y, C, weights, hinge, epsilon, tol, max_iter):
-    """Train a support vector machine on a Gram matrix.
+    """Train a support vector machine on a C-order Gram matrix and labels -1 and 1.
 
-    Parameters
-    ----------
-    K : (n, n) float64 array
-        Gram matrix, C-order.
-    y : (n,) float64 array
-        Labels -1 and 1.
-    C : float
-        Weight of the loss.
-    weights : (n,) float64 array
-        Of the points.
-    hinge : bool
-        Hinge loss; else that of regression.
-    epsilon : float
-        Deviations up to it cost nothing in regression.
-    tol : float
-        Violation of the optimality conditions to stop at.
-    max_iter : int
-        Iterations at most.
-
-    Returns
-    -------
-    Trained
-        The machine.
-
-    Examples
-    --------
-    >>> y = np.array([-1.0, 1.0])
-    >>> train_kernel_machine(np.eye(2), y, 10.0, np.ones(2), True, 0.0, 1e-6, 100).u
-    array([-1.,  1.])
+    ``hinge`` chooses hinge loss, else that of regression, where deviations up to ``epsilon`` are
+    free.
     """
     libsvm.set_verbosity_wrap(0)
     support, _, _, coef, intercept, _, _, status, n_iter = libsvm.fit(
@@ -98,47 +58,10 @@ def train_kernel_machine(K, y, C, weights, hinge, epsilon, tol, max_iter):
 
 
 def train_linear_machine(Z, y, C, weights, kind, epsilon, tol, max_iter, seed):
-    """Train linear machines, whose bias is penalised too.
+    """Train linear machines, whose bias is penalised too; return W (m, r), b (m,), passes, ended.
 
-    Parameters
-    ----------
-    Z : (n, r) float64 array
-        Features, C-order.
-    y : (n,) array
-        Classes 0..k-1, each of which occurs; of two the weights are those of class 1. For
-        ``LINEAR_SVR`` targets.
-    C : float
-        Weight of the loss.
-    weights : (n,) float64 array
-        Of the points.
-    kind : int
-        ``LINEAR_SQUARED_HINGE``, ``LINEAR_HINGE`` or ``LINEAR_SVR``.
-    epsilon : float
-        Deviations up to it cost nothing in regression.
-    tol : float
-        LIBLINEAR's own criterion.
-    max_iter : int
-        Passes at most.
-    seed : int
-        LIBLINEAR visits the points in random order.
-
-    Returns
-    -------
-    W : (m, r) float64 array
-        Weights: a row a class, one row of two classes and of targets.
-    b : (m,) float64 array
-        Biases.
-    n_iter : int
-        Passes of the machine that took most.
-    ended : bool
-        Whether all came to their end before the limit.
-
-    Examples
-    --------
-    >>> Z, y = np.array([[-1.0], [1.0]]), np.array([0, 1])
-    >>> out = train_linear_machine(Z, y, 9.0, np.ones(2), LINEAR_HINGE, 0.0, 1e-4, 1000, 0)
-    >>> np.round(out[0], 3), out[3]
-    (array([[1.]]), True)
+    ``kind`` is a ``LINEAR_*``; y are classes 0..k-1, all of which occur, or targets of
+    ``LINEAR_SVR``. Two classes have one row, that of class 1. ``tol`` is LIBLINEAR's own criterion.
     """
     liblinear.set_verbosity_wrap(0)
     n_classes = 0 if kind == LINEAR_SVR else int(y.max()) + 1
@@ -148,7 +71,7 @@ def train_linear_machine(Z, y, C, weights, kind, epsilon, tol, max_iter, seed):
         False,
         kind,
         tol,
-        1.0,  # of the feature that stands for the bias
+        1.0,  # the feature whose weight is the bias
         C,
         np.ones(n_classes),
         max_iter,

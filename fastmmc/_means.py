@@ -1,7 +1,7 @@
-"""k-means for worker threads: scikit-learn's loops without its checks of input.
+"""k-means for worker threads: scikit-learn's loops without its input checks.
 
-These checks set warning filters, which belong to the whole process: in a thread that leaves them
-changed for good. Values of any size are scaled by a power of two, which costs no digits.
+These checks set warning filters, which belong to the whole process: done in a thread, that can
+leave them changed for good. Values are scaled by a power of two, which costs no digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 MOST_ROUNDS = 300
 
-# Rounds between two looks at the clock.
+# Rounds between two calls of ``look``.
 ROUNDS = 10
 
 # Mean squared shift of the centers at which the rounds end, as a share of the mean variance.
@@ -23,26 +23,7 @@ TOLERANCE = 1e-4
 
 
 def scale_rows(rows):
-    """Return points, the largest value of which is near 1, and the exponent of what they lost.
-
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points.
-
-    Returns
-    -------
-    scaled : (n, d) array or CSR matrix
-        rows / 2^exponent.
-    exponent : int
-        Of the scale.
-
-    Examples
-    --------
-    >>> scale_rows(np.array([[0.0], [12.0]]))
-    (array([[0.  ],
-           [0.75]]), 4)
-    """
+    """Return rows / 2^exponent, whose largest value is near 1, and the exponent."""
     values = rows.data if issparse(rows) else rows
     exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
     scaled = np.ldexp(values, -exponent)
@@ -58,32 +39,10 @@ def scale_rows(rows):
 
 
 def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
-    """Return points that lie far from each other, by k-means++.
+    """Return the indices of k points that lie far apart, by k-means++.
 
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points.
-    k : int
-        How many.
-    seed : int
-        Of the random stream.
-    weights : (n,) float64 array, optional
-        How often each point counts; None: once.
-    tries : int, optional
-        Points that are tried for each one; None: 2 + log k.
-    look : callable, optional
-        Called before each choice; it may raise an exception.
-
-    Returns
-    -------
-    (k,) int64 array
-        Which points.
-
-    Examples
-    --------
-    >>> sorted(choose_points(np.array([[0.0], [0.0], [5.0]]), 2, 0).tolist())[1]
-    2
+    Each is the best of ``tries`` candidates, by default 2 + log k; ``weights`` count points
+    several times. Calls ``look`` before each choice; it may raise.
     """
     rows, _ = scale_rows(rows)
     weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
@@ -91,7 +50,7 @@ def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
 
 
 def _plus_plus(rows, k, stream, weights, tries, look):
-    """Choose points as scikit-learn does, who cannot be stopped in between."""
+    """Choose points as scikit-learn does, which cannot be stopped in between."""
     tries = 2 + int(np.log(k)) if tries is None else tries
     norms = row_norms(rows, squared=True)
 
@@ -117,34 +76,10 @@ def _plus_plus(rows, k, stream, weights, tries, look):
 
 
 def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
-    """Cluster by the sum of squared distances.
+    """Return labels (n,) int64 and centers (k, d) of a k-means clustering.
 
-    Parameters
-    ----------
-    rows : (n, d) array or CSR matrix
-        Points.
-    k : int
-        Clusters.
-    seed : int
-        Of the random stream.
-    weights : (n,) float64 array, optional
-        How often each point counts; None: once.
-    init : {"k-means++", "random"} or (k, d) array, default="k-means++"
-        First centers.
-    look : callable, optional
-        Called every few rounds; it may raise an exception.
-
-    Returns
-    -------
-    labels : (n,) int64 array
-        Clusters 0..k-1; fewer of them occur where points coincide.
-    centers : (k, d) array
-        Their means, of the type of the points.
-
-    Examples
-    --------
-    >>> k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)[0].tolist() in ([0, 0, 1], [1, 1, 0])
-    True
+    ``init`` is "k-means++", "random" or (k, d) centers; fewer labels occur where points coincide.
+    Calls ``look`` every few rounds; it may raise.
     """
     weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
     weights = weights / weights.max()

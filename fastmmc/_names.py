@@ -14,18 +14,12 @@ from fastmmc._wraps import wraps
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Named:
-    """What was made of points, and remembers the names of their columns.
-
-    Attributes
-    ----------
-    feature_names_in : (d,) array of str or None
-        The names; None if X had none.
-    """
+    """An object made from points that remembers the names of their columns, None without names."""
 
     feature_names_in: np.ndarray | None = field(default=None, kw_only=True, repr=False)
 
     def _check_names(self, X):
-        """Check that new points have the columns of the old ones, in their order."""
+        """Refuse new points whose columns have other names than the old ones, or another order."""
         estimator = _stand_in(type(self).__name__)()
         if self.feature_names_in is not None:
             estimator.feature_names_in_ = self.feature_names_in
@@ -33,18 +27,7 @@ class Named:
 
 
 def remember_names(function):
-    """Make a function of X remember the names of its columns in what it returns.
-
-    Parameters
-    ----------
-    function : callable
-        Takes X first, points or what was made of them; returns a :class:`Named` or a list of such.
-
-    Returns
-    -------
-    callable
-        The function, with what it returns named.
-    """
+    """Make a function of X, points or a Named, name what it returns: a Named or a list of them."""
 
     @wraps(function)
     def run(X, *args, **kwargs):
@@ -70,5 +53,5 @@ def _names_of(X):
 
 @cache
 def _stand_in(name):
-    """Return a class of estimators of this name, which scikit-learn's messages tell."""
+    """Return an estimator class of this name, which scikit-learn's messages mention."""
     return type(name, (BaseEstimator,), {})

@@ -8,19 +8,9 @@ import sys
 
 
 def wraps(function):
-    """Return the decorator of :func:`functools.wraps`; doctest still runs the function's examples.
+    """Return :func:`functools.wraps`'s decorator; doctest still runs the function's examples.
 
-    It looks for examples in functions that were written in a module, and would pass over this one.
-
-    Parameters
-    ----------
-    function : callable
-        To be wrapped; may be a wrapper itself.
-
-    Returns
-    -------
-    callable
-        Decorator of the wrapper.
+    Doctest only looks at functions written in a module, so it would skip a wrapper.
     """
     written = inspect.unwrap(function)
     module = vars(sys.modules[written.__module__])

@@ -18,27 +18,10 @@ ROWS = 192
 
 
 def invert_lower(A, on_progress=None):
-    """Invert a symmetric positive definite matrix in place.
+    """Invert a C-order positive definite matrix in place; return False if it is not one.
 
-    Parameters
-    ----------
-    A : (n, n) array
-        C-order; its lower triangle is read. Modified in place: the lower triangle of the inverse,
-        and what is left of the work above the diagonal.
-    on_progress : callable, optional
-        Told the share that is done, 0..1, after each piece; what it raises ends the work.
-
-    Returns
-    -------
-    bool
-        False if the matrix is not positive definite; A is then spoilt.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A = np.array([[4.0, 0.0], [0.0, 16.0]])
-    >>> invert_lower(A), A.tolist()
-    (True, [[0.25, 0.0], [0.0, 0.0625]])
+    Reads the lower triangle and leaves that of the inverse there, garbage above it. ``on_progress``
+    is told the share done, 0..1, after each piece; what it raises ends the work.
     """
     n_products = A.shape[0] ** 3 / 2
     advance = counter(n_products, on_progress)
@@ -51,26 +34,9 @@ def invert_lower(A, on_progress=None):
 
 
 def factor_lower(A, on_progress=None):
-    """Turn a symmetric positive definite matrix into its lower Cholesky factor, in place.
+    """Turn a positive definite matrix into its lower Cholesky factor, as :func:`invert_lower`.
 
-    Parameters
-    ----------
-    A : (n, n) array
-        C-order; its lower triangle is read. Modified in place, zero above the diagonal.
-    on_progress : callable, optional
-        As for :func:`invert_lower`.
-
-    Returns
-    -------
-    bool
-        False if the matrix is not positive definite; A is then spoilt.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A = np.array([[4.0, 9.0], [2.0, 2.0]])
-    >>> factor_lower(A), A.tolist()
-    (True, [[2.0, 0.0], [1.0, 1.0]])
+    Above the diagonal it is zero.
     """
     n_products = A.shape[0] ** 3 / 6
     with Pieces(n_products) as pieces:
@@ -80,23 +46,7 @@ def factor_lower(A, on_progress=None):
 def mirror_lower(A, scale=1.0, look=lambda: None):
     """Scale the lower triangle of A and copy it onto the upper one, in place, block by block.
 
-    Parameters
-    ----------
-    A : (n, n) array
-        Modified in place; exactly symmetric afterwards. What was above the diagonal is not read.
-    scale : float, default=1.0
-        Factor.
-    look : callable, optional
-        Called before each block; what it raises ends the work.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A = np.array([[1.0, 9.0], [2.0, 3.0]])
-    >>> mirror_lower(A, 2.0)
-    >>> A
-    array([[2., 4.],
-           [4., 6.]])
+    Calls ``look`` before each block; what it raises ends the work.
     """
     n = A.shape[0]
     for start in range(0, n, BLOCK):
@@ -110,7 +60,7 @@ def mirror_lower(A, scale=1.0, look=lambda: None):
 
 
 def _blocks(start, stop, size):
-    """Return slices of so many indices each that cover start..stop."""
+    """Return slices of ``size`` indices each that cover start..stop."""
     return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
 
 
@@ -155,7 +105,7 @@ def _invert_triangle(A, pieces, advance):
             A[rows, block] = -(A[rows, below : rows.stop] @ panel[: rows.stop - below]) @ corner
             return (rows.stop - rows.start) * (rows.stop - below) * panel.shape[1]
 
-        # The longest first, so that no thread is left with it alone.
+        # The longest first, so that no thread works on it alone at the end.
         for n_products in pieces.map(multiply, reversed(_blocks(below, n, ROWS))):
             advance(n_products)
         A[block, block] = corner
@@ -169,7 +119,7 @@ def _multiply_triangle(A, pieces, advance):
         np.matmul(A[block.start :, block].T, A[block.start :, part], out=product[:, part])
         return piece
 
-    # A block row is needed no more when the next one is worked on, which need not wait for it.
+    # No later block row needs this one, so the next can begin before it is written.
     for block, part, product in pieces.map(multiply, _products(A)):
         advance((len(A) - block.start) * product.shape[0] * (part.stop - part.start))
         if part.stop == block.stop:

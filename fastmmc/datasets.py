@@ -14,11 +14,11 @@ from sklearn import datasets as bundled
 
 Labels = NDArray[np.int64]
 
-# Sets that scikit-learn ships, and sets that are made on the spot.
+# Sets that scikit-learn ships, and sets that are generated.
 BUNDLED = ("digits", "iris", "wine", "breast_cancer")
 GENERATED = ("moons", "rings", "nine_gaussians")
 
-# Names under which OpenML knows the sets that the papers use, with the version that is theirs.
+# OpenML's names and versions of the sets that the papers use.
 OPENML = {
     "ionosphere": ("ionosphere", 1),
     "letter": ("letter", 1),
@@ -40,21 +40,21 @@ def load(
 ) -> tuple[np.ndarray, Labels | None]:
     """Load a data set by name.
 
-    Looks in turn among the bundled and generated sets, for ``<name>.npz`` in ``data_home`` or
-    else in the folder that the environment variable FASTMMC_DATA names, and, if asked to, at
+    Looks first among the bundled and generated sets, then for ``<name>.npz`` in ``data_home`` or
+    else in the folder that the environment variable FASTMMC_DATA names, and then, if asked to, at
     OpenML.
 
     Parameters
     ----------
     name : str
         "digits", "iris", "wine", "breast_cancer" (bundled with scikit-learn); "moons", "rings",
-        "nine_gaussians" (generated, always the same); or a file's or an OpenML set's name.
+        "nine_gaussians" (generated, always the same); or the name of a file or an OpenML set.
     data_home : path_like, optional
-        Folder with .npz files that hold X and, where there are labels, y; also scikit-learn's
-        cache for what comes from OpenML.
+        Folder with .npz files that hold X and, if there are labels, y; also scikit-learn's cache
+        for OpenML.
     online : bool, default=False
-        Ask OpenML for a set that is nowhere here; the names of the papers' sets, as "letter" or
-        "usps", stand for the version that is theirs, any other name for the active version.
+        Ask OpenML for a set that is not found locally. The papers' sets, such as "letter" or
+        "usps", come in the version that the papers used, all others in the active version.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def load(
     Raises
     ------
     ValueError
-        If no such set is found; names like it are told.
+        If no such set is found; the message suggests similar names.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def load(
         return make_rings(400, noise=0.05, random_state=0)
     if name == "nine_gaussians":
         return make_nine_gaussians(random_state=0)
-    found = _find_file(name, data_home)
-    if found is not None:
-        return read_npz(found)
+    folder = _folder(data_home)
+    if folder is not None and (folder / f"{name}.npz").is_file():
+        return read_npz(folder / f"{name}.npz")
     if not online:
         raise ValueError(f"{_unknown(name, data_home)}; online=True asks OpenML for it")
     return _fetch(name, data_home)
@@ -113,7 +113,7 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
         If the file is not an .npz file, has no array X, or a y of another length.
     """
     try:
-        # Opened here, as NumPy leaves a broken file open.
+        # Opened here because NumPy leaves a broken file open.
         with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files if name in ("X", "y")}
             found = ", ".join(file.files)
@@ -126,7 +126,7 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
         raise ValueError(f"{path}: y must have shape {X.shape[:1]}; got {y.shape}")
     if X.dtype.kind in "iub":
         X = X.astype(np.float64)
-    return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)
+    return X, _number(y)
 
 
 def make_moons(
@@ -194,12 +194,12 @@ def make_nine_gaussians(
 ) -> tuple[np.ndarray, Labels]:
     """Make nine partly overlapping Gaussians on a 3 x 3 grid of unit spacing.
 
-    Stands in for the 9Gauss set of Covoes et al. (2013), which was never published as a file.
+    Replaces the 9Gauss set of Covoes et al. (2013), which was never published as a file.
 
     Parameters
     ----------
     n : int, default=900
-        Points, shared out as equally as possible.
+        Points, divided as equally as possible among the nine.
     spread : float, default=0.35
         Standard deviation of each.
     random_state : int or None, default=None
@@ -232,14 +232,8 @@ def _folder(data_home):
     return Path(folder).expanduser() if folder else None
 
 
-def _find_file(name, data_home):
-    folder = _folder(data_home)
-    path = folder / f"{name}.npz" if folder is not None else None
-    return path if path is not None and path.is_file() else None
-
-
 def _unknown(name, data_home):
-    """Return what is told of a name that nothing here has, with names that are like it."""
+    """Return the message for an unknown name, with names like it."""
     folder = _folder(data_home)
     names = dict.fromkeys([*BUNDLED, *GENERATED, *OPENML])
     if folder is not None:
@@ -263,4 +257,9 @@ def _fetch(name, data_home):
         raise ValueError(
             f"{_unknown(name, data_home)}, and OpenML did not give it ({error})"
         ) from error
-    return X, None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)
+    return X, _number(y)
+
+
+def _number(y):
+    """Return labels as 0..k-1 in the order of their sorted values; None stays None."""
+    return None if y is None else np.unique(y, return_inverse=True)[1].astype(np.int64)

@@ -24,8 +24,8 @@ from fastmmc.threads import limit_openmp, one_blas_thread
 
 logger = logging.getLogger("fastmmc")
 
-# A slice of compiled work between two looks at the clock. The budget, in elementary operations, is
-# bounded from above, as a slice that ended early tells nothing of how long a whole one takes.
+# The clock is checked after each slice of compiled work. Its budget, in elementary operations, has
+# an upper bound, as a slice that ended early does not tell how long a whole one takes.
 SLICE_SECONDS = 0.05
 FIRST_BUDGET = 2_000_000
 LEAST_BUDGET = 2**17
@@ -43,12 +43,14 @@ class Progress:
     Attributes
     ----------
     fraction : float
-        Share of the work that is done, an estimate in 0..1.
-    n_done, n_init : int
-        Starts that ended, and starts in all; of a recursive clustering splits.
+        Estimated share of the work that is done, 0..1.
+    n_done : int
+        Starts that have ended; splits, in a recursive clustering.
+    n_init : int
+        Starts in all; splits, in a recursive clustering.
     objective : float
-        Best final objective so far (inf before the first start has ended); of a recursive
-        clustering that of the clusters so far.
+        Best final objective so far, inf until a start has ended; in a recursive clustering, the
+        objective of the clusters so far.
     elapsed : float
         Seconds since the call began.
     """
@@ -61,7 +63,7 @@ class Progress:
 
 
 class _NoBar:
-    """Stands where a progress bar is not wanted."""
+    """A progress bar that shows nothing."""
 
     def __enter__(self):
         return self
@@ -77,43 +79,24 @@ class _NoBar:
 
 
 class OutOfTime(Exception):
-    """Ends work that max_time leaves no time for; a start has not ended then."""
+    """Ends work that max_time leaves no time for; the start does not count as ended."""
 
 
 @dataclass(frozen=True)
 class RunControl:
-    """How a run is to be carried out; the RUN parameters of every solver.
-
-    Attributes
-    ----------
-    n_jobs : int or None
-        Threads; None is 1 unless joblib's configuration says otherwise.
-    max_time : float or None
-        Seconds for the whole call.
-    callback : callable or None
-        Called with a Progress; a true return value stops the run.
-    verbose : int
-        1 shows a progress bar.
-    started : float
-        ``time.perf_counter()`` at the beginning of the call.
-    on_start_done : callable or None
-        Called with (index, n_init) after each start, in the calling thread; true stops the run.
-    shortage : str
-        What max_time was too short for and what stands in its place, for the warning; a run that
-        has one ends by the time limit.
-    bar : object
-        Where the progress is shown, opened by :func:`show_progress`: ``prepare(fraction)`` while
-        the hat matrix is made, then ``show(progress)``.
-    """
+    """How a run is carried out: the RUN parameters of every method."""
 
     n_jobs: int | None = None
-    max_time: float | None = None
+    max_time: float | None = None  # seconds, for the whole call
     callback: Callable[[Progress], object] | None = None
     verbose: int = 0
-    started: float = 0.0
+    started: float = 0.0  # time.perf_counter() at the beginning of the call
+    # Called with (index, n_init) after each start, in the calling thread; true stops the run.
     on_start_done: Callable | None = None
+    # What max_time was too short for and what replaces it, for the warning; a run that has one ends
+    # with TIME_LIMIT.
     shortage: str = ""
-    bar: object = _NoBar()
+    bar: object = _NoBar()  # prepare(fraction) while the hat matrix is made, then show(progress)
 
     def time_left(self):
         """Return the seconds that max_time leaves, infinity where there is no limit."""
@@ -128,46 +111,21 @@ class RunControl:
     def prepare(self, fraction, ahead=0.0):
         """Show the share of the preparation that is done; raise OutOfTime when it takes too long.
 
-        Some of max_time is kept for a search on less. ``ahead`` are the seconds that something
-        takes which comes next and cannot be stopped.
+        Part of max_time is kept for a smaller search. ``ahead`` is the time in seconds of an
+        uninterruptible step that comes next.
         """
         self.bar.prepare(fraction)
         if self.max_time is not None:
             self.check_time(ahead + (1.0 - PREPARATION_SHARE) * self.max_time)
 
     def check_time(self, ahead=0.0):
-        """Raise OutOfTime if max_time leaves less than so many seconds."""
+        """Raise OutOfTime if max_time leaves less than ``ahead`` seconds."""
         if self.time_left() < ahead:
             raise OutOfTime
 
 
 def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
-    """Check the parameters that say how a run is carried out.
-
-    Parameters
-    ----------
-    started : float
-        ``time.perf_counter()`` at the beginning of the call.
-    n_jobs, max_time, callback, verbose
-        As the user gave them.
-    on_start_done : callable, optional
-        Called with (index, n_init) after each start.
-
-    Returns
-    -------
-    RunControl
-        Without a bar; :func:`show_progress` opens it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one of them is out of range.
-
-    Examples
-    --------
-    >>> check_control(0.0, -1, 60, None, 0).max_time
-    60.0
-    """
+    """Return the RunControl, without a bar, of a call that began at ``time.perf_counter()``."""
     if n_jobs is not None:
         validation.check_integer("n_jobs", n_jobs, least=-(2**31))
         if n_jobs == 0:
@@ -183,81 +141,21 @@ def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=No
 
 @contextmanager
 def show_progress(control, unit="start"):
-    """Open the progress bar of a call, if one is wanted, and keep BLAS to one thread.
-
-    Parameters
-    ----------
-    control : RunControl
-        As the user asked for.
-    unit : str, default="start"
-        What ``n_done`` and ``n_init`` count.
-
-    Yields
-    ------
-    RunControl
-        The same with its bar open.
-
-    Raises
-    ------
-    ImportError
-        If a bar is wanted and rich is missing.
-
-    Examples
-    --------
-    >>> with show_progress(RunControl()) as control:
-    ...     control.bar.prepare(0.5)
-    """
+    """Keep BLAS to one thread, and yield the control with its bar open; the bar counts ``unit``."""
     with one_blas_thread(), _RichBar(unit) if control.verbose else _NoBar() as bar:
         yield replace(control, bar=bar)
 
 
 def restart_stream(seed, index):
-    """Return the random stream of one restart.
-
-    Parameters
-    ----------
-    seed : numpy.random.SeedSequence
-        From :func:`fixed_seed`; not advanced.
-    index : int
-        Which restart.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Independent of those of the other restarts and of how many there are.
-
-    Examples
-    --------
-    >>> seed = fixed_seed(0)
-    >>> restart_stream(seed, 0).random() != restart_stream(seed, 1).random()
-    True
-    """
+    """Return the Generator of one restart, independent of the others and of their number."""
     child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
     return np.random.default_rng(child)
 
 
 def fixed_seed(random_state):
-    """Return a seed that gives the same streams every time it is used.
+    """Return a SeedSequence that gives the same streams each time it is used.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.SeedSequence, Generator or RandomState
-        Source; a Generator or RandomState is advanced by one draw.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        The seed.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``random_state`` is none of these.
-
-    Examples
-    --------
-    >>> fixed_seed(3).entropy
-    3
+    A Generator or RandomState is advanced by one draw.
     """
     if isinstance(random_state, np.random.SeedSequence):
         return random_state
@@ -277,21 +175,6 @@ def fixed_seed(random_state):
     )
 
 
-class _Slicer:
-    """Keeps the slices of one thread near SLICE_SECONDS."""
-
-    def __init__(self):
-        self.budget = FIRST_BUDGET
-
-    def run(self, search):
-        began = time.perf_counter()
-        ended = search.step(self.budget)
-        elapsed = time.perf_counter() - began
-        growth = min(4.0, SLICE_SECONDS / max(elapsed, 1e-4))
-        self.budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(self.budget * growth)))
-        return ended
-
-
 class _Board:
     """What the worker threads and the calling thread tell each other."""
 
@@ -302,18 +185,21 @@ class _Board:
 
 
 def _work(index, make_search, board):
-    """Run one restart, slice by slice; returns the search and whether it ended by itself."""
+    """Run one restart, slice by slice; return the search and whether it ended by itself."""
     search = make_search(index)
-    slicer = _Slicer()
+    budget = FIRST_BUDGET
     ended = False
     first = True
-    # The first start always makes one slice, so that there is something to return.
+    # The first start always runs for one slice, so that there is something to return.
     while not ended and (not board.stop.is_set() or (first and index == 0)):
+        began = time.perf_counter()
         try:
-            ended = slicer.run(search)
+            ended = search.step(budget)
         except OutOfTime:
             board.late.set()
             break
+        growth = min(4.0, SLICE_SECONDS / max(time.perf_counter() - began, 1e-4))
+        budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(budget * growth)))
         board.fractions[index] = search.fraction()
         first = False
     if ended:
@@ -323,40 +209,28 @@ def _work(index, make_search, board):
 
 
 def run_restarts(make_search, n_init, control):
-    """Run independent restarts in threads until all have ended or something stops them.
+    """Run restarts in threads until all have ended or something stops them.
 
-    Parameters
-    ----------
-    make_search : callable
-        ``make_search(index)`` returns a search: ``step(budget)`` → ended, ``fraction()``,
-        ``finish()``, and an attribute ``objective``.
-    n_init : int
-        Restarts.
-    control : RunControl
-        Threads, time limit, callback, bar.
-
-    Returns
-    -------
-    searches : list
-        The searches that ended, with None for those that did not; if none ended, what the
-        started ones hold.
-    status : Status
-        CONVERGED if all ended.
-    n_done : int
-        How many ended.
+    ``make_search(index)`` returns a search: ``step(budget)`` -> ended, ``fraction()``,
+    ``finish()``, and an attribute ``objective``. Returns the searches that ended, None for the
+    others (if none ended, those that began), the Status, and how many ended.
     """
     board = _Board(n_init)
     n_jobs = max(1, min(effective_n_jobs(control.n_jobs), n_init))
     done = {}
     started = {}
+    running = {}
     status = Status.CONVERGED
+
+    def collect(future):
+        index = running.pop(future)
+        search, ended = future.result()
+        (done if ended else started)[index] = search
+        return index, ended
+
     # The calling thread only waits, so that an interrupt reaches it at once.
-    with (
-        one_blas_thread(),
-        ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool,
-    ):
+    with one_blas_thread(), ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool:
         waiting = iter(range(n_init))
-        running = {}
         try:
             while True:
                 while len(running) < n_jobs and not board.stop.is_set():
@@ -368,9 +242,7 @@ def run_restarts(make_search, n_init, control):
                     break
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in sorted(finished, key=running.get):
-                    index = running.pop(future)
-                    search, ended = future.result()
-                    (done if ended else started)[index] = search
+                    index, ended = collect(future)
                     if ended and control.on_start_done and control.on_start_done(index, n_init):
                         status = Status.CALLBACK
                         board.stop.set()
@@ -381,41 +253,26 @@ def run_restarts(make_search, n_init, control):
         except KeyboardInterrupt:
             board.stop.set()
             status = Status.INTERRUPTED
-            for future, index in running.items():
-                search, ended = future.result()
-                (done if ended else started)[index] = search
+            for future in list(running):
+                collect(future)
         except BaseException:
             board.stop.set()
             raise
     if len(done) == n_init:
-        # A stop that came after the last start had ended changed nothing.
+        # A stop after the last start had ended changed nothing.
         status = Status.CONVERGED
-    for search in started.values():
-        if not done:
+    if not done:
+        for search in started.values():
             search.finish()
     chosen = done or started
     return [chosen.get(index) for index in range(n_init)], status, len(done)
 
 
 def best_of_restarts(make_search, n_init, control):
-    """Run independent restarts and pick the one of the lowest objective.
+    """Run restarts; return the best search, its index, all final objectives and the Status.
 
-    Parameters
-    ----------
-    make_search, n_init, control
-        As for :func:`run_restarts`; a finished search also has ``status`` and ``history``.
-
-    Returns
-    -------
-    best : object
-        The winning search.
-    best_init : int
-        Its index.
-    objectives : (m,) float64 array
-        Of the starts that ended; if none did, of those that were begun.
-    status : Status
-        Why the run ended; of the winner, if all starts ended by themselves. A warning has been
-        given unless it is CONVERGED.
+    A finished search also has ``status`` and ``history``. If no start ended, the best of those that
+    began is returned. Warns unless the status is CONVERGED.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(i, s) for i, s in enumerate(searches) if s is not None]
@@ -430,32 +287,14 @@ def best_of_restarts(make_search, n_init, control):
 def _rank(search):
     """Return what searches are compared by, the least wins: clusters lost, then the objective.
 
-    An objective that is not a number is no better than infinity.
+    An objective that is not a number counts as infinity.
     """
     objective = search.objective if np.isfinite(search.objective) else np.inf
     return getattr(search, "n_lost", 0), objective
 
 
 def rate_figures(status, **figures):
-    """Return the status of a result, which is NUMERICAL if a figure of it is not finite.
-
-    Parameters
-    ----------
-    status : Status
-        Why the run ended.
-    **figures : float or array
-        What the result says of the labels, by the names of its fields.
-
-    Returns
-    -------
-    Status
-        The status; a ConvergenceWarning has been given where it is another.
-
-    Examples
-    --------
-    >>> rate_figures(Status.CONVERGED, objective=1.0).name
-    'CONVERGED'
-    """
+    """Return the status, or NUMERICAL with a warning if one of these figures is not finite."""
     wrong = [name for name, value in figures.items() if not np.isfinite(value).all()]
     if not wrong or status == Status.NUMERICAL:
         return status
@@ -467,14 +306,13 @@ def rate_figures(status, **figures):
 
 
 def _look(control, board, done):
-    """Tell the callback and the bar how far the run is; return why it should stop, if it should."""
-    elapsed = time.perf_counter() - control.started
+    """Tell the callback and the bar how far the run is; return the reason to stop, or CONVERGED."""
     progress = Progress(
         fraction=float(board.fractions.mean()),
         n_done=len(done),
         n_init=board.fractions.size,
         objective=min((search.objective for search in done.values()), default=np.inf),
-        elapsed=elapsed,
+        elapsed=time.perf_counter() - control.started,
     )
     control.bar.show(progress)
     if control.callback is not None and control.callback(progress):
@@ -485,17 +323,7 @@ def _look(control, board, done):
 
 
 def warn_if_stopped(status, n_done, n_init, shortage=""):
-    """Say aloud that a run ended before its time.
-
-    Parameters
-    ----------
-    status : Status
-        Why it ended.
-    n_done, n_init : int
-        Starts that ended, and starts asked for.
-    shortage : str
-        What the time did not suffice for.
-    """
+    """Warn unless a run ended by itself."""
     if status != Status.CONVERGED:
         ended = f"; {n_done} of {n_init} starts had ended" if n_done < n_init else ""
         warn_user(
@@ -505,27 +333,7 @@ def warn_if_stopped(status, n_done, n_init, shortage=""):
 
 
 def warn_of_equal_points(points, k):
-    """Say aloud that there are fewer distinct points than clusters are asked for.
-
-    Parameters
-    ----------
-    points : (n, d) array or CSR matrix
-        Points, or a Gram matrix.
-    k : int
-        Clusters.
-
-    Returns
-    -------
-    bool
-        Whether there was something to say.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> with pytest.warns(ConvergenceWarning, match="X has only 1 distinct point"):
-    ...     warn_of_equal_points(np.zeros((5, 2)), 2)
-    True
-    """
+    """Warn, and return True, if X has fewer than k distinct points."""
     distinct = count_distinct(points, k)
     if distinct < k:
         plural = "s" if distinct > 1 else ""
@@ -537,31 +345,14 @@ def warn_of_equal_points(points, k):
 
 
 def warn_user(text):
-    """Give a ConvergenceWarning that names the user's own line.
-
-    Parameters
-    ----------
-    text : str
-        What happened.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> with pytest.warns(ConvergenceWarning, match="fewer"):
-    ...     warn_user("fewer clusters than asked for")
-    """
+    """Give a ConvergenceWarning that names the user's own line."""
     warnings.warn(text, ConvergenceWarning, stacklevel=callers_level())
 
 
 def callers_level():
-    """Return the stack level of the user's line, seen from the caller.
+    """Return the stack level of the user's line, seen from the caller, for ``warnings.warn``.
 
-    An estimator's fit is wrapped by scikit-learn, so its frames are ours as well.
-
-    Returns
-    -------
-    int
-        For ``warnings.warn``.
+    scikit-learn wraps an estimator's fit, so its frames count as ours.
     """
     ours = "fastmmc.", "sklearn."
     frame, level = inspect.currentframe().f_back, 1

@@ -1,4 +1,4 @@
-"""Hat matrix R = K (K + lam I)^-1, dense or of low rank, and the factor objects that carry it."""
+"""Hat matrix R = K (K + lam I)^-1, dense or of low rank: factors that every RLS method takes."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -36,14 +36,14 @@ from fastmmc.parameters import (
 )
 from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
 
-# What filling the Gram matrix takes of the time for the hat matrix, for the progress bar.
+# Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
 GRAM_SHARE = 0.2
 
-# A lam below so many rounding errors of K, or of R, is lost in them: at this one Q and the
-# leave-one-out error are still known to three digits.
+# lam must be at least this many rounding errors of K, or of R; Q and the leave-one-out error then
+# keep three digits.
 LEAST_LAM = 100.0
 
-# R = I - lam G loses its digits where lam is below this share of K's largest eigenvalue.
+# R = I - lam (K + lam I)^-1 loses its digits if lam is below this share of K's largest eigenvalue.
 CHOLESKY_LIMIT = {
     np.dtype(np.float64): LEAST_LAM * np.finfo(np.float64).eps,
     np.dtype(np.float32): 1e-5,
@@ -63,11 +63,11 @@ class DenseFactor(OneLine, Named):
     lam : float
         Regularisation.
     kernel : Kernel
-        With its widths set.
+        With its width set.
     X : (n, d) array
         Training points, needed for prediction.
     feature_names_in : (d,) array of str or None
-        Names of their columns, which results remember; None if they have none.
+        Names of the columns of X, which results remember; None if they have none.
     """
 
     R: np.ndarray
@@ -172,7 +172,7 @@ class LowRankFactor(OneLine, Named):
 
     @cached_property
     def row_bounds(self):
-        """No entry of a row of Z Z^T is below this, (n,) float64: -|z_i| max_j |z_j|."""
+        """Lower bounds of the entries of each row of Z Z^T, (n,) float64: -|z_i| max_j |z_j|."""
         norms = np.sqrt(self.diagonal())
         return -norms * norms.max()
 
@@ -241,7 +241,7 @@ class LowRankFactor(OneLine, Named):
         W : (k, r) array
             Directions.
         out : (k, n) float64 array, optional
-            Where they go; None: a new array.
+            Filled with them; None: a new array.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class LowRankFactor(OneLine, Named):
         return out
 
     def score_blocks(self, W):
-        """Yield what :func:`cluster_scores` returns, some points at a time.
+        """Yield what :func:`cluster_scores` returns, block by block.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class LowRankFactor(OneLine, Named):
             yield rows, W @ Z.T
 
     def restrict(self, indices):
-        """Make the factor of some of the points alone, and the map from its scores to these.
+        """Make the factor of some of the points alone, and the map from its scores to all points.
 
         The points are a problem of their own with the same landmarks and lam: with
         Y = Z_S L^T their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
@@ -317,10 +317,10 @@ class LowRankFactor(OneLine, Named):
         return part, extend.T
 
     def in_double_precision(self):
-        """Return the factor with Z in double precision, itself if it is so already.
+        """Return the factor with Z in double precision, itself if it has that already.
 
-        Searches that go point by point compute rows of Z Z^T, which must not be rounded more than
-        its diagonal is.
+        Searches that go point by point compute rows of Z Z^T, whose rounding must not exceed that
+        of its diagonal.
 
         Returns
         -------
@@ -401,7 +401,7 @@ class _FactorCall(
     )
     random_state: RandomState = parameter(
         default=None,
-        doc="Chooses landmarks; the dense and the pivoted factor draw nothing.",
+        doc="Chooses landmarks; dense and pivoted factors draw nothing.",
     )
 
 
@@ -409,8 +409,8 @@ class _FactorCall(
 def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor:
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
-    Dense it costs O(n^3) time and one n x n array, and each clustering from it O(n^2). Of rank
-    r it costs O(n r^2) time and one n x r array, and no n x n array is ever made.
+    A dense factor takes O(n^3) time and one n x n array, and each clustering from it O(n^2) time.
+    One of rank r takes O(n r^2) time and one n x r array, and no n x n array is ever made.
 
     Returns
     -------
@@ -452,80 +452,22 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
 
 
 def make_factor(X, lam, kernel, form, seed, on_progress=None):
-    """Return the factor of points and parameters that were already checked.
-
-    Parameters
-    ----------
-    X : (n, d) float array or CSR matrix
-        Points or Gram matrix.
-    lam : float
-        Regularisation.
-    kernel : Kernel
-        With its widths set.
-    form : Form
-        Dense or low rank.
-    seed : numpy.random.SeedSequence
-        For landmarks.
-    on_progress : callable, optional
-        Told the share that is done, 0..1, after each piece of work; what it raises ends the work.
-
-    Returns
-    -------
-    DenseFactor or LowRankFactor
-        With a read-only R or Z.
-
-    Raises
-    ------
-    MemoryError
-        If the array does not fit into free memory.
-    """
+    """Return the factor for one lam, of points and parameters that were already checked."""
     return next(factor_path(X, [lam], kernel, form, seed, on_progress))
 
 
 def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
-    """Yield the factor for each lam; dense, the kernel is evaluated once.
+    """Yield the factor for each lam, with a read-only R or Z; dense, K is evaluated once.
 
-    Parameters
-    ----------
-    X : (n, d) float array or CSR matrix
-        Points or Gram matrix.
-    lams : sequence of float
-        Regularisations.
-    kernel : Kernel
-        With its widths set.
-    form : Form, optional
-        Dense or low rank; None: dense.
-    seed : numpy.random.SeedSequence, optional
-        For landmarks, which are the same for every lam.
-    on_progress : callable, optional
-        As for :func:`make_factor`, anew for each lam.
-
-    Yields
-    ------
-    DenseFactor or LowRankFactor
-        With a read-only R or Z.
-
-    Raises
-    ------
-    MemoryError
-        If the arrays do not fit into free memory.
+    ``seed`` draws the landmarks, the same for every lam. ``on_progress`` is told the share done,
+    0..1, anew for each lam; what it raises ends the work.
     """
     form = form or Form()
     check_lam(min(lams), kernel, X, form.dtype or X.dtype)
     if form.rank is not None:
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
-            yield make_low_rank_factor(
-                X,
-                lam,
-                kernel,
-                form.rank,
-                form.landmarks,
-                form.rank_tol,
-                rng,
-                form.dtype,
-                on_progress,
-            )
+            yield make_low_rank_factor(X, lam, kernel, form, rng, on_progress)
         return
     points = X.astype(form.dtype or X.dtype, copy=False)
     for lam, R in zip(lams, hat_path(kernel, points, lams, on_progress), strict=True):
@@ -534,31 +476,10 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
 
 
 def check_lam(lam, kernel, X, dtype):
-    """Refuse a regularisation that rounding errors hide.
+    """Refuse a lam that rounding errors of R or Z, of type ``dtype``, hide.
 
-    K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least
-    lam / (K_jj + lam), to the rounding of R's own type.
-
-    Parameters
-    ----------
-    lam : float
-        Regularisation.
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array or CSR matrix
-        Points or Gram matrix.
-    dtype : numpy.dtype
-        Of R or Z.
-
-    Raises
-    ------
-    ValueError
-        With the least lam allowed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_lam(1e-6, Kernel("rbf", sigma=1.0), np.zeros((10, 1)), np.dtype(np.float64))
+    K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least lam / (K_jj +
+    lam), to the rounding of R's own type.
     """
     diagonal = kernel_diagonal(kernel, X)
     of_gram = np.finfo(np.float64).eps * diagonal.sum()
@@ -573,49 +494,20 @@ def check_lam(lam, kernel, X, dtype):
         )
 
 
-def make_low_rank_factor(
-    X, lam, kernel, rank, landmarks, rank_tol, rng, dtype=None, on_progress=None
-):
-    """Return the low-rank factor of points and parameters that were already checked.
-
-    Parameters
-    ----------
-    X : (n, d) float array or CSR matrix
-        Points or Gram matrix.
-    lam : float
-        Regularisation.
-    kernel : Kernel
-        With its widths set.
-    rank : int
-        Landmarks, or their greatest number if pivoted.
-    landmarks : str or array
-        From :func:`check_landmarks`.
-    rank_tol : float
-        Share of the trace of K that a pivoted factor may miss.
-    rng : numpy.random.Generator
-        Chooses landmarks.
-    dtype : numpy.dtype, optional
-        Of Z; None: that of X.
-    on_progress : callable, optional
-        Told the share that is done, 0..1, after each block of rows.
-
-    Returns
-    -------
-    LowRankFactor
-        With a read-only Z.
-
-    Raises
-    ------
-    MemoryError
-        If Z does not fit into free memory.
-    ValueError
-        If lam is below eigenvalues that the landmarks' Gram matrix has but rounding leaves out.
-    """
+def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
+    """Return the factor of low rank for one lam; ``rng`` draws the landmarks."""
     # Every row is visited three times.
     advance = counter(3 * X.shape[0], on_progress)
-    features = make_features(X, kernel, rank, landmarks, rank_tol, rng, dtype, advance)
+    features = make_features(
+        X, kernel, form.rank, form.landmarks, form.rank_tol, rng, form.dtype, advance
+    )
     Z = features.Z
-    _check_left_out(features, lam)
+    if lam < features.left_out:
+        raise ValueError(
+            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
+            f"up to {features.left_out:.3g}: give a larger lam, or rank=None, or centre the points "
+            "(and lower coef0) if the kernel is linear"
+        )
     half, scale = exhaust(_shrink(Z, lam), advance)
     Z.flags.writeable = False
     return LowRankFactor(
@@ -623,20 +515,10 @@ def make_low_rank_factor(
     )
 
 
-def _check_left_out(features, lam):
-    """Refuse a lam for which eigenvalues that were left out would count."""
-    if lam < features.left_out:
-        raise ValueError(
-            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
-            f"up to {features.left_out:.3g}: give a larger lam, or rank=None, or centre the points "
-            "(and lower coef0) if the kernel is linear"
-        )
-
-
 def _shrink(Z, lam):
     """Turn Z0 into Z = Z0 L^-T in place, with L L^T = Z0^T Z0 + lam I; return L^-T and L.
 
-    Yields the number of rows worked on; each is met twice.
+    Yields the number of rows worked on; each is counted twice.
     """
     r = Z.shape[1]
     L = np.zeros((r, r))
@@ -665,71 +547,22 @@ def _square(rows):
 
 
 def hat_matrix(kernel, X, lam):
-    """Return R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 by Cholesky, in one n x n array.
-
-    Falls back to the eigendecomposition where lam is too small for the subtraction or K is
-    not positive semidefinite (its negative eigenvalues then count as zero).
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array
-        Points or Gram matrix.
-    lam : float
-        Regularisation.
-
-    Returns
-    -------
-    (n, n) array
-        R, exactly symmetric, C-order, of X's dtype.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hat_matrix(Kernel("precomputed"), np.array([[1.0]]), 1.0)
-    array([[0.5]])
-    """
+    """Return the symmetric C-order R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 for one lam."""
     return next(hat_path(kernel, X, [lam]))
 
 
 def hat_path(kernel, X, lams, on_progress=None):
-    """Yield the hat matrix for each lam; the kernel is evaluated once.
+    """Yield the (n, n) hat matrix for each lam, exactly symmetric, C-order; K is evaluated once.
 
-    One Cholesky inverse a lam. An eigendecomposition would serve all of them, but the product
-    V diag V^T that each lam then needs costs as much as the inverse.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array
-        Points or Gram matrix.
-    lams : sequence of float
-        Regularisations.
-    on_progress : callable, optional
-        Told the share that is done, 0..1, anew for each lam.
-
-    Yields
-    ------
-    (n, n) array
-        R, exactly symmetric, C-order, of X's dtype.
-
-    Raises
-    ------
-    MemoryError
-        If the arrays do not fit into free memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [round(float(R[0, 0]), 9) for R in hat_path(Kernel("precomputed"), np.eye(1), [1, 4])]
-    [0.5, 0.2]
+    Each takes a Cholesky inverse, in place. One eigendecomposition would serve all lam, but the
+    product V diag V^T for each costs as much as the inverse. It is the fallback where lam is too
+    small for the subtraction or K is indefinite; its negative eigenvalues then count as zero.
     """
     dtype = X.dtype
-    if dtype == np.float32 and not _cholesky_is_safe(kernel, X, min(lams)):
+    # The trace of K bounds its largest eigenvalue.
+    if dtype == np.float32 and min(lams) < CHOLESKY_LIMIT[dtype] * kernel_diagonal(kernel, X).sum():
         X = X.astype(np.float64)
-    # Where the type is another, R is copied at the end.
+    # R is copied at the end if its type is another.
     held = min(2, len(lams)) + (X.dtype != dtype)
     memory.check_memory(X.shape[0], X.dtype, arrays=held)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
@@ -739,12 +572,12 @@ def hat_path(kernel, X, lams, on_progress=None):
     for at, lam in enumerate(lams):
         R = None
         if eigen is None and lam >= CHOLESKY_LIMIT[X.dtype] * np.trace(gram, dtype=np.float64):
-            # The last one may take the Gram matrix itself.
+            # The last lam may overwrite the Gram matrix itself.
             A = gram if at == len(lams) - 1 else gram.copy()
             R = _hat_in_place(A, lam, lambda share: tell(GRAM_SHARE + (1 - GRAM_SHARE) * share))
         if R is None:
             if eigen is None:
-                # Beside the Gram matrix the eigenvectors, these scaled, and R.
+                # In addition to the Gram matrix: the eigenvectors, these scaled, and R.
                 memory.check_memory(X.shape[0], X.dtype, arrays=3)
                 fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
                 tell(GRAM_SHARE, eigh_seconds(len(gram)))
@@ -754,7 +587,7 @@ def hat_path(kernel, X, lams, on_progress=None):
 
 
 def _hat_in_place(A, lam, on_progress):
-    """Turn a Gram matrix, lower triangle only, into the hat matrix; None if it is indefinite."""
+    """Turn the lower triangle of a Gram matrix into the hat matrix; None if it is indefinite."""
     _add_to_diagonal(A, lam)
     if not invert_lower(A, on_progress):
         warnings.warn(
@@ -769,58 +602,19 @@ def _hat_in_place(A, lam, on_progress):
     return A
 
 
-def _cholesky_is_safe(kernel, X, lam):
-    """Tell whether the trace of K, a bound on its largest eigenvalue, allows single precision."""
-    return lam >= CHOLESKY_LIMIT[X.dtype] * kernel_diagonal(kernel, X).sum()
-
-
 def _add_to_diagonal(A, value):
     A.flat[:: A.shape[0] + 1] += value
 
 
 def eigh_seconds(n):
-    """Return about how long an eigendecomposition takes, which nothing can stop.
-
-    Parameters
-    ----------
-    n : int
-        Order of the matrix.
-
-    Returns
-    -------
-    float
-        Seconds in one thread, on a slow core.
-
-    Examples
-    --------
-    >>> eigh_seconds(1000)
-    0.3
-    """
+    """Estimate the seconds of an n x n eigendecomposition on a slow core; nothing can stop it."""
     return 3e-10 * n**3
 
 
 def eigh_lower(A):
-    """Return eigenvalues and eigenvectors from a lower triangle.
+    """Return eigenvalues >= 0 and eigenvectors from the lower triangle of A, which is overwritten.
 
-    Eigenvalues that are negative or no more than rounding noise are set to 0.
-
-    Parameters
-    ----------
-    A : (n, n) array
-        Symmetric, lower triangle used; overwritten.
-
-    Returns
-    -------
-    w : (n,) array
-        Eigenvalues >= 0.
-    V : (n, n) array
-        Eigenvectors in columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> eigh_lower(np.diag([-1.0, 2.0]))[0]
-    array([0., 2.])
+    Eigenvalues that are negative or rounding noise become 0.
     """
     w, V = eigh(A, lower=True, overwrite_a=True, check_finite=False)
     noise = A.shape[0] * np.finfo(A.dtype).eps * w[-1]
@@ -828,59 +622,18 @@ def eigh_lower(A):
 
 
 def hat_from_eigh(w, V, lam):
-    """Return R = V diag(w / (w + lam)) V^T: many lam from one eigendecomposition.
-
-    Parameters
-    ----------
-    w : (n,) array
-        Eigenvalues of K, >= 0.
-    V : (n, n) array
-        Its eigenvectors in columns.
-    lam : float
-        Regularisation.
-
-    Returns
-    -------
-    (n, n) array
-        R, exactly symmetric, C-order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> hat_from_eigh(np.array([1.0]), np.eye(1), 1.0)
-    array([[0.5]])
-    """
+    """Return the symmetric R = V diag(w / (w + lam)) V^T: one eigendecomposition, many lam."""
     half = V * np.sqrt(w / (w + lam)).astype(V.dtype)
-    # Of a product with its own transpose NumPy computes one triangle only and copies it.
+    # NumPy computes only one triangle of a product with its own transpose, and copies it.
     return half @ half.T
 
 
 def leave_one_out_residuals(targets, predictions, diagonal):
-    """Return target minus leave-one-out prediction, in closed form.
+    """Return targets minus leave-one-out predictions, of targets' shape, (n,) or (n, k).
 
     y_j - f_{-j}(x_j) = (y_j - t_j) / (1 - R_jj) with t = R y. A model of no points predicts 0, so
     the residual of a single point is its target. 1 - R_jj is at least lam / (K_jj + lam), which
     :func:`check_lam` keeps well above rounding.
-
-    Parameters
-    ----------
-    targets : (n, k) or (n,) array
-        y.
-    predictions : array of the same shape
-        R y.
-    diagonal : (n,) array
-        R_jj.
-
-    Returns
-    -------
-    array of the same shape
-        Residuals of the n models that each leave one point out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leave_one_out_residuals(np.array([1.0]), np.array([0.5]), np.array([0.5]))
-    array([1.])
     """
     rest = 1.0 - diagonal
     if targets.ndim == 2:

@@ -21,24 +21,25 @@ KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 # Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
 BLOCK = 512
 
-# What the exponential of a number takes, in multiplications of BLAS.
+# Cost of an exponential, in multiplications of BLAS.
 EXP_PRODUCTS = 100
-# A kernel given as a function is tried on so many points; values of k(x, z) and k(z, x) may differ
-# by the rounding of single precision, as a share of the largest.
+
+# A kernel given as a function is tried on this many points; k(x, z) and k(z, x) may differ by
+# rounding in single precision, as a share of the largest value.
 TRIED = 64
 SYMMETRY = 1e-4
 
-# Squared distances taken through products have errors of about the rounding of the squared norms;
-# where sigma^2 is below so many of these, they are taken from the differences.
+# Squared distances from dot products are off by about the rounding of the squared norms. Where
+# sigma^2 is below this share of the norms, they are computed from differences.
 NARROW = 1e6 * np.finfo(np.float64).eps
 
-# Width heuristics look at all pairs up to this many points and at a sample above it.
+# Width heuristics use all pairs of up to this many points, and a sample of more.
 WIDTH_SAMPLE = 2000
 
 
 @dataclass(frozen=True, repr=False)
 class Kernel(OneLine):
-    """A kernel function with all its parameters set.
+    """A kernel function k(x, z).
 
     ======================  ==========================================================
     ``name``                k(x, z)
@@ -50,68 +51,26 @@ class Kernel(OneLine):
     ``"precomputed"``       the entries given
     ``"callable"``          ``function(X, Z, **kernel_params)``, a (n_X, n_Z) array
     ======================  ==========================================================
-
-    Attributes
-    ----------
-    name : str
-        One of the names above.
-    sigma : float or None
-        Width, in the units of X.
-    gamma : float or None
-        Factor of the polynomial kernel.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the linear and polynomial kernels; with the linear kernel it acts as a
-        penalised bias.
-    function : callable or None
-        The kernel given as a function.
-    kernel_params : dict
-        Its keyword arguments.
     """
 
     name: str
-    sigma: float | None = None
+    sigma: float | None = None  # width, in the units of X
     gamma: float | None = None
     degree: int = 3
-    coef0: float = 1.0
+    coef0: float = 1.0  # of the linear kernel: acts as a penalised bias
     function: Callable | None = None
     kernel_params: Mapping | None = None
 
     def block(self, X, Z):
-        """Return the Gram matrix between the rows of X and of Z.
+        """Return k(x, z) for the rows of X and Z, a fresh array of X's dtype.
 
-        Parameters
-        ----------
-        X : (m, d) array
-            First points; for ``"precomputed"`` the entries themselves.
-        Z : (n, d) array
-            Second points; unused for ``"precomputed"``.
-
-        Returns
-        -------
-        (m, n) array
-            Kernel values, a fresh array of X's dtype (X itself for ``"precomputed"``).
-
-        Raises
-        ------
-        ValueError
-            If values overflow, or a kernel given as a function returns a wrong shape or NaN.
-        TypeError
-            If it does not return real numbers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2))
-        array([[2., 1.],
-               [1., 2.]])
+        Precomputed values are X itself, and Z is not used.
         """
         if self.name == "precomputed":
             return X
         if self.name == "callable":
             return self._call(X, Z)
-        # What overflows is found afterwards.
+        # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
             return self.check_values(self._values(X, Z)).astype(X.dtype, copy=False)
 
@@ -131,29 +90,7 @@ class Kernel(OneLine):
         return values
 
     def check_values(self, values):
-        """Return kernel values if they are finite.
-
-        Parameters
-        ----------
-        values : (m, n) array
-            Computed from finite points.
-
-        Returns
-        -------
-        (m, n) array
-            The same.
-
-        Raises
-        ------
-        ValueError
-            If they, or the squared distances behind them, overflow.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1)))
-        array([[1.]])
-        """
+        """Return kernel values if they, and the squared distances behind them, did not overflow."""
         if np.isfinite(values).all():
             return values
         names = {"poly": ("gamma", "degree", "coef0"), "linear": ("coef0",)}
@@ -165,27 +102,7 @@ class Kernel(OneLine):
         )
 
     def gaussian(self, X, Z, X_norms, Z_norms):
-        """Return Gaussian kernel values of points that need no centring.
-
-        Parameters
-        ----------
-        X, Z : (m, d) and (n, d) float64 arrays
-            Points.
-        X_norms, Z_norms : (m,) and (n,) float64 arrays
-            Their squared norms.
-
-        Returns
-        -------
-        (m, n) float64 array
-            exp(-||x - z||^2 / sigma^2).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> point, norm = np.zeros((1, 2)), np.zeros(1)
-        >>> Kernel("rbf", sigma=1.0).gaussian(point, point, norm, norm)
-        array([[1.]])
-        """
+        """Return Gaussian kernel values of centred float64 points, given their squared norms."""
         if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
             values = cdist(X, Z, "sqeuclidean")
         else:
@@ -214,23 +131,7 @@ class Kernel(OneLine):
         return values
 
     def check_symmetric(self, X):
-        """Try a kernel given as a function on some of the points.
-
-        Parameters
-        ----------
-        X : (n, d) array or sparse matrix
-            Points; up to 64 of them are taken.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If its values are no finite real matrix, or not symmetric.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
-        """
+        """Refuse a kernel given as a function if its values for some of X are not symmetric."""
         n = X.shape[0]
         chosen = np.linspace(0, n - 1, min(n, TRIED)).astype(np.intp)
         points = dense_rows(X, chosen)
@@ -245,55 +146,17 @@ class Kernel(OneLine):
 
 
 def dense_rows(X, rows):
-    """Return some rows of a matrix as a dense array.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-        Points.
-    rows : slice or (m,) int array
-        Which.
-
-    Returns
-    -------
-    (m, d) array
-        Those rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> dense_rows(np.eye(2), slice(1))
-    array([[1., 0.]])
-    """
+    """Return rows of a dense or sparse matrix, given by slice or indices, as a dense array."""
     return X[rows].toarray() if issparse(X) else X[rows]
 
 
 def count_distinct(X, most):
-    """Count the distinct rows of X, up to ``most`` of them.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-        Points, or a Gram matrix.
-    most : int
-        Where to stop counting.
-
-    Returns
-    -------
-    int
-        The number, no more than ``most``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> count_distinct(np.array([[0.0], [1.0], [-0.0]]), 3)
-    2
-    """
+    """Count the distinct rows of X, up to ``most``."""
     seen = set()
-    # Rows of text have very many columns.
+    # Sparse rows may have very many columns.
     step = BLOCK // 8 if issparse(X) else BLOCK
     for start in range(0, X.shape[0], step):
-        # Adding 0 makes 0 of -0, which has other bytes.
+        # Adding 0 turns -0, which has other bytes, into 0.
         for row in dense_rows(X, slice(start, start + step)) + 0.0:
             seen.add(row.tobytes())
             if len(seen) >= most:
@@ -302,75 +165,23 @@ def count_distinct(X, most):
 
 
 def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
-    """Yield the Gram matrix between X and Z in row blocks.
+    """Yield slices of the rows of X and their kernel values to Z, block by block.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array or sparse matrix
-        Points; for "precomputed" their kernel values to all training points.
-    Z : (m, d) array
-        Second points; unused for "precomputed".
-    columns : (m,) int array, optional
-        For "precomputed" the training points that Z stands for; None: all.
-    block : int
-        Rows at a time.
-
-    Yields
-    ------
-    rows : slice
-        Which rows of X.
-    values : (n_rows, m) array
-        Their kernel values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [v for _, v in kernel_rows(Kernel("precomputed"), np.eye(2), None, np.array([1]))]
-    [array([[0.],
-           [1.]])]
+    ``columns`` are the training points that Z consists of, which precomputed values need.
     """
     for start in range(0, X.shape[0], block):
         rows = slice(start, min(start + block, X.shape[0]))
         values = kernel.block(dense_rows(X, rows), Z)
-        yield (
-            rows,
-            values if kernel.name != "precomputed" or columns is None else values[:, columns],
-        )
+        if kernel.name == "precomputed" and columns is not None:
+            values = values[:, columns]
+        yield rows, values
 
 
 def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None):
-    """Return the Gram matrix between X and Z times another matrix, without ever holding the former.
+    """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array or sparse matrix
-        Points; for "precomputed" their kernel values to all training points.
-    Z : (m, d) array
-        Second points; unused for "precomputed".
-    matrix : (m, r) array
-        Second factor.
-    columns : (m,) int array, optional
-        As for :func:`kernel_rows`.
-    dtype : numpy.dtype, default=float64
-        Of the product.
-    advance : callable, optional
-        Told how many rows were made; what it raises ends the work.
-
-    Returns
-    -------
-    (n, r) array
-        The product.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kernel_product(Kernel("linear", coef0=0.0), np.eye(2), np.eye(2), np.array([[1.0], [2.0]]))
-    array([[1.],
-           [2.]])
+    ``columns`` is as in :func:`kernel_rows`; ``advance`` is told how many rows were made, and what
+    it raises ends the work.
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
@@ -380,7 +191,7 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
             out[rows] = values @ matrix
         return rows.stop - rows.start
 
-    # A function of the user's need not be safe in threads.
+    # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
     with Pieces(n_products) as pieces:
         for n_rows in pieces.map(fill, gen_batches(n, BLOCK)):
@@ -390,26 +201,7 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 
 
 def kernel_diagonal(kernel, X):
-    """Return k(x, x) for all points.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array or sparse matrix
-        Points; for "precomputed" the Gram matrix.
-
-    Returns
-    -------
-    (n,) float64 array
-        Diagonal of the Gram matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kernel_diagonal(Kernel("linear", coef0=1.0), np.array([[2.0]]))
-    array([5.])
-    """
+    """Return k(x, x) for all points, (n,) float64."""
     n = X.shape[0]
     if kernel.name in ("rbf", "laplacian"):
         return np.ones(n)
@@ -423,29 +215,10 @@ def kernel_diagonal(kernel, X):
 
 
 def squared_distances(X, Z):
-    """Return ||x - z||^2 for all rows of X and Z, in float64.
+    """Return ||x - z||^2 for all rows of X and Z, (m, n) float64, never negative.
 
-    The difference is taken through the dot product. Both sides are moved by the same vector
-    first, so that points far from the origin do not lose their digits, and float32 points are
-    multiplied as float64.
-
-    Parameters
-    ----------
-    X : (m, d) array
-        First points.
-    Z : (n, d) array
-        Second points.
-
-    Returns
-    -------
-    (m, n) float64 array
-        Squared distances, never negative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
-    array([[25.]])
+    Uses the dot product, in float64 and after moving both sides by the mean of Z, so that points
+    far from the origin keep their digits.
     """
     return _centred_distances(*_centred(X, Z))
 
@@ -459,7 +232,7 @@ def _centred(X, Z):
 
 
 def _centred_distances(X, Z, X_norms, Z_norms):
-    """Return the squared distances of points that need no centring, given their squared norms."""
+    """Return the squared distances of centred points, given their squared norms."""
     distances = X @ Z.T
     distances *= -2.0
     distances += X_norms[:, None]
@@ -470,27 +243,9 @@ def _centred_distances(X, Z, X_norms, Z_norms):
 def median_width(X, metric="sqeuclidean"):
     """Return the median distance between two points: the default width of ``umc_rls``.
 
-    For ``metric="sqeuclidean"`` it is the square root of the median squared distance. Above
-    2,000 points it is taken over an evenly spaced sample of 2,000, so that it depends on X only.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-        Points.
-    metric : {"sqeuclidean", "cityblock"}
-        The distance that the kernel uses.
-
-    Returns
-    -------
-    float
-        The width; where more than half of the distances are zero the mean distance, and 1.0
-        if all points are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> median_width(np.array([[0.0], [3.0]]))
-    3.0
+    For "sqeuclidean" the square root of the median squared distance. Above 2,000 points it uses an
+    evenly spaced sample of 2,000, so that it depends on X only. If the median is zero it is the
+    mean distance, and 1.0 if all points are equal.
     """
     n = X.shape[0]
     if n > WIDTH_SAMPLE:
@@ -510,23 +265,9 @@ def median_width(X, metric="sqeuclidean"):
 
 
 def box_diagonal(X):
-    """Return the diagonal of the box around the points: the default width of ``evo_mmc``.
+    """Return the diagonal of the bounding box of the points, or 1.0 if all are equal; O(nd).
 
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-        Points.
-
-    Returns
-    -------
-    float
-        sqrt(sum_f (max_f - min_f)^2), O(nd); 1.0 if all points are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> box_diagonal(np.array([[0.0, 0.0], [3.0, 4.0]]))
-    5.0
+    sqrt(sum_f (max_f - min_f)^2), the default width of ``evo_mmc``.
     """
     high, low = X.max(axis=0), X.min(axis=0)
     if issparse(X):
@@ -536,35 +277,9 @@ def box_diagonal(X):
 
 
 def resolve_kernel(kernel, X, width=None):
-    """Return ``kernel`` with the widths that were left open taken from X.
+    """Return the kernel with its open parameters set: ``sigma``, or 1 / d as ``gamma`` of "poly".
 
-    Parameters
-    ----------
-    kernel : Kernel
-        As the user gave it.
-    X : (n, d) array
-        Training points.
-    width : callable, optional
-        Takes X and returns the width to use where none was given; None: :func:`median_width`.
-
-    Returns
-    -------
-    Kernel
-        With ``sigma`` set for "rbf" and "laplacian" and ``gamma`` for "poly" (1 / d).
-
-    Raises
-    ------
-    ValueError
-        If sigma, or its square for "rbf", is too small or too large for a double, or a kernel given
-        as a function is not symmetric.
-    TypeError
-        If such a function does not return real numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> resolve_kernel(Kernel("rbf"), np.array([[0.0], [2.0]])).sigma
-    2.0
+    ``width`` takes X and returns sigma where none was given; None: :func:`median_width`.
     """
     if kernel.name == "poly":
         return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
@@ -580,13 +295,12 @@ def resolve_kernel(kernel, X, width=None):
         # A width that overflows is refused below.
         with np.errstate(over="ignore", invalid="ignore"):
             sigma = median_width(X, metric) if width is None else width(X)
-    kernel_with_width = replace(kernel, sigma=float(sigma), gamma=None)
-    _check_width(kernel, kernel_with_width.sigma)
-    return kernel_with_width
+    _check_width(kernel, float(sigma))
+    return replace(kernel, sigma=float(sigma), gamma=None)
 
 
 def _check_width(kernel, sigma):
-    """Refuse a width that the kernel values cannot be computed with in double precision."""
+    """Refuse a width that double precision cannot compute kernel values with."""
     largest = sys.float_info.max
     least = sys.float_info.min
     if kernel.name == "rbf":
@@ -607,30 +321,10 @@ def _check_width(kernel, sigma):
 
 
 def fill_lower_gram(kernel, X, out, on_progress=None):
-    """Fill the lower triangle of the Gram matrix of X, in row blocks.
+    """Fill the lower triangle of the (n, n) Gram matrix ``out`` of X, in row blocks.
 
-    The triangle is all that a Cholesky factorisation reads. What is above the diagonal of
-    ``out`` is left undefined.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With its widths set.
-    X : (n, d) array
-        Points; for "precomputed" the Gram matrix.
-    out : (n, n) array
-        Modified in place.
-    on_progress : callable, optional
-        Told the share that is done, 0..1, after each block; what it raises ends the work.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> out = np.empty((2, 2))
-    >>> fill_lower_gram(Kernel("linear", coef0=0.0), np.array([[1.0], [2.0]]), out)
-    >>> np.tril(out)
-    array([[1., 0.],
-           [2., 4.]])
+    That is all a Cholesky factorisation reads; above the diagonal ``out`` stays undefined.
+    ``on_progress`` is told the share done, 0..1, after each block; what it raises ends the work.
     """
     n = X.shape[0]
     if kernel.name == "rbf":
@@ -651,7 +345,7 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
         out[start:stop, :stop] = values
         return stop
 
-    # A function of the user's need not be safe in threads.
+    # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
     with Pieces(n_products) as pieces:
         for stop in pieces.map(fill, range(0, n, BLOCK)):

@@ -8,38 +8,14 @@ import numpy as np
 
 from fastmmc import validation
 
-# Numbers of objects from here on are no numbers of objects.
+# Objects and labels are numbered below this.
 MOST_OBJECTS = 2**62
 
 
 def check_known_labels(labels, n, k=None, *, name="known_labels"):
-    """Check labels that are known for some of the points.
+    """Return known labels as (n,) int64, -1 where they are -1, NaN, None or pandas' NA; or None.
 
-    Parameters
-    ----------
-    labels : (n,) or (n, 1) array_like or None
-        Integers from 0 on where known; -1, NaN or None (also NA of pandas) elsewhere.
-    n : int
-        Points.
-    k : int, optional
-        Clusters: known labels are then 0..k-1.
-    name : str, default="known_labels"
-        For messages.
-
-    Returns
-    -------
-    (n,) int64 array or None
-        The labels, -1 where unknown; None if labels is None.
-
-    Raises
-    ------
-    ValueError
-        If there are not n of them, or one is something else.
-
-    Examples
-    --------
-    >>> check_known_labels([1, -1, float("nan"), None], 4, k=2)
-    array([ 1, -1, -1, -1])
+    Known labels are integers from 0 on, below k where k is given.
     """
     if labels is None:
         return None
@@ -53,8 +29,7 @@ def check_known_labels(labels, n, k=None, *, name="known_labels"):
     told = ~_are_missing(values)
     wrong = np.flatnonzero(~_are_labels(values[told], MOST_OBJECTS if k is None else k))
     if wrong.size:
-        value = values[told][wrong[0]]
-        value = value.item() if isinstance(value, np.generic) else value
+        value = plain(values[told][wrong[0]])
         allowed = "integers from 0 on" if k is None else f"integers 0..{k - 1}"
         raise ValueError(
             f"{name} must hold {allowed} where labels are known, and -1, NaN or None where they "
@@ -66,7 +41,7 @@ def check_known_labels(labels, n, k=None, *, name="known_labels"):
 
 
 def _are_missing(values):
-    """Tell which values are NaN, None or the NA of pandas."""
+    """Tell which values are NaN, None or pandas' NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "O":
@@ -75,7 +50,7 @@ def _are_missing(values):
 
 
 def _is_missing(value):
-    """Tell whether a value is None, NaN or the NA of pandas, which equals nothing."""
+    """Tell whether a value is None, NaN or pandas' NA, which equals nothing."""
     return value is None or type(value).__name__ == "NAType" or is_number(value) and value != value
 
 
@@ -93,35 +68,7 @@ def _is_label(value, k):
 
 
 def check_init(init, n, k, kernel, choices=("random", "kmeans")):
-    """Check the labels that a search begins with.
-
-    Parameters
-    ----------
-    init : str or (n,) array_like of int
-        What the user gave.
-    n, k : int
-        Points and clusters.
-    kernel : Kernel
-        With a precomputed one there are no points for k-means.
-    choices : tuple of str
-        Names that are allowed.
-
-    Returns
-    -------
-    str or (n,) int64 array
-        One of the names, or labels 0..k-1.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
-    >>> from fastmmc.gram import Kernel
-    >>> check_init([0, 1, 1], 3, 2, Kernel("rbf"))
-    array([0, 1, 1])
-    """
+    """Return ``init`` as one of the names in ``choices``, or as (n,) int64 labels 0..k-1."""
     if isinstance(init, str):
         validation.check_choice("init", init, choices, " or an array of labels")
         if init == "kmeans" and kernel.name == "precomputed":
@@ -138,32 +85,7 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
 
 
 def integer_labels(name, labels, n):
-    """Check an array of n integer labels.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name, for messages.
-    labels : array_like
-        Integers, or floats with integer values.
-    n : int
-        How many there must be.
-
-    Returns
-    -------
-    (n,) int64 array
-        The labels.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong or a label is not an integer.
-
-    Examples
-    --------
-    >>> integer_labels("init", [0.0, 1.0], 2)
-    array([0, 1])
-    """
+    """Return n integer labels, floats with integer values among them, as int64."""
     values = np.asarray(labels)
     if values.shape != (n,):
         raise ValueError(
@@ -174,6 +96,11 @@ def integer_labels(name, labels, n):
     if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.rint(values))).all():
         raise ValueError(f"{name} must hold integers; got fractions, NaN or infinity")
     return values.astype(np.int64)
+
+
+def plain(value):
+    """Return a NumPy scalar as a Python object, for messages; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def is_number(value):

@@ -11,45 +11,26 @@ from scipy.sparse.csgraph import connected_components
 from fastmmc import memory, validation
 from fastmmc._display import OneLine
 from fastmmc.execution import warn_user
-from fastmmc.labels import MOST_OBJECTS, check_known_labels, is_number
+from fastmmc.labels import MOST_OBJECTS, check_known_labels, is_number, plain
 
 LABELS_AS = ("cannot_link", "must_link", "both")
 ON_CONFLICT = ("raise", "warn")
 
-# What a pair that labels imply takes until the solvers have it in their lists of partners (64
-# bytes at the peak, measured), and a little more.
+# Of a pair that labels imply, until the solvers hold it in their lists of partners: 64 at the peak,
+# measured, and a little more.
 BYTES_PER_PAIR = 70
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Links(OneLine):
-    """Pairs of objects that belong together, and pairs that do not; each pair once.
+    """Pairs of objects that belong together (must) or do not (cannot), each pair once."""
 
-    Attributes
-    ----------
-    must, cannot : (p, 2) and (q, 2) int64 arrays
-        Pairs of objects, in the order in which they were given.
-    n_conflicts : int
-        Cannot-links between objects that chains of must-links join.
-    """
-
-    must: np.ndarray
-    cannot: np.ndarray
-    n_conflicts: int = 0
+    must: np.ndarray  # (p, 2) int64, in the order given
+    cannot: np.ndarray  # (q, 2) int64
+    n_conflicts: int = 0  # cannot-links between objects that chains of must-links join
 
     def n_violations(self, labels):
-        """Count the constraints that labels violate.
-
-        Parameters
-        ----------
-        labels : (n,) int array
-            Clusters.
-
-        Returns
-        -------
-        int
-            Must-links apart and cannot-links together.
-        """
+        """Count the must-links apart and the cannot-links together in (n,) labels."""
         apart = labels[self.must[:, 0]] != labels[self.must[:, 1]]
         together = labels[self.cannot[:, 0]] == labels[self.cannot[:, 1]]
         return int(apart.sum() + together.sum())
@@ -64,43 +45,10 @@ def check_links(
     labels_as="cannot_link",
     on_conflict="raise",
 ):
-    """Check must-links and cannot-links, and add those that partial labels imply.
+    """Return the Links given, and behind them those that partial labels imply.
 
-    Parameters
-    ----------
-    must_link, cannot_link : (p, 2) array_like of int, sparse matrix or None
-        Pairs of objects 0..n-1; of an (n, n) sparse matrix its entries other than 0.
-    n : int
-        Objects.
-    known_labels : (n,) array_like, optional
-        As :func:`check_known_labels` takes them.
-    labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
-        What labels imply: different ones a cannot-link, equal ones a must-link, or both.
-    on_conflict : {"raise", "warn"}, default="raise"
-        What to do about cannot-links between objects that must-links join.
-
-    Returns
-    -------
-    Links
-        Each pair once.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a pair is out of range, links an object to itself or contradicts others.
-    MemoryError
-        If the pairs that labels imply do not fit into free memory.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If pairs contradict each other and ``on_conflict="warn"``; all of them are kept.
-
-    Examples
-    --------
-    >>> links = check_links([(0, 1)], None, 4, known_labels=[0, -1, 1, 1])
-    >>> links.must.tolist(), links.cannot.tolist()
-    ([[0, 1]], [[0, 2], [0, 3]])
+    Different known labels imply a cannot-link, equal ones a must-link; ``labels_as`` says which of
+    these count. Pairs that contradict each other are all kept if ``on_conflict`` is "warn".
     """
     validation.check_choice("labels_as", labels_as, LABELS_AS)
     validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
@@ -118,100 +66,57 @@ def check_links(
 
 
 def _with_implied(pairs, labels, equal):
-    """Return the pairs, and behind them those that labels imply and that are not among them."""
+    """Return the pairs, followed by those that labels imply and that are not among them."""
     implied = pairs_of_labels(labels, equal)
-    if len(pairs):
-        # The implied ones rise.
-        given = np.sort(pairs, axis=1) @ [labels.size, 1]
-        keys = implied @ [labels.size, 1]
-        places = np.searchsorted(keys, given)
-        places = places[places < keys.size]
-        implied = np.delete(implied, places[np.isin(keys[places], given)], axis=0)
-    return np.concatenate((pairs, implied)) if len(pairs) else implied
+    if not len(pairs):
+        return implied
+    # The implied ones are sorted.
+    given = np.sort(pairs, axis=1) @ [labels.size, 1]
+    keys = implied @ [labels.size, 1]
+    places = np.searchsorted(keys, given)
+    places = places[places < keys.size]
+    implied = np.delete(implied, places[np.isin(keys[places], given)], axis=0)
+    return np.concatenate((pairs, implied))
 
 
 @dataclass(frozen=True)
 class Contradictions:
-    """Cannot-links between objects that chains of must-links join.
-
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    n_cannot : int
-        Cannot-links in all, those that labels imply among them.
-    example : tuple of int or None
-        The objects of one of them.
-    """
+    """Cannot-links between objects that chains of must-links join."""
 
     count: int
-    n_cannot: int
-    example: tuple | None
+    n_cannot: int  # all cannot-links, including those that labels imply
+    example: tuple | None  # the two objects of one contradiction
 
 
 def find_contradictions(must, cannot, labels=None, labels_as="cannot_link", numbers=None):
-    """Find the cannot-links that must-links contradict, without making those of labels.
+    """Find the cannot-links that must-links contradict, without making the pairs of labels.
 
-    Parameters
-    ----------
-    must, cannot : (p, 2) and (q, 2) int64 arrays
-        Pairs of objects 0..n-1, each once.
-    labels : (n,) int64 array, optional
-        Labels of the objects, -1 where unknown.
-    labels_as : {"cannot_link", "must_link", "both"}, default="cannot_link"
-        What they imply.
-    numbers : (n,) int array, optional
-        What the example is to call the objects; None: 0..n-1.
-
-    Returns
-    -------
-    Contradictions
-        Of pairs and labels together.
-
-    Examples
-    --------
-    >>> must, cannot = np.array([[0, 1]]), np.array([[2, 0]])
-    >>> find_contradictions(must, cannot, np.array([3, 4, 3])).count
-    1
+    Pairs are of objects 0..n-1, each once; the example takes the names of its objects from
+    ``numbers``.
     """
     if labels is None:
         labels = np.full(1 + max(must.max(initial=-1), cannot.max(initial=-1)), -1)
-    group = _join(must, labels, labels_as != "cannot_link")
+    group = _join(must, labels.size, None if labels_as == "cannot_link" else labels)
     a, b = cannot.T
     joined = group[a] == group[b]
-    rows, n_implied, n_wrong = np.flatnonzero(joined), 0, 0
+    rows, n_cannot, n_wrong = np.flatnonzero(joined), len(cannot), 0
     example = tuple(cannot[rows[0]].tolist()) if rows.size else None
     if labels_as != "must_link":
         known = np.flatnonzero(labels >= 0)
-        n_implied = _count_different(np.zeros_like(known), labels[known])
         n_wrong = _count_different(group[known], labels[known])
         if example is None and n_wrong:
             example = _first_different(known, group, labels)
         # Pairs that labels imply as well count once.
         implied = (labels[a] >= 0) & (labels[b] >= 0) & (labels[a] != labels[b])
-        joined, n_implied = joined & ~implied, n_implied + int((~implied).sum())
-    else:
-        n_implied = len(cannot)
+        joined &= ~implied
+        n_cannot += _count_different(np.zeros_like(known), labels[known]) - int(implied.sum())
     if example is not None and numbers is not None:
         example = tuple(numbers[list(example)].tolist())
-    return Contradictions(int(joined.sum()) + n_wrong, n_implied, example)
+    return Contradictions(int(joined.sum()) + n_wrong, n_cannot, example)
 
 
 def report_contradictions(found, on_conflict):
-    """Raise an error, or warn, if there are contradictions.
-
-    Parameters
-    ----------
-    found : Contradictions
-        From :func:`find_contradictions`.
-    on_conflict : {"raise", "warn"}
-        Which of both.
-
-    Raises
-    ------
-    ValueError
-        If there are some and ``on_conflict="raise"``.
-    """
+    """Raise ValueError, or warn, if there are contradictions."""
     if not found.count:
         return
     a, b = found.example
@@ -224,12 +129,11 @@ def report_contradictions(found, on_conflict):
     warn_user(f"{text}; not all constraints can be met")
 
 
-def _join(must, labels, join_equal):
-    """Return a number for every object, equal where chains of must-links join them."""
-    n = labels.size
+def _join(must, n, labels=None):
+    """Return a number for each of n objects, equal where must-links or equal labels join them."""
     a, b = must.T
-    if join_equal:
-        # Objects of one label hang on one more node.
+    if labels is not None:
+        # One more node for each label joins its objects.
         known = np.flatnonzero(labels >= 0)
         kinds, kind = np.unique(labels[known], return_inverse=True)
         a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
@@ -239,7 +143,7 @@ def _join(must, labels, join_equal):
 
 
 def _count_different(group, labels):
-    """Count the pairs of objects of one group that have different labels."""
+    """Count the pairs of objects in one group that have different labels."""
 
     def count(values):
         sizes = np.unique(values, return_counts=True, axis=0)[1]
@@ -259,35 +163,11 @@ def _first_different(known, group, labels):
 
 
 def check_pairs(name, pairs, n):
-    """Check pairs of objects.
+    """Return pairs of different objects 0..n-1 as (p, 2) int64; n=None: of any objects.
 
-    Parameters
-    ----------
-    name : str
-        The parameter's name, for messages.
-    pairs : (p, 2) array_like of int, (n, n) sparse matrix or None
-        The pairs; of a sparse matrix its entries other than 0.
-    n : int or None
-        Objects; None: any number.
-
-    Returns
-    -------
-    (p, 2) int64 array
-        The pairs.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are not pairs of two different objects 0..n-1.
-
-    Examples
-    --------
-    >>> check_pairs("must_link", [(0, 1)], 2)
-    array([[0, 1]])
+    Of an (n, n) sparse matrix the entries other than 0 are the pairs.
     """
-    if pairs is None:
-        return np.empty((0, 2), dtype=np.int64)
-    values = _pair_array(name, pairs, n)
+    values = np.empty((0, 2)) if pairs is None else _pair_array(name, pairs, n)
     if values.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if values.ndim != 2 or values.shape[1] != 2:
@@ -330,78 +210,34 @@ def _pair_array(name, pairs, n):
 
 
 def _check_indices(name, values):
-    """Return an array of whole numbers, of whatever dtype; name the first value that is none."""
+    """Return an array of whole numbers, of whatever dtype; name the first value that is not one."""
     if values.dtype.kind == "O":
         wrong = [v for v in values.ravel() if not is_number(v)]
         values = values if wrong else values.astype(np.float64)
-    elif values.dtype.kind not in "iuf":
-        wrong = values.ravel()
     else:
-        wrong = []
+        wrong = [] if values.dtype.kind in "iuf" else values.ravel()
     if values.dtype.kind == "f":
         wrong = values[values != np.rint(values)]
     if len(wrong):
-        value = wrong[0].item() if isinstance(wrong[0], np.generic) else wrong[0]
+        value = plain(wrong[0])
         raise TypeError(f"{name} must hold the indices of objects; got {value!r}")
     return values
 
 
 def find_conflicts(must, cannot):
-    """Return which cannot-links are between objects that chains of must-links join.
-
-    Parameters
-    ----------
-    must, cannot : (p, 2) and (q, 2) int64 arrays
-        Pairs of objects.
-
-    Returns
-    -------
-    (c,) int64 array
-        Rows of ``cannot``, rising.
-
-    Examples
-    --------
-    >>> find_conflicts(np.array([[0, 1], [1, 2]]), np.array([[2, 3], [2, 0]]))
-    array([1])
-    """
+    """Return the sorted rows of ``cannot`` whose objects chains of must-links join."""
     if not (len(must) and len(cannot)):
         return np.empty(0, dtype=np.int64)
-    # Numbers without gaps: a stream may be long.
+    # Renumbered without gaps: a stream may be long.
     objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
     places = places.reshape(-1, 2)
-    a, b = places[: len(must)].T
-    graph = coo_array((np.ones(len(must)), (a, b)), shape=(objects.size, objects.size))
-    _, group = connected_components(graph, directed=False)
+    group = _join(places[: len(must)], objects.size)
     a, b = group[places[len(must) :]].T
     return np.flatnonzero(a == b)
 
 
 def pairs_of_labels(labels, equal):
-    """Return the pairs of objects with equal, or with different known labels.
-
-    Parameters
-    ----------
-    labels : (n,) int array
-        Labels, -1 where unknown.
-    equal : bool
-        Which of both.
-
-    Returns
-    -------
-    (p, 2) int64 array
-        Pairs i < j, in their order.
-
-    Raises
-    ------
-    MemoryError
-        If there are too many for free memory.
-
-    Examples
-    --------
-    >>> labels = np.array([0, -1, 1, 1])
-    >>> pairs_of_labels(labels, True).tolist(), pairs_of_labels(labels, False).tolist()
-    ([[2, 3]], [[0, 2], [0, 3]])
-    """
+    """Return the pairs i < j, in order, of objects with equal, or different, known labels."""
     known = np.flatnonzero(labels >= 0)
     kinds = labels[known]
     n_pairs = _count_different(np.zeros_like(kinds), kinds)
@@ -421,24 +257,7 @@ def pairs_of_labels(labels, equal):
 def partner_lists(pairs, n):
     """Return the partners of every object in compressed rows, in the order of the pairs.
 
-    Parameters
-    ----------
-    pairs : (p, 2) int64 array
-        Pairs of objects.
-    n : int
-        Objects.
-
-    Returns
-    -------
-    start : (n + 1,) int64 array
-        The partners of object i stand at start[i] .. start[i + 1] - 1.
-    partners : (2 p,) int64 array
-        Objects.
-
-    Examples
-    --------
-    >>> partner_lists(np.array([[0, 2], [1, 2]]), 3)
-    (array([0, 1, 2, 4]), array([2, 2, 0, 1]))
+    Those of object i are partners[start[i] : start[i + 1]]: (n + 1,) and (2 p,) int64.
     """
     ends, others = pairs.ravel(), pairs[:, ::-1].ravel()
     order = np.argsort(ends, kind="stable")
@@ -448,33 +267,17 @@ def partner_lists(pairs, n):
 
 
 def unique_pairs(pairs):
-    """Return the pairs without repetitions, whichever way round.
-
-    Parameters
-    ----------
-    pairs : (p, 2) int64 array
-        Pairs of objects.
-
-    Returns
-    -------
-    (q, 2) int64 array
-        The lower object first, and the pairs in rising order.
-
-    Examples
-    --------
-    >>> unique_pairs(np.array([[3, 1], [0, 2], [1, 3]])).tolist()
-    [[0, 2], [1, 3]]
-    """
+    """Return the sorted pairs without repetitions, the lower object first."""
     return np.sort(pairs, axis=1)[_first_places(pairs)]
 
 
 def _each_once(pairs):
-    """Return the pairs without repetitions, whichever way round, in their order."""
+    """Return the pairs without repetitions in either order, in the order given."""
     return pairs[np.sort(_first_places(pairs))]
 
 
 def _first_places(pairs):
-    """Return where every pair, whichever way round, is first, in the order of the pairs."""
+    """Return where each pair, in either order, first occurs; sorted by pair."""
     low, high = np.sort(pairs, axis=1).T
     order = np.lexsort((high, low))
     new = np.ones(order.size, dtype=bool)

@@ -7,36 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-# Where the kernel and the control groups of a container tell how much memory there is.
+# Where the kernel and the control groups of a container report memory.
 PROC = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 
 
 def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
-    """Raise MemoryError before an array is made that does not fit into free memory.
+    """Raise MemoryError if ``arrays`` arrays of n x n, or n x ``columns``, exceed free memory.
 
-    Parameters
-    ----------
-    n : int
-        Points.
-    dtype : numpy.dtype
-        Of the array.
-    arrays : int, default=1
-        How many of them are held at a time.
-    columns : int, optional
-        Rank of a low-rank factor; None: the n columns of the dense matrix.
-    what : str
-        Which dense matrix, for the message.
-
-    Raises
-    ------
-    MemoryError
-        With the size needed, the size free, and what to do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_memory(10, np.dtype(np.float64))
+    ``what`` names the dense matrix in the message; ``columns`` is the rank of a low-rank factor.
     """
     needed = arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize
     free = available_memory()
@@ -50,26 +29,7 @@ def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
 
 
 def check_pair_memory(n_known, n_pairs, bytes_per_pair):
-    """Raise MemoryError before pairs of labelled objects are made that do not fit into memory.
-
-    Parameters
-    ----------
-    n_known : int
-        Labelled objects.
-    n_pairs : int
-        Pairs that their labels imply.
-    bytes_per_pair : int
-        What each of them takes.
-
-    Raises
-    ------
-    MemoryError
-        With the size needed, the size free, and what to do.
-
-    Examples
-    --------
-    >>> check_pair_memory(10, 45, 100)
-    """
+    """Raise MemoryError if the pairs that labels imply exceed free memory."""
     needed, free = n_pairs * bytes_per_pair, available_memory()
     if free is not None and needed > free:
         raise MemoryError(
@@ -82,16 +42,8 @@ def check_pair_memory(n_known, n_pairs, bytes_per_pair):
 def available_memory():
     """Return how many bytes can be allocated without swapping, or None if that is not known.
 
-    Returns
-    -------
-    int or None
-        The least of what the kernel and the control groups of a container allow, also those that
-        contain these. Files that were read stay in memory as long as nothing else needs it, so
-        they count as free.
-
-    Examples
-    --------
-    >>> free = available_memory()
+    This is the least that the kernel, the control groups of a container and the groups around them
+    allow. Cached files give way to anything else, so they count as free.
     """
     limits = [_system_memory(), *_group_memory()]
     known = [limit for limit in limits if limit is not None]
@@ -101,7 +53,7 @@ def available_memory():
 
 
 def _system_memory():
-    """Return what the kernel takes for available, or None on another operating system."""
+    """Return what the kernel counts as available, or None on another operating system."""
     available = _read_fields(PROC / "meminfo").get("MemAvailable:")
     return None if available is None else available * 1024
 
@@ -126,7 +78,7 @@ def _group_memory():
 
 
 def _left_in_group(group, limit, usage, prefix):
-    """Return the bytes a control group has left, or None if it has no limit."""
+    """Return the bytes that a control group has left, or None if it has no limit."""
     try:
         most, used = int(_read_text(group / limit)), int(_read_text(group / usage))
     except ValueError:
@@ -137,13 +89,13 @@ def _left_in_group(group, limit, usage, prefix):
 
 
 def _read_fields(path):
-    """Return the numbers of a file with a name and a number in each line."""
+    """Return the numbers of a file that has a name and a number in each line."""
     pairs = (line.split()[:2] for line in _read_text(path).splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 def _read_text(path):
-    """Return what is in a small file; nothing if it cannot be read."""
+    """Return the text of a small file, or nothing if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

@@ -17,50 +17,23 @@ DENSE_NUMBERS = 2**22
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelModel(OneLine):
-    """Scores f(x) = k(x, B) C + b.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With its widths set.
-    basis : (b, d) array
-        Points B that the coefficients belong to: training points, support vectors, landmarks, or
-        the weights themselves where the kernel is linear.
-    coef : (b, m) float64 array
-        Coefficients C, one column a score.
-    n_features : int
-        Columns of the training X.
-    intercept : float or (m,) float64 array, default=0.0
-        Added to the scores.
-    indices : (b,) int64 array, optional
-        Which training points B are; used with a precomputed kernel.
-    binary : bool, default=False
-        Whether the sign of a single score tells two clusters apart.
-    dtype : numpy.dtype, optional
-        Of the training X; None: that of B.
-    """
+    """Scores f(x) = k(x, B) C + b, which predict new points."""
 
     kernel: Kernel
+    # (b, d) points B: training points, support vectors, landmarks, or the weights themselves where
+    # the kernel is linear.
     basis: np.ndarray
-    coef: np.ndarray
-    n_features: int
+    coef: np.ndarray  # (b, m) float64: C, one column a score
+    n_features: int  # columns of the training X
     intercept: float | np.ndarray = 0.0
-    indices: np.ndarray | None = None
-    binary: bool = False
-    dtype: np.dtype | None = None
+    indices: np.ndarray | None = None  # (b,) training points in B, for precomputed kernel values
+    binary: bool = False  # the sign of a single score tells two clusters apart
+    dtype: np.dtype | None = None  # of the training X; None: that of B
 
     def decision_function(self, X):
-        """Return the scores of all clusters for new points.
+        """Return the (m, k) float64 scores of new points, or of their precomputed kernel values.
 
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points; with a precomputed kernel their (m, n) kernel values.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Scores; the largest one names the cluster. For two clusters by signs -f(x) and f(x).
+        The largest score tells the cluster. A ``binary`` model returns -f(x) and f(x).
         """
         dtype = self.basis.dtype if self.dtype is None else self.dtype
         X = validation.check_new_points(X, self.kernel, self.n_features, dtype)

@@ -13,83 +13,45 @@ from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc.gram import dense_rows, kernel_diagonal, kernel_product, kernel_rows
 
-# The index of the random stream that draws landmarks; restarts count from 0.
+# The random stream that draws landmarks; those of restarts count from 0.
 LANDMARK_STREAM = 2**32 - 1
+
 LANDMARKS = ("uniform", "k-means++", "pivoted")
 
 # What a rank may be beside "auto".
 RANKS = ", an integer, a share of the points or None"
 
-# rank="auto" is dense up to this many points; above, Z has so many columns as long as it has no
-# more than so many entries.
+# rank="auto" is dense up to DENSE_LIMIT points. Above, Z has AUTO_RANK columns, or fewer to stay
+# within AUTO_ENTRIES entries.
 DENSE_LIMIT = 10_000
 AUTO_RANK = 1_000
 AUTO_ENTRIES = 300_000_000
 LEAST_AUTO_RANK = 100
 
-# A landmark that others explain up to this share of the largest diagonal entry is not needed.
+# A landmark is dropped if others explain it up to this share of the largest diagonal entry.
 LANDMARK_TOLERANCE = 1e-10
 
-# What is left of a trace below so many rounding errors of it, for each landmark, is no more than
-# these.
+# What is left of a trace counts as rounding below this many rounding errors per landmark.
 NOISE = 10.0
 
-# Points that one step of the pivoted Cholesky looks at together, and the share of the first one's
-# error that a later one must still have to be taken.
+# Points that one step of the pivoted Cholesky looks at, and the share of the first one's error that
+# the next ones must have to be taken.
 PIVOT_BLOCK = 64
 PIVOT_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Form(OneLine):
-    """Whether the hat matrix is dense or of low rank, and how.
+    """Whether the Gram or hat matrix is dense or of low rank, and how it is made."""
 
-    Attributes
-    ----------
-    rank : int or None
-        Landmarks, or their greatest number if pivoted; None: dense.
-    landmarks : str or array
-        How they are chosen, or which they are.
-    rank_tol : float
-        Share of the trace of K that a pivoted factor may miss.
-    dtype : numpy.dtype or None
-        Of R or Z; None: that of X.
-    """
-
-    rank: int | None = None
+    rank: int | None = None  # landmarks, or their limit if pivoted; None: dense
     landmarks: str | np.ndarray = "uniform"
-    rank_tol: float = 1e-6
-    dtype: np.dtype | None = None
+    rank_tol: float = 1e-6  # share of the trace of K that a pivoted factor may miss
+    dtype: np.dtype | None = None  # of R or Z; None: that of X
 
 
 def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
-    """Check the parameters that choose the form of the hat matrix.
-
-    Parameters
-    ----------
-    X : (n, d) array or CSR matrix
-        Points.
-    kernel : Kernel
-        As the user gave it.
-    rank : None, int, float or "auto"
-        As the user gave it.
-    landmarks : str or array_like
-        As the user gave it.
-    rank_tol : float
-        As the user gave it.
-    dtype : None, str or numpy.dtype
-        As the user gave it.
-
-    Returns
-    -------
-    Form
-        With the rank as a number or None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one is out of range, or X is sparse and the form dense.
-    """
+    """Return the checked parameters that choose the form, with the rank as a number or None."""
     landmarks = check_landmarks(landmarks, X, kernel)
     rank_tol = validation.check_number("rank_tol", rank_tol)
     if not 0 <= rank_tol < 1:
@@ -106,33 +68,8 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
 def resolve_rank(rank, landmarks, n):
     """Return the number of landmarks to use, or None for the dense hat matrix.
 
-    Parameters
-    ----------
-    rank : None, int, float or "auto"
-        As the user gave it: dense, a number, a share of n, or dense up to 10,000 points, above
-        that 1,000 landmarks, and above 300,000 points 3e8 / n but at least 100. With
-        ``landmarks="pivoted"`` it is a limit and "auto" sets none.
-    landmarks : str or array
-        As checked by :func:`check_landmarks`.
-    n : int
-        Points.
-
-    Returns
-    -------
-    int or None
-        Landmarks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If rank is out of range, or contradicts the landmarks given.
-
-    Examples
-    --------
-    >>> resolve_rank("auto", "uniform", 5_000) is None, resolve_rank(0.1, "uniform", 5_000)
-    (True, 500)
-    >>> [resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)]
-    [1000, 300]
+    A float is a share of n; "auto" is dense up to 10,000 points, 1,000 above, and 3e8 / n but at
+    least 100 above 300,000. For pivoted landmarks it is a limit, and "auto" sets none.
     """
     given = None if isinstance(landmarks, str) else len(landmarks)
     if rank is None:
@@ -161,33 +98,7 @@ def resolve_rank(rank, landmarks, n):
 
 
 def check_landmarks(landmarks, X, kernel):
-    """Return the name of a way to choose landmarks, their indices, or the points themselves.
-
-    Parameters
-    ----------
-    landmarks : str, (b,) array_like of int or (b, d) array_like
-        As the user gave it.
-    X : (n, d) array or sparse matrix
-        Training points.
-    kernel : Kernel
-        A precomputed one has no other points than these.
-
-    Returns
-    -------
-    str or array
-        Checked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none of these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
-    array([2, 0])
-    """
+    """Return how to choose landmarks, their (b,) int64 indices, or the (b, d) points themselves."""
     if isinstance(landmarks, str):
         validation.check_choice("landmarks", landmarks, LANDMARKS, " or an array")
         if landmarks == "k-means++" and kernel.name == "precomputed":
@@ -213,50 +124,22 @@ def check_landmarks(landmarks, X, kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Features(OneLine):
-    """Features whose products approximate the kernel: K ~ Z Z^T.
+    """Features whose products approximate the kernel: K ~ Z Z^T with Z = K_nB to_Z."""
 
-    Attributes
-    ----------
-    Z : (n, r) array
-        One row a point.
-    to_Z : (b, r) float64 array
-        Z = K_nB to_Z, with B the basis.
-    basis : (b, d) float64 array
-        The landmarks.
-    indices : (b,) int64 array or None
-        Which points they are, if they are points.
-    left_out : float
-        About the largest eigenvalue of K that had to be left out, though it is above rounding.
-    """
-
-    Z: np.ndarray
-    to_Z: np.ndarray
-    basis: np.ndarray
-    indices: np.ndarray | None
-    left_out: float = 0.0
+    Z: np.ndarray  # (n, r)
+    to_Z: np.ndarray  # (b, r) float64
+    basis: np.ndarray  # (b, d) float64: the landmarks B
+    indices: np.ndarray | None  # (b,) int64: which points they are, if they are points
+    left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
 
 
 def make_features(
     X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
 ):
-    """Return the Nystroem features of points and parameters that were already checked.
+    """Return features with Z Z^T = K_nB K_BB^+ K_Bn, for the landmarks B of a checked form.
 
-    Parameters
-    ----------
-    X, kernel, rank, landmarks, rank_tol, rng, dtype
-        As for :func:`make_low_rank_factor`.
-    advance : callable, optional
-        Told how many rows were worked on, also none; what it raises ends the work.
-
-    Returns
-    -------
-    Features
-        With Z Z^T = K_nB K_BB^+ K_Bn.
-
-    Raises
-    ------
-    MemoryError
-        If Z does not fit into free memory.
+    ``rank`` limits pivoted landmarks; None as ``dtype`` is that of X. ``advance`` is told how many
+    rows were worked on, sometimes none; what it raises ends the work.
     """
     dtype = dtype or X.dtype
     left_out = 0.0
@@ -288,8 +171,8 @@ def _choose(X, rank, landmarks, rng, advance):
 def _nystroem(X, kernel, basis, indices, dtype, advance):
     """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
 
-    The pivoted Cholesky factor of K_BB stands where the 2009 paper takes a plain one, which
-    duplicated landmarks and wide kernels break.
+    Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
+    landmarks and wide kernels.
     """
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
     to_Z, left_out = _inverse_root((among + among.T) / 2)
@@ -300,8 +183,8 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
 def _inverse_root(K):
     """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere.
 
-    Also returns what these rows leave of the trace of K, 0 if it is rounding noise. Where K has
-    negative eigenvalues, its positive part stands for it, which takes an eigendecomposition.
+    Also returns what these rows leave of the trace of K, 0 if it is rounding noise. A K with
+    negative eigenvalues is replaced by its positive part, which takes an eigendecomposition.
     """
     n = K.shape[0]
     diag = np.diagonal(K)
@@ -309,7 +192,9 @@ def _inverse_root(K):
     order = order - 1
     corner = np.tril(corner[:, :rank])
     if _is_indefinite(K, corner, order):
-        return _inverse_root_of_positive_part(K)
+        w, U = eigh(K, check_finite=False)
+        keep = w > LANDMARK_TOLERANCE * w[-1]
+        return U[:, keep] / np.sqrt(w[keep]), 0.0
     if rank == 0:
         return np.zeros((n, 1)), 0.0
     left_out = diag.sum() - np.sum(corner**2)
@@ -321,10 +206,10 @@ def _inverse_root(K):
 
 
 def _is_indefinite(K, corner, order):
-    """Tell whether a pivoted factor leaves more of K than of a positive semidefinite matrix.
+    """Tell whether a pivoted factor leaves more of K than it would of a semidefinite matrix.
 
-    Of one, what is left has no entry above its largest diagonal one, which is where the factor
-    ended; of another the diagonal says nothing. A product with some vectors is as good as looking.
+    There, no remaining entry exceeds the largest diagonal one, at which the factor ended. An
+    indefinite matrix may have larger ones, which products with random vectors reveal.
     """
     n = K.shape[0]
     probes = np.random.default_rng(0).standard_normal((n, 2))
@@ -333,25 +218,16 @@ def _is_indefinite(K, corner, order):
     return bool(np.abs(left).max() > NOISE * n * allowed)
 
 
-def _inverse_root_of_positive_part(K):
-    """Return M with M M^T the pseudo-inverse of the positive part of K, and 0."""
-    w, U = eigh(K, check_finite=False)
-    keep = w > LANDMARK_TOLERANCE * w[-1]
-    return U[:, keep] / np.sqrt(w[keep]), 0.0
-
-
 def _pivoted_cholesky(X, kernel, rank, tol, advance):
-    """Factor K = L L^T column by column until what is missing of the trace is below tol.
+    """Factor K = L L^T column by column until less than ``tol`` of its trace is missing.
 
-    Every step looks at the points that are approximated worst, and takes of them in turn the
-    worst one left as long as it is nearly as bad as the first was. The columns of K are
-    evaluated for these points only.
-
-    Returns L (n x r), the pivots, their points, and the map with L = K_nB map.
+    Each step looks at the points that are approximated worst, and keeps taking the worst one left
+    while it is nearly as bad as the first. Only the columns of these points are evaluated. Returns
+    L (n, r), the pivots, their points, and the map with L = K_nB map.
     """
     n = X.shape[0]
     missing = kernel_diagonal(kernel, X)
-    # Below rounding noise nothing more can be explained.
+    # Rounding noise cannot be explained.
     total = missing.sum() or 1.0
     enough = max(tol, n * np.finfo(np.float64).eps) * total
     L = np.empty((n, 0))
@@ -384,7 +260,7 @@ def _pivoted_cholesky(X, kernel, rank, tol, advance):
 
 
 def _append(L, new, most):
-    """Return L with new columns, in room that is doubled when it is full: how many is not known."""
+    """Return L with new columns, in room for ``most`` at most that is doubled when it is full."""
     n, r = L.shape
     store = L if L.base is None else L.base
     width = r + new.shape[1]

@@ -168,8 +168,8 @@ class LandmarkParameters(Parameters):
         kind='int, float, "auto" or None',
         doc="""
         Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
-        dense up to 10,000 points and has 1,000 landmarks above, 3e8 / n of them above 300,000
-        points.
+        dense up to 10,000 points and has 1,000 landmarks above, 3e8 / n but at least 100 above
+        300,000 points.
         """,
     )
     landmarks: Landmarks = parameter(

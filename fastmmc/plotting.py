@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,24 +27,17 @@ from fastmmc.results import (
 from fastmmc.rls import umc_rls
 from fastmmc.sizes import balanced_random_labels
 
-# The colours of Okabe and Ito, which colour-blind readers tell apart, without the yellow that is
-# lost on white. Further clusters take the colours again with the next marker.
+# The colours of Okabe and Ito, which colour-blind readers can tell apart, without the yellow, which
+# is lost on white. Further clusters reuse the colours with the next marker.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "^", "s", "v", "D", "P", "X", "<", ">")
 
-# Clusters that still get a legend; area of a point in square points, where there are few.
+# With more clusters there is no legend. The area is that of a point, in square points.
 LEGEND_MOST = 12
 LARGEST_POINT = 36
 
 # What a history is drawn against: the first of these that the trace counts.
-UNITS = (
-    "generations",
-    "splits",
-    "iterations",
-    "moves",
-    "objects",
-    "rounds",
-)
+UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
 
 
 def import_pyplot() -> Any:
@@ -71,24 +65,101 @@ def import_pyplot() -> Any:
     return plt
 
 
-class ClusterDisplay:
+class _Display:
+    """A display in one Axes, drawn by ``_draw(ax, **kwargs)``."""
+
+    _draw: Callable[..., None]
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **kwargs
+            For the method of matplotlib's Axes that the class names.
+
+        Returns
+        -------
+        Display
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            _, ax = import_pyplot().subplots(layout="constrained")
+        self._draw(ax, **kwargs)
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+
+class _PanelsDisplay:
+    """A display in several Axes, each drawn by ``_draw(ax, index, **kwargs)``."""
+
+    _draw: Callable[..., None]
+    _new_axes: Callable[[], Any]
+    _panels: Callable[[], tuple[Sequence[str], str]]
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : array_like of matplotlib.axes.Axes, optional
+            One for each panel; None: a new figure.
+        **kwargs
+            For the method of matplotlib's Axes that the class names.
+
+        Returns
+        -------
+        Display
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the number of axes is not the number of panels.
+        ImportError
+            If matplotlib is not installed.
+        """
+        axes = np.ravel(self._new_axes() if ax is None else ax)
+        titles, wanted = self._panels()
+        if axes.size != len(titles):
+            raise ValueError(f"ax must hold {wanted}; got {axes.size}")
+        for index, (panel, title) in enumerate(zip(axes, titles, strict=True)):
+            self._draw(panel, index, **kwargs)
+            panel.set_title(title)
+        self.axes_ = axes
+        self.figure_ = axes[0].figure
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class ClusterDisplay(_Display):
     """Scatter plot of clusters.
 
-    Usually made by :meth:`from_result`.
+    Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.scatter`, which
+    takes the other arguments of ``plot``, as ``s`` and ``alpha``.
 
     Parameters
     ----------
     points : (n, 1) or (n, 2) array
-        Positions; with one column the clusters are drawn one above the other.
+        Positions; from one column the clusters are drawn one above the other.
     labels : (n,) int array
         Clusters 0..k-1.
     axis_names : sequence of str
-        What the columns of ``points`` are.
+        Names of the columns of ``points``.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The Axes that it was drawn in.
     figure_ : matplotlib.figure.Figure
         The figure that holds it.
 
@@ -102,36 +173,13 @@ class ClusterDisplay:
     'principal component 1 (92% of variance)'
     """
 
-    def __init__(self, points: np.ndarray, labels: np.ndarray, axis_names: Sequence[str]):
-        self.points = points
-        self.labels = labels
-        self.axis_names = axis_names
+    points: np.ndarray
+    labels: np.ndarray
+    axis_names: Sequence[str]
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the clusters.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.scatter`, as ``s`` and ``alpha``.
-
-        Returns
-        -------
-        ClusterDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            _, ax = import_pyplot().subplots(layout="constrained")
+    def _draw(self, ax, **kwargs):
         k = int(self.labels.max()) + 1
         _draw_clusters(ax, self.points, self.labels, k, **kwargs)
-        ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlabel(self.axis_names[0])
         if len(self.axis_names) == 1:
             ax.set_ylabel("cluster")
@@ -147,9 +195,6 @@ class ClusterDisplay:
             )
             for handle in legend.legend_handles:
                 handle.set_sizes([LARGEST_POINT])
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
 
     @classmethod
     def from_result(
@@ -170,8 +215,8 @@ class ClusterDisplay:
         result : ClusteringResult
             What a solver returned.
         X : (n, d) array_like or sparse matrix, optional
-            The points; None: those that the result remembers, as it does if it was made on a dense
-            hat matrix (``umc_rls`` up to 10,000 points, ``evo_mmc``).
+            The points; None: those that the result remembers, which it does if it was made with a
+            dense hat matrix (``umc_rls`` up to 10,000 points, ``evo_mmc``).
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
         **kwargs
@@ -180,7 +225,7 @@ class ClusterDisplay:
         Returns
         -------
         ClusterDisplay
-            Drawn already.
+            Already drawn.
 
         Raises
         ------
@@ -205,24 +250,27 @@ class ClusterDisplay:
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
 
 
-class ObjectiveDisplay:
+@dataclass(eq=False, repr=False)
+class ObjectiveDisplay(_Display):
     """Line plot of the objective of the winning start against its moves, generations or rounds.
 
-    Usually made by :meth:`from_result`.
+    Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.plot`, which
+    takes the other arguments of ``plot``, as ``label`` and ``color``. Several results can share one
+    Axes.
 
     Parameters
     ----------
     steps : (T,) int array
-        Moves, generations, rounds or whatever the method counts, made so far.
+        Moves, generations, rounds or whatever the method counts, so far.
     objective : (T,) float array
-        Objective after them.
+        Objective after these steps.
     unit : str, default="moves"
-        What the steps are.
+        What a step is.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The Axes that it was drawn in.
     figure_ : matplotlib.figure.Figure
         The figure that holds it.
     line_ : matplotlib.lines.Line2D
@@ -239,41 +287,15 @@ class ObjectiveDisplay:
     ('moves', 'objective')
     """
 
-    def __init__(self, steps: np.ndarray, objective: np.ndarray, unit: str = "moves"):
-        self.steps = steps
-        self.objective = objective
-        self.unit = unit
+    steps: np.ndarray
+    objective: np.ndarray
+    unit: str = "moves"
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the objective.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure. Several results can share one.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.plot`, as ``label`` and ``color``.
-
-        Returns
-        -------
-        ObjectiveDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            _, ax = import_pyplot().subplots(layout="constrained")
+    def _draw(self, ax, **kwargs):
         style = {"marker": "o"} if len(self.steps) == 1 else {}
         (self.line_,) = ax.plot(self.steps, self.objective, **(style | kwargs))
         ax.set_xlabel(self.unit)
         ax.set_ylabel("objective")
-        ax.spines[["top", "right"]].set_visible(False)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
 
     @classmethod
     def from_result(cls, result: ClusteringResult, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -291,7 +313,7 @@ class ObjectiveDisplay:
         Returns
         -------
         ObjectiveDisplay
-            Drawn already.
+            Already drawn.
 
         Raises
         ------
@@ -312,10 +334,13 @@ class ObjectiveDisplay:
         return cls(steps, result.history, unit).plot(ax, **kwargs)
 
 
-class SegmentationDisplay:
+@dataclass(eq=False, repr=False)
+class SegmentationDisplay(_PanelsDisplay):
     """A picture beside its segments, each in its mean colour.
 
-    Usually made by :meth:`from_result`.
+    Usually made by :meth:`from_result`. Its two panels are drawn by
+    :meth:`matplotlib.axes.Axes.imshow`, which takes the other arguments of ``plot``, as
+    ``interpolation``.
 
     Parameters
     ----------
@@ -329,7 +354,7 @@ class SegmentationDisplay:
     Attributes
     ----------
     axes_ : (2,) array of matplotlib.axes.Axes
-        Where they were drawn.
+        The Axes that they were drawn in.
     figure_ : matplotlib.figure.Figure
         The figure that holds them.
 
@@ -344,48 +369,23 @@ class SegmentationDisplay:
     ['picture', '2 segments']
     """
 
-    def __init__(self, image: np.ndarray, segments: np.ndarray, k: int):
-        self.image = image
-        self.segments = segments
-        self.k = k
+    image: np.ndarray
+    segments: np.ndarray
+    k: int
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the two pictures.
+    def _new_axes(self):
+        height, width = self.image.shape[:2]
+        size = (8.0, np.clip(4.0 * height / width, 1.0, 12.0) + 0.4)
+        return import_pyplot().subplots(1, 2, figsize=size, layout="constrained")[1]
 
-        Parameters
-        ----------
-        ax : array_like of matplotlib.axes.Axes, optional
-            Two of them; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.imshow`, as ``interpolation``.
+    def _panels(self):
+        """Return the titles of the panels, and what ``ax`` must hold."""
+        return ("picture", f"{self.k} segment{'s' * (self.k != 1)}"), "two Axes"
 
-        Returns
-        -------
-        SegmentationDisplay
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If the number of axes is not two.
-        ImportError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            height, width = self.image.shape[:2]
-            size = (8.0, np.clip(4.0 * height / width, 1.0, 12.0) + 0.4)
-            _, ax = import_pyplot().subplots(1, 2, figsize=size, layout="constrained")
-        axes = np.ravel(ax)
-        if axes.size != 2:
-            raise ValueError(f"ax must hold two Axes; got {axes.size}")
-        titles = ("picture", f"{self.k} segment{'s' * (self.k != 1)}")
-        for panel, pixels, title in zip(axes, (self.image, self.segments), titles, strict=True):
-            panel.imshow(pixels, **({"cmap": "gray", "vmin": 0.0, "vmax": 1.0} | kwargs))
-            panel.set_title(title)
-            panel.set_axis_off()
-        self.axes_ = axes
-        self.figure_ = axes[0].figure
-        return self
+    def _draw(self, ax, index, **kwargs):
+        pixels = self.segments if index else self.image
+        ax.imshow(pixels, **({"cmap": "gray", "vmin": 0.0, "vmax": 1.0} | kwargs))
+        ax.set_axis_off()
 
     @classmethod
     def from_result(
@@ -394,8 +394,8 @@ class SegmentationDisplay:
         """Draw a picture beside what :func:`fastmmc.segment` made of it.
 
         One or three channels are drawn in their colours, any other number as the grey of its mean.
-        Integers are taken for 0..255 or, of 16 bits, 0..65535; floats for 0..1 or 0..255 if they
-        lie there, and are stretched to their range if not.
+        Integers are taken as 0..255 or, with 16 bits, 0..65535; floats as 0..1 or 0..255 if they
+        lie there, else their range is stretched.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class SegmentationDisplay:
         Returns
         -------
         SegmentationDisplay
-            Drawn already.
+            Already drawn.
 
         Raises
         ------
@@ -439,10 +439,12 @@ class SegmentationDisplay:
         return cls(shown[0], shown[1], len(result.sizes)).plot(ax, **kwargs)
 
 
-class ShakingDisplay:
+@dataclass(eq=False, repr=False)
+class ShakingDisplay(_PanelsDisplay):
     """Panels of what the rounds of shaking do to the labels of one start of UMC-RLS.
 
-    Usually made by :meth:`from_points`.
+    Usually made by :meth:`from_points`. The panels, three a row in a new figure, are drawn by
+    :meth:`matplotlib.axes.Axes.scatter`, which takes the other arguments of ``plot``.
 
     Parameters
     ----------
@@ -456,7 +458,7 @@ class ShakingDisplay:
     Attributes
     ----------
     axes_ : (panels,) array of matplotlib.axes.Axes
-        Where they were drawn.
+        The Axes that they were drawn in.
     figure_ : matplotlib.figure.Figure
         The figure that holds them.
 
@@ -475,48 +477,30 @@ class ShakingDisplay:
     ['start', 'after round 0', 'after round 20']
     """
 
-    def __init__(self, points: np.ndarray, labels: Sequence[np.ndarray], titles: Sequence[str]):
-        self.points = points
-        self.labels = labels
-        self.titles = titles
+    points: np.ndarray
+    labels: list[np.ndarray]
+    titles: list[str]
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the panels.
-
-        Parameters
-        ----------
-        ax : array_like of matplotlib.axes.Axes, optional
-            One for each panel; None: a new figure, three panels a row.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.scatter`.
-
-        Returns
-        -------
-        ShakingDisplay
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If the number of axes is not the number of panels.
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _new_axes(self):
         panels = len(self.labels)
-        if ax is None:
-            ax = _new_panels(panels)
-        axes = np.ravel(ax)
-        if axes.size != panels:
-            raise ValueError(f"ax must hold one Axes for each of {panels} panels; got {axes.size}")
+        columns = min(panels, 3)
+        rows = -(-panels // columns)
+        _, axes = import_pyplot().subplots(
+            rows, columns, figsize=(2.6 * columns, 2.5 * rows), squeeze=False, layout="constrained"
+        )
+        for spare in axes.ravel()[panels:]:
+            spare.remove()
+        return axes.ravel()[:panels]
+
+    def _panels(self):
+        """Return the titles of the panels, and what ``ax`` must hold."""
+        return self.titles, f"one Axes for each of {len(self.labels)} panels"
+
+    def _draw(self, ax, index, **kwargs):
         k = int(max(labels.max() for labels in self.labels)) + 1
-        for panel, labels, title in zip(axes, self.labels, self.titles, strict=True):
-            _draw_clusters(panel, self.points, labels, k, **kwargs)
-            panel.set_title(title)
-            panel.set(xticks=[], yticks=[])
-            panel.spines[:].set_color("0.8")
-        self.axes_ = axes
-        self.figure_ = axes[0].figure
-        return self
+        _draw_clusters(ax, self.points, self.labels[index], k, **kwargs)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_color("0.8")
 
     @classmethod
     def from_points(
@@ -533,7 +517,7 @@ class ShakingDisplay:
     ) -> Self:
         """Shake one start and draw its labels at the beginning and after some rounds.
 
-        The sizes are left to the paper's schedule alone (``min_size=0``).
+        The paper's schedule alone decides the sizes (``min_size=0``).
 
         Parameters
         ----------
@@ -557,7 +541,7 @@ class ShakingDisplay:
         Returns
         -------
         ShakingDisplay
-            Drawn already.
+            Already drawn.
 
         Raises
         ------
@@ -572,9 +556,9 @@ class ShakingDisplay:
         seed = fixed_seed(random_state)
         labels = [balanced_random_labels(F.n, k, restart_stream(seed, 0))]
         for i in rounds:
-            # A round is the same whatever follows it. With min_size=0 no point is moved after
-            # the last one, so these are the labels that the shaking itself left.
-            # A balance of k bounds no size.
+            # A round is the same whatever follows it. With min_size=0 no point is moved after the
+            # last round, so these are the labels that the shaking left. A balance of k bounds no
+            # size.
             result = umc_rls(
                 F, k, n_rounds=i + 1, min_size=0, balance=k, n_init=1, random_state=seed
             )
@@ -583,10 +567,13 @@ class ShakingDisplay:
         return cls(_project(F.X)[0], labels, titles).plot(ax, **kwargs)
 
 
-class TreeDisplay:
+@dataclass(eq=False, repr=False)
+class TreeDisplay(_Display):
     """Drawing of the splits of a recursive clustering, with the sizes of their parts.
 
-    Usually made by :meth:`from_result`.
+    The root is on top, each cluster below in its colour. Usually made by :meth:`from_result`. The
+    sizes are drawn by :meth:`matplotlib.axes.Axes.text`, which takes the other arguments of
+    ``plot``, as ``fontsize``.
 
     Parameters
     ----------
@@ -596,7 +583,7 @@ class TreeDisplay:
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The Axes that it was drawn in.
     figure_ : matplotlib.figure.Figure
         The figure that holds it.
 
@@ -611,31 +598,9 @@ class TreeDisplay:
     ('cluster', 5)
     """
 
-    def __init__(self, tree: Tree):
-        self.tree = tree
+    tree: Tree
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the tree: the root on top, each cluster below in its colour.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.text`, as ``fontsize``.
-
-        Returns
-        -------
-        TreeDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            _, ax = import_pyplot().subplots(layout="constrained")
+    def _draw(self, ax, **kwargs):
         nodes = self.tree.nodes
         places = _tree_places(nodes)
         style = {"ha": "center", "va": "center", "fontsize": "small"}
@@ -652,10 +617,7 @@ class TreeDisplay:
         ax.set(xlim=(-0.6, (len(nodes) + 1) // 2 - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
         ax.set_xlabel("cluster")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
+        ax.spines["left"].set_visible(False)
 
     @classmethod
     def from_result(cls, result: TreeResult, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -673,7 +635,7 @@ class TreeDisplay:
         Returns
         -------
         TreeDisplay
-            Drawn already.
+            Already drawn.
 
         Raises
         ------
@@ -689,7 +651,7 @@ class TreeDisplay:
 def _tree_places(nodes):
     """Return (x, y) of the nodes: leaves at their labels, the others between their parts."""
     x = [0.0] * len(nodes)
-    # Parts come after the node that they are parts of.
+    # The parts of a node come after it.
     for i in reversed(range(len(nodes))):
         node = nodes[i]
         x[i] = (x[node.left] + x[node.right]) / 2 if node.label is None else float(node.label)
@@ -707,7 +669,7 @@ def _check_result(result, kind, maker):
 
 
 def _points_of(result):
-    """Return the points that a result remembers: only a dense hat matrix needs all of them."""
+    """Return the points that a result remembers, which only a dense hat matrix needs."""
     if result.params.get("kernel") == "precomputed":
         raise ValueError("X is missing: with a precomputed kernel the result has no points")
     if not isinstance(result, RLSResult) or result.params["rank"] is not None:
@@ -719,7 +681,7 @@ def _points_of(result):
 
 
 def _steps_of(result):
-    """Return what each entry of the history stands for: how many of what were made so far."""
+    """Return the steps made at each entry of the history, and their unit."""
     unit = next((unit for unit in UNITS if unit in result.trace), None)
     if unit is None:
         return np.arange(1, result.history.size + 1), "rounds"
@@ -727,7 +689,7 @@ def _steps_of(result):
 
 
 def _project(X):
-    """Return positions in at most two dimensions, and what the axes are."""
+    """Return positions in at most two dimensions, and the names of the axes."""
     n, d = X.shape
     if d <= 2 or n < 2:
         points = X[:, :2]
@@ -735,7 +697,7 @@ def _project(X):
         return points, [f"feature {i}" for i in range(points.shape[1])]
     way, name = (TruncatedSVD, "singular") if issparse(X) else (PCA, "principal")
     way = way(2, random_state=0)
-    # Of equal points no component has a share of the variance.
+    # The variance of equal points is 0.
     with np.errstate(invalid="ignore"):
         points = way.fit_transform(X)
     shares = np.nan_to_num(way.explained_variance_ratio_)
@@ -760,19 +722,8 @@ def _draw_clusters(ax, points, labels, k, **kwargs):
         )
 
 
-def _new_panels(panels):
-    columns = min(panels, 3)
-    rows = -(-panels // columns)
-    _, axes = import_pyplot().subplots(
-        rows, columns, figsize=(2.6 * columns, 2.5 * rows), squeeze=False, layout="constrained"
-    )
-    for spare in axes.ravel()[panels:]:
-        spare.remove()
-    return axes.ravel()[:panels]
-
-
 def _find_range(image):
-    """Return the values that stand for black and white."""
+    """Return the values of black and white."""
     if image.dtype in (np.uint8, np.uint16):
         return 0.0, float(np.iinfo(image.dtype).max)
     low, high = float(image.min()), float(image.max())

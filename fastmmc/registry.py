@@ -47,8 +47,15 @@ class Method:
         return tuple(inspect.signature(self.function).parameters)[1:]
 
 
-# Filled by the estimators when their classes are made.
+# Filled by the estimators when their classes are made; sorted by name.
 METHODS: dict[str, Method] = {}
+
+
+def register(method):
+    """Add a method to the table, in its place."""
+    METHODS[method.name] = method
+    for later in sorted(name for name in METHODS if name > method.name):
+        METHODS[later] = METHODS.pop(later)
 
 
 def registry_name(method):

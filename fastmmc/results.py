@@ -89,14 +89,14 @@ class ClusteringResult(Named):
     history : (T,) float64 array
         Objective of the winning start along its way.
     trace : dict of str to (T,) array
-        Further quantities along the way; ``trace["moves"]`` or, of an evolution,
-        ``trace["generations"]``, of a tree ``trace["splits"]`` counts what was made so far.
+        Further quantities along the way. ``trace["moves"]`` counts the moves made so far; an
+        evolution has ``trace["generations"]`` instead, a tree ``trace["splits"]``.
     objectives : (n_init,) float64 array
         Final objective of every start that ended.
     best_init : int
         Which start won.
     params : dict
-        The parameters used; what None became stands here.
+        The parameters used, with the values that replaced None.
     model : object or None
         Predicts new points; small and picklable. None where the method has none.
     feature_names_in : (d,) array of str or None
@@ -193,18 +193,18 @@ class RLSResult(ClusteringResult):
     ----------
     loo_mse : float or None
         Mean squared leave-one-out error of the final labels: the mean over all points and clusters
-        of (p - f)^2, where p is 1 for the own cluster, -1 for the others, and f the prediction of
-        the model that is fitted to the other n - 1 points and their labels. Lower is better and,
-        unlike the objective, comparable between values of lam and sigma. A model predicts 0 where
-        it knows nothing of a point, so the error is 1 for a single point (n = 1), and near 1 where
-        points tell nothing of each other; the only point of a cluster is predicted from the others,
-        which are none of it. With k = 1 all p are 1.
+        of (p - f)^2. p is 1 for the point's own cluster and -1 for the others, and f is the
+        prediction of the model that is fitted to the other n - 1 points and their labels. Lower is
+        better and, unlike the objective, it compares values of lam and sigma. A model predicts 0
+        where it knows nothing of a point, so the error is 1 for a single point (n = 1), and near 1
+        where points do not predict each other; the only point of a cluster is predicted from the
+        others, none of which is in it. With k = 1 all p are 1.
     bound : float or None
-        If it was asked for: a number that the objective of no labelling is below whose sizes the
-        size rule allows (where the sizes are not bounded: of none with the sizes of this one).
-        It comes from eigenvalues, so even the best labelling may be well above it.
+        If it was asked for: a lower bound of the objective over all labellings with sizes that the
+        size rule allows, or, where sizes are not bounded, with the sizes of this one. It comes from
+        eigenvalues, so even the best labelling may be well above it.
     gap : float or None
-        Share of the objective that lies above the bound.
+        Largest share of the objective by which the best labelling may be lower than it.
     """
 
     loo_mse: float | None = None
@@ -212,7 +212,7 @@ class RLSResult(ClusteringResult):
 
     @property
     def gap(self) -> float | None:
-        """Share of the objective that lies above the bound: how far the best can be at most."""
+        """Largest share of the objective by which the best labelling may be lower than it."""
         if self.bound is None:
             return None
         return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
@@ -220,7 +220,7 @@ class RLSResult(ClusteringResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginResult(ClusteringResult):
-    """A clustering by a kernel machine with two classes, or (``cpm3c``) with more.
+    """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
 
     Attributes
     ----------
@@ -229,10 +229,10 @@ class MarginResult(ClusteringResult):
     support : (m,) int64 array or None
         Which points they belong to.
     intercept : float
-        Added to w . phi(x); its sign then tells the cluster. 0 for more classes.
+        Added to w . phi(x), whose sign then tells the cluster. 0 for more classes.
     duality_gap : float or None
-        How far the machine's objective can be above the least one for its labels; of cutting
-        planes that of the last quadratic program.
+        By how much the machine's objective can exceed the least one for its labels; for cutting
+        planes, the gap of the last quadratic program.
     n_violated : int
         Points inside the margin or on the wrong side of it.
     """
@@ -251,10 +251,10 @@ class SDPResult(ClusteringResult):
     Attributes
     ----------
     bound : float or None
-        A number that the objective of no labelling is below which the method allows: the value of
-        the program, from its multipliers. None where the solver gave none.
+        A lower bound of the objective over all labellings that the method allows: the value of the
+        program, from its multipliers. None if the solver gave none.
     matrix : (n, n) float64 array or None
-        The solution that was rounded, which stands for y y^T; None as above.
+        The solution that was rounded, which replaces y y^T; None if the solver gave none.
     solver_status : str
         Why the solver ended, in cvxpy's words.
     """
@@ -268,17 +268,18 @@ class SDPResult(ClusteringResult):
 class CentroidResult(ClusteringResult):
     """A clustering by prototypes.
 
-    Of on-line methods ``n_iter`` counts epochs, ``n_moves`` objects presented, and ``history`` has
-    for every epoch the sum of the squared distances at which objects met their nearest prototype.
+    In on-line methods ``n_iter`` counts epochs, ``n_moves`` counts objects presented, and
+    ``history`` has, for every epoch, the sum of the squared distances between objects and their
+    nearest prototype at the time.
 
     Attributes
     ----------
     centers : (m, d) float64 array
-        Prototypes of the clusters, in the order of the labels; with features among these.
+        Prototypes of the clusters, in the order of the labels; with features, in their space.
     all_centers : (k, d) float64 array
-        With those that were dropped, as they won too few points.
+        All prototypes, including those that were dropped because they won too few points.
     kept : (m,) int64 array
-        Which of these ``centers`` are.
+        Rows of ``all_centers`` that are ``centers``.
     weights : (k,) float64 array
         Of all prototypes: learning steps plus one, or points (batch).
     n_active : int
@@ -290,7 +291,7 @@ class CentroidResult(ClusteringResult):
     n_conflicts : int
         Constraints that contradict others.
     representatives : (p, d) float64 array or None
-        Of ``sammc``: points that stood for the others while it searched.
+        ``sammc`` only: points that represented the others during the search.
     """
 
     centers: NDArray[np.float64] = field(kw_only=True)
@@ -334,20 +335,21 @@ class TreeNode:
     depth : int
         Splits above it.
     label : int or None
-        The cluster; None where the node was split.
-    left, right : int or None
-        Indices of the parts with label 0 and 1 of the split in :attr:`Tree.nodes`; None where the
-        node is a cluster.
+        The cluster; None if the node was split.
+    left : int or None
+        Index in :attr:`Tree.nodes` of the part with label 0 of the split; None for a cluster.
+    right : int or None
+        The same for the part with label 1.
     objective : float or None
         Of the split, as the binary method defines it.
     gain : float or None
         By how much the split lowers the within-cluster sum of squares.
     params : dict or None
-        Of the split: what the binary method made of None for these points.
+        Of the split: parameters that the binary method chose for these points.
     model : object or None
         Tells the parts apart.
     columns : (size,) int64 array or None
-        With a precomputed kernel the points of the node, whose kernel values the model takes.
+        With a precomputed kernel, the points of the node, whose kernel values the model takes.
     """
 
     size: int
@@ -369,8 +371,8 @@ class Tree:
     Attributes
     ----------
     nodes : tuple of TreeNode
-        The root first, each node before its left part and that before its right part, so that
-        the clusters are met in the order of their labels.
+        The root first, and each node before its left part and that before its right part, so
+        clusters appear in the order of their labels.
     """
 
     nodes: tuple[TreeNode, ...]
@@ -420,7 +422,7 @@ class TreeResult(ClusteringResult):
     Attributes
     ----------
     tree : Tree
-        The splits and the clusters that they ended in; ``print`` shows it.
+        The splits, and the clusters they end in; ``print`` shows it.
     """
 
     tree: Tree = field(repr=False, kw_only=True)
@@ -433,9 +435,10 @@ class TreeResult(ClusteringResult):
 class SegmentationResult(ClusteringResult):
     """A picture cut into segments by the colours of its pixels.
 
-    ``labels`` and ``sizes`` are those of the pixels, row by row; segments are numbered by falling
-    number of pixels. The fields that tell of the run (``objective``, ``n_iter``, ``history`` ...)
-    are those of the clustering of the distinct colours. ``predict`` takes colours, (m, channels).
+    ``labels`` and ``sizes`` are those of the pixels, row by row; segments are numbered by
+    descending number of pixels. The fields about the run (``objective``, ``n_iter``, ``history``
+    ...) are those of the clustering of the distinct colours. ``predict`` takes colours, (m,
+    channels).
 
     Attributes
     ----------

@@ -11,36 +11,15 @@ from fastmmc import validation
 
 @dataclass(frozen=True)
 class SizeRule:
-    """How large the clusters are meant to be and may be.
+    """The sizes that clusters are meant to have and may have."""
 
-    Attributes
-    ----------
-    targets : (k,) int64 array or None
-        Sizes asked for, summing to n. None: n / k each.
-    lower, upper : (k,) int64 arrays
-        Sizes that every result keeps to.
-    bounded : bool
-        Whether the user set a balance, so that searches must keep to the bounds all along.
-    """
-
-    targets: np.ndarray | None
-    lower: np.ndarray
+    targets: np.ndarray | None  # (k,) int64 that sum to n; None: n / k each
+    lower: np.ndarray  # (k,) int64, kept by every result
     upper: np.ndarray
-    bounded: bool
+    bounded: bool  # the user set a balance, so searches keep to the bounds all along
 
     def bounds_at(self, sizes):
-        """Return the bounds of what goes on from some sizes: without a balance these stay.
-
-        Parameters
-        ----------
-        sizes : (k,) int array
-            Sizes reached.
-
-        Returns
-        -------
-        lower, upper : (k,) int64 arrays
-            Size bounds.
-        """
+        """Return the bounds for a search from these sizes; without a balance they do not change."""
         return (self.lower, self.upper) if self.bounded else (sizes, sizes)
 
 
@@ -49,39 +28,9 @@ def size_rule(
 ):
     """Turn the user's size parameters into bounds, or say why they cannot be met.
 
-    Parameters
-    ----------
-    n, k : int
-        Points and clusters.
-    balance : float, optional
-        Every size stays within balance * n / k of its target, or of the next integers to it; 0:
-        sizes that differ by one at most.
-    target_sizes : (k,) array_like of int, optional
-        Sizes asked for; they must sum to n. None: n / k each.
-    min_size : int, default=1
-        No cluster ends smaller than this.
-    known : (n,) int array, optional
-        Partial labels, -1 where unknown.
-    default : float, optional
-        What stands for a balance of None. The targets then make room for the known labels.
-    bounded : bool, default=True
-        Whether a search keeps to the default all along, as it does to a balance.
-
-    Returns
-    -------
-    SizeRule
-        Feasible bounds.
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, contradict each other or cannot be met.
-
-    Examples
-    --------
-    >>> rule = size_rule(100, 4, balance=0.2)
-    >>> rule.lower, rule.upper
-    (array([20, 20, 20, 20]), array([30, 30, 30, 30]))
+    Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
+    means sizes that differ by at most one. ``default`` replaces a balance of None, and its targets
+    then make room for the known labels; ``bounded`` says whether a search keeps to it all along.
     """
     targets = None
     centre = np.full(k, n / k)
@@ -105,54 +54,14 @@ def size_rule(
 
 
 def held_sizes(known, k):
-    """Return how many points of each cluster are known.
-
-    Parameters
-    ----------
-    known : (n,) int array or None
-        Partial labels, -1 where unknown.
-    k : int
-        Clusters.
-
-    Returns
-    -------
-    (k,) int64 array
-        Sizes; zeros where no label is known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> held_sizes(np.array([1, -1, 1]), 2)
-    array([0, 2])
-    """
+    """Return how many points of each cluster are known, (k,) int64."""
     if known is None:
         return np.zeros(k, dtype=np.int64)
     return np.bincount(known[known >= 0], minlength=k)
 
 
 def with_known(sizes, known, n):
-    """Return sizes near to those given that take in the known labels and sum to n.
-
-    Parameters
-    ----------
-    sizes : (k,) array
-        Sizes that sum to n.
-    known : (n,) int array or None
-        Partial labels, -1 where unknown.
-    n : int
-        Points.
-
-    Returns
-    -------
-    (k,) array
-        As given where no label is known, else int64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with_known(np.array([2, 2, 2]), np.array([1, 1, 1, 1, -1, -1]), 6)
-    array([1, 4, 1])
-    """
+    """Return sizes close to those given that include the known labels and sum to n."""
     if known is None:
         return sizes
     held = held_sizes(known, len(sizes))
@@ -194,34 +103,8 @@ def _check_feasible(n, k, lower, upper, balance, known):
 def binary_bounds(n, balance, target_sizes, min_size):
     """Return the least and the greatest size of cluster 1 of two.
 
-    Parameters
-    ----------
-    n : int
-        Points, at least 2.
-    balance : float
-        Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
-        where n is odd.
-    target_sizes : (2,) array_like of int or None
-        Sizes asked for, summing to n. None: n / 2 each.
-    min_size : int
-        No cluster is smaller than this.
-
-    Returns
-    -------
-    lower, upper : int
-        Bounds of the size of cluster 1, those that cluster 0 implies included.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the parameters are out of range or cannot be met.
-
-    Examples
-    --------
-    >>> binary_bounds(100, 0.1, None, 1)
-    (45, 55)
-    >>> binary_bounds(7, 0.01, None, 1)
-    (3, 4)
+    Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
+    where n is odd.
     """
     balance = validation.check_number("balance", balance)
     if not 0 <= balance < 1:
@@ -236,31 +119,10 @@ def binary_bounds(n, balance, target_sizes, min_size):
 
 
 def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
-    """Return the size that each claiming cluster grows to, round by round.
+    """Return the sizes that each claiming cluster grows to, (n_rounds - start_round, k) int64.
 
-    floor(m_d + m_d / 2^i) with m_d = n / k exactly, or the target size
-    (Pahikkala et al. 2012, equation 11).
-
-    Parameters
-    ----------
-    n, k : int
-        Points and clusters.
-    n_rounds : int
-        Rounds in a full schedule.
-    start_round : int, default=0
-        First round to run.
-    targets : (k,) int array, optional
-        Target sizes m_d.
-
-    Returns
-    -------
-    (n_rounds - start_round, k) int64 array
-        Never above n.
-
-    Examples
-    --------
-    >>> shaking_quota(150, 3, 3)[:, 0]
-    array([100,  75,  62])
+    floor(m_d + m_d / 2^i), at most n, with m_d the target size or exactly n / k (Pahikkala et al.
+    2012, equation 11).
     """
     rows = []
     for i in range(start_round, n_rounds):
@@ -274,31 +136,7 @@ def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
 
 
 def balanced_random_labels(n, k, rng, rule=None, known=None):
-    """Draw labels of the target sizes, known labels in their places.
-
-    Parameters
-    ----------
-    n, k : int
-        Points and clusters.
-    rng : numpy.random.Generator
-        Source of randomness.
-    rule : SizeRule, optional
-        Target sizes; None: as equal as possible.
-    known : (n,) int array, optional
-        Partial labels, -1 where unknown.
-
-    Returns
-    -------
-    (n,) int64 array
-        Labels 0..k-1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels = balanced_random_labels(7, 3, np.random.default_rng(0))
-    >>> np.bincount(labels)
-    array([3, 2, 2])
-    """
+    """Draw (n,) labels of the target sizes, or as equal as possible, and keep the known ones."""
     targets = None if rule is None else rule.targets
     sizes = equal_sizes(n, k) if targets is None else targets
     if known is None:
@@ -315,46 +153,12 @@ def balanced_random_labels(n, k, rng, rule=None, known=None):
 
 
 def equal_sizes(n, k):
-    """Return k sizes that differ by one at most and sum to n, larger ones first.
-
-    Parameters
-    ----------
-    n, k : int
-        Points and clusters.
-
-    Returns
-    -------
-    (k,) int64 array
-        Sizes.
-
-    Examples
-    --------
-    >>> equal_sizes(7, 3)
-    array([3, 2, 2])
-    """
+    """Return k sizes that differ by at most one and sum to n, larger ones first."""
     return n // k + (np.arange(k) < n % k).astype(np.int64)
 
 
 def proportional_sizes(sizes, n):
-    """Return sizes in the same proportions that sum to n, the largest remainders rounded up.
-
-    Parameters
-    ----------
-    sizes : (k,) array of int
-        Sizes.
-    n : int
-        Their new sum.
-
-    Returns
-    -------
-    (k,) int64 array
-        New sizes.
-
-    Examples
-    --------
-    >>> proportional_sizes([50, 30, 20], 5)
-    array([3, 1, 1])
-    """
+    """Return sizes in the same proportions that sum to n, the largest remainders rounded up."""
     exact = np.asarray(sizes) * (n / max(1, np.sum(sizes)))
     new = np.floor(exact).astype(np.int64)
     new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1
@@ -362,26 +166,7 @@ def proportional_sizes(sizes, n):
 
 
 def reorder_to_targets(labels, targets):
-    """Rename clusters so that the larger ones take the larger targets.
-
-    Parameters
-    ----------
-    labels : (n,) int array
-        Labels 0..k-1.
-    targets : (k,) int array
-        Target sizes.
-
-    Returns
-    -------
-    (n,) int64 array
-        The same partition under new names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> reorder_to_targets(np.array([0, 1, 1, 1]), np.array([3, 1]))
-    array([1, 0, 0, 0])
-    """
+    """Rename clusters so that the larger ones take the larger targets."""
     sizes = np.bincount(labels, minlength=len(targets))
     names = np.empty(len(targets), dtype=np.int64)
     names[np.argsort(-sizes, kind="stable")] = np.argsort(-np.asarray(targets), kind="stable")
@@ -389,38 +174,11 @@ def reorder_to_targets(labels, targets):
 
 
 def fit_sizes(labels, scores, lower, upper, movable=None):
-    """Bring the sizes within bounds by moving the points that lose least by it.
+    """Bring the sizes within bounds by moving the points that lose least (k, n) score by it.
 
-    Clusters that are too large give to those with room, then clusters that are too small take
-    from those above their lower bound. O(nk) a step, of which a few for each cluster do.
-
-    Parameters
-    ----------
-    labels : (n,) int array
-        Labels 0..k-1.
-    scores : (k, n) array
-        How well each point fits each cluster; higher is better.
-    lower, upper : (k,) int64 arrays
-        Size bounds that can be met.
-    movable : (n,) bool array, optional
-        False where the label may not change.
-
-    Returns
-    -------
-    (n,) int64 array
-        New labels.
-
-    Raises
-    ------
-    ValueError
-        If the bounds cannot be met by moving these points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores = np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.5]])
-    >>> fit_sizes(np.array([0, 0, 0]), scores, np.array([1, 1]), np.array([2, 2]))
-    array([0, 0, 1])
+    Clusters that are too large give to those with room, then clusters that are too small take from
+    those above their lower bound. O(nk) a step, a few steps for each cluster. Points that are not
+    ``movable`` keep their labels.
     """
     k = len(lower)
     labels = np.array(labels, dtype=np.int64)
@@ -447,7 +205,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
 
 
 def _check_bounds_can_be_met(n_movable, counts, lower, upper):
-    """Raise an error if no point is left whose move brings the sizes nearer to the bounds."""
+    """Raise ValueError if no point is left whose move brings the sizes closer to the bounds."""
     if n_movable == 0:
         raise ValueError(
             f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "

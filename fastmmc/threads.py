@@ -1,10 +1,10 @@
-"""Threads of linear algebra: BLAS takes one, and large work is done piece by piece in ours.
+"""Threads of linear algebra: BLAS takes one, and large work is cut into pieces for ours.
 
 Threads of BLAS wait for each other by spinning. On a machine with other work to do they wait for
 one that is not running, and small products take a hundred times as long as in one thread. So while
-a call of ours is under way BLAS has one thread; what is large is cut into pieces whose shapes
-depend on the data alone, which as many threads of Python work off as BLAS would have had. The
-results do not depend on how many these are, and the caller can stop between two pieces.
+a call of ours is running, BLAS has one thread; large work is cut into pieces whose shapes depend
+only on the data, and as many Python threads as BLAS would have had work on them. The results do
+not depend on how many these are, and the caller can stop between two pieces.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ def _threadpools():
 
 @cache
 def _blas_pools():
-    """Return the libraries of BLAS that this process has loaded."""
+    """Return the BLAS libraries that this process has loaded."""
     return _threadpools().select(user_api="blas").lib_controllers
 
 
 def _set_threads(pool, n_threads):
     """Set the number of threads of a BLAS from any thread.
 
-    Newer versions of threadpoolctl let only the thread set it that set it first. That thread need
-    not be the one whose call ends last.
+    Newer versions of threadpoolctl only let the thread that first set it, which need not be the one
+    whose call ends last.
     """
     getattr(pool, "_real_set_num_threads", pool.set_num_threads)(n_threads)
 
 
 class _BlasLimit:
-    """The limit of BLAS, which is global, shared by all calls that are under way in any thread.
+    """The limit of BLAS, which is global, shared by all running calls in any thread.
 
-    The first call that enters sets it and the last one that leaves takes it back. Limits that
-    every call sets and takes back by itself end wrong where calls overlap in time.
+    The first call to enter sets it and the last one to leave restores it. Limits that every call
+    sets and restores by itself end wrong where calls overlap in time.
     """
 
     def __init__(self):
@@ -70,7 +70,7 @@ class _BlasLimit:
                     _set_threads(pool, n_threads)
 
     def configured(self):
-        """Return the most threads that a BLAS has where no call is under way."""
+        """Return the most threads that a BLAS has while no call is running."""
         with self._lock:
             if self._calls:
                 threads = [n_threads for _, n_threads in self._before]
@@ -84,13 +84,7 @@ _LIMIT = _BlasLimit()
 
 @contextmanager
 def one_blas_thread():
-    """Keep BLAS to one thread; may be nested, and entered by several threads at a time.
-
-    Examples
-    --------
-    >>> with one_blas_thread():
-    ...     pass
-    """
+    """Keep BLAS to one thread; may be nested, and entered by several threads at once."""
     _LIMIT.enter()
     try:
         yield
@@ -99,23 +93,14 @@ def one_blas_thread():
 
 
 def limit_openmp():
-    """Keep OpenMP to one thread in this thread; unlike that of BLAS its limit is not global."""
+    """Keep OpenMP to one thread in this thread; its limit, unlike that of BLAS, is not global."""
     _threadpools().limit(limits=1, user_api="openmp")
 
 
 class Pieces:
-    """Works off pieces of one task, in as many threads as BLAS was given.
+    """Works on pieces of one task, in as many threads as BLAS was given.
 
-    Parameters
-    ----------
-    n_products : float
-        Multiplications of the whole task; small ones stay in the calling thread.
-
-    Examples
-    --------
-    >>> with Pieces(10) as pieces:
-    ...     list(pieces.map(abs, [-1, 2]))
-    [1, 2]
+    A task of few multiplications (``n_products``) stays in the calling thread.
     """
 
     def __init__(self, n_products):
@@ -134,21 +119,9 @@ class Pieces:
         _LIMIT.leave()
 
     def map(self, work, pieces):
-        """Yield the results of ``work`` for the pieces, in their order.
+        """Yield ``work(piece)`` in order, beginning only a few pieces ahead of the caller.
 
-        No more than a few pieces are begun before the caller takes the first result.
-
-        Parameters
-        ----------
-        work : callable
-            Takes a piece. What it writes must be its own.
-        pieces : iterable
-            The pieces.
-
-        Yields
-        ------
-        object
-            What ``work`` returned.
+        Each piece may only write what is its own.
         """
         if self._pool is None:
             yield from map(work, pieces)
@@ -161,44 +134,14 @@ class Pieces:
         while begun:
             yield begun.popleft().result()
 
-    def run(self, work, pieces, on_done=None):
-        """Do all pieces.
-
-        Parameters
-        ----------
-        work : callable
-            Takes a piece. What it writes must be its own.
-        pieces : iterable
-            The pieces.
-        on_done : callable, optional
-            Called after each piece in the calling thread; what it raises ends the work.
-        """
+    def run(self, work, pieces):
+        """Do all pieces."""
         for _ in self.map(work, pieces):
-            if on_done is not None:
-                on_done()
+            pass
 
 
 def exhaust(steps, on_step):
-    """Run a generator to its end.
-
-    Parameters
-    ----------
-    steps : generator
-        Work that yields after each of its parts.
-    on_step : callable
-        Called with what was yielded; what it raises ends the work.
-
-    Returns
-    -------
-    object
-        What the generator returned.
-
-    Examples
-    --------
-    >>> exhaust((n for n in [1, 2]), print)
-    1
-    2
-    """
+    """Run a generator to its end and return its value; ``on_step`` takes what it yields."""
     try:
         while True:
             on_step(next(steps))
@@ -209,28 +152,7 @@ def exhaust(steps, on_step):
 
 
 def counter(total, on_progress):
-    """Return a function that is told how much was done and passes on the share.
-
-    Parameters
-    ----------
-    total : float
-        All that is to be done.
-    on_progress : callable or None
-        Told the share, 0..1; what it raises ends the work.
-
-    Returns
-    -------
-    callable
-        Takes the amount done since the last time, which may be 0.
-
-    Examples
-    --------
-    >>> advance = counter(4, print)
-    >>> advance(1), advance(3)
-    0.25
-    1.0
-    (None, None)
-    """
+    """Return a function that takes the amount just done and tells ``on_progress`` the share."""
     done = 0.0
 
     def advance(amount):

@@ -17,13 +17,13 @@ from fastmmc.gram import KERNELS, Kernel
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
-# No count is larger: compiled loops count in 64 bits, and this many are exact as a float too.
+# The largest count: fits the 64 bits of compiled loops and is exact as a float too.
 MOST_COUNT = 2**53
 
-# Starts of one call, each of which has a place in the result.
+# Starts of one call; the result lists each of them.
 MOST_STARTS = 1_000_000
 
-# Labellings, or children, that a search holds at a time.
+# Labellings, or children, that a search holds at once.
 MOST_INDIVIDUALS = 10_000
 
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
@@ -31,38 +31,7 @@ GRAM_BLOCK = 128
 
 
 def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
-    """Return ``value`` as an int within bounds.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name.
-    value : object
-        What the user gave.
-    least : int
-        Least value allowed.
-    most : int, default=MOST_COUNT
-        Largest value allowed.
-    why : str
-        What the upper bound is, for the message.
-
-    Returns
-    -------
-    int
-        The value.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer.
-    ValueError
-        If it is out of range.
-
-    Examples
-    --------
-    >>> check_integer("k", 3, least=1)
-    3
-    """
+    """Return ``value`` as an int within bounds; ``why`` explains the upper one in the message."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {value!r} ({type(value).__name__})")
     value = int(value)
@@ -74,63 +43,17 @@ def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
 
 
 def _brief(value):
-    """Return a number for a message: Python refuses to write thousands of digits."""
+    """Return a number as a message shows it: Python refuses to write thousands of digits."""
     return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
 
 
 def check_starts(n_init):
-    """Return the number of starts of a call.
-
-    Parameters
-    ----------
-    n_init : object
-        What the user gave.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not an integer from 1 to a million.
-
-    Examples
-    --------
-    >>> check_starts(10)
-    10
-    """
+    """Return the number of starts of a call, at most a million."""
     return check_integer("n_init", n_init, least=1, most=MOST_STARTS)
 
 
 def check_number(name, value):
-    """Return ``value`` as a finite float.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name.
-    value : object
-        What the user gave.
-
-    Returns
-    -------
-    float
-        The value.
-
-    Raises
-    ------
-    TypeError
-        If it is not a real number.
-    ValueError
-        If it is NaN or infinite.
-
-    Examples
-    --------
-    >>> check_number("coef0", 1)
-    1.0
-    """
+    """Return ``value`` as a finite float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number; got {value!r} ({type(value).__name__})")
     try:
@@ -143,32 +66,7 @@ def check_number(name, value):
 
 
 def check_positive(name, value):
-    """Return ``value`` as a finite float above zero.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name.
-    value : object
-        What the user gave.
-
-    Returns
-    -------
-    float
-        The value.
-
-    Raises
-    ------
-    TypeError
-        If it is not a real number.
-    ValueError
-        If it is not above zero.
-
-    Examples
-    --------
-    >>> check_positive("lam", 2**-6)
-    0.015625
-    """
+    """Return ``value`` as a finite float above zero."""
     value = check_number(name, value)
     if value <= 0:
         raise ValueError(f"{name} must be greater than 0; got {value}")
@@ -176,34 +74,7 @@ def check_positive(name, value):
 
 
 def check_choice(name, value, allowed, other=""):
-    """Return ``value`` if it is one of the allowed names.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name.
-    value : object
-        What the user gave.
-    allowed : sequence of str
-        The names.
-    other : str
-        What is allowed beside them, for the message.
-
-    Returns
-    -------
-    str
-        The value.
-
-    Raises
-    ------
-    ValueError
-        If it is none of them.
-
-    Examples
-    --------
-    >>> check_choice("method", "shaking", ("shaking", "steepest"))
-    'shaking'
-    """
+    """Return ``value`` if it is one of the allowed names; messages add ``other`` to them."""
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(repr(a) for a in allowed)
         one_of = "one of " if len(allowed) > 1 else ""
@@ -212,28 +83,7 @@ def check_choice(name, value, allowed, other=""):
 
 
 def check_dtype(dtype):
-    """Return the type of the hat matrix's entries, or None for that of the points.
-
-    Parameters
-    ----------
-    dtype : None, str, type or numpy.dtype
-        What the user gave.
-
-    Returns
-    -------
-    numpy.dtype or None
-        float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
-    >>> check_dtype("float32")
-    dtype('float32')
-    """
+    """Return float32 or float64 for the hat matrix, or None for the dtype of the points."""
     if dtype is None:
         return None
     try:
@@ -246,66 +96,14 @@ def check_dtype(dtype):
 
 
 def check_flag(name, value):
-    """Return ``value`` if it is a bool.
-
-    Parameters
-    ----------
-    name : str
-        The parameter's name.
-    value : object
-        What the user gave.
-
-    Returns
-    -------
-    bool
-        The value.
-
-    Raises
-    ------
-    TypeError
-        If it is not a bool.
-
-    Examples
-    --------
-    >>> check_flag("polish", True)
-    True
-    """
+    """Return ``value`` if it is a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
 
 def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
-    """Check the kernel parameters; widths left open stay None.
-
-    Parameters
-    ----------
-    kernel : str or callable
-        Name or function.
-    sigma, gamma : float or None
-        Width.
-    degree : int
-        Degree of the polynomial kernel.
-    coef0 : float
-        Constant of the linear and polynomial kernels.
-    kernel_params : dict or None
-        Keyword arguments of a callable kernel.
-
-    Returns
-    -------
-    Kernel
-        Widths that were not given are None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is out of range or sigma and gamma are both given.
-
-    Examples
-    --------
-    >>> check_kernel("rbf", 2.0, None, 3, 1.0, None).sigma
-    2.0
-    """
+    """Return the Kernel that these parameters describe; a width that was not given stays None."""
     function = None
     if callable(kernel):
         function, kernel = kernel, "callable"
@@ -337,25 +135,7 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
 
 @contextmanager
 def naming(name):
-    """Let the errors of a kept library's check say which parameter was wrong.
-
-    Parameters
-    ----------
-    name : str
-        Put before a message in which it does not stand.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As the block, with the parameter's name.
-
-    Examples
-    --------
-    >>> with naming("X"):
-    ...     raise ValueError("Complex data not supported")
-    Traceback (most recent call last):
-    ValueError: X: Complex data not supported
-    """
+    """Make the errors of a library's check name the parameter that was wrong."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -368,31 +148,7 @@ def naming(name):
 def check_matrix(X, *, name="X", check=None, **options):
     """Return X as scikit-learn checks it, in C order; a sparse one is safe for compiled code.
 
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        What the user gave; never modified.
-    name : str, default="X"
-        For messages.
-    check : callable, optional
-        Called with X and the options; None: ``sklearn.utils.check_array``.
-    **options
-        Of the check.
-
-    Returns
-    -------
-    (n, d) array or CSR matrix
-        The matrix.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the check refuses it, or a sparse one has indices beyond its shape.
-
-    Examples
-    --------
-    >>> check_matrix([[1, 2]])
-    array([[1, 2]])
+    ``check`` replaces ``sklearn.utils.check_array`` and takes the options.
     """
     check = check or partial(check_array, input_name=name)
     with naming(name):
@@ -400,31 +156,11 @@ def check_matrix(X, *, name="X", check=None, **options):
 
 
 def check_structure(X):
-    """Return a sparse matrix in CSR with sorted indices and no duplicates.
+    """Return a sparse matrix in CSR with sorted indices and no duplicates, which are added up.
 
-    Neither SciPy's products nor compiled loops look whether an index is within the matrix: one
-    that is not ends the process. Looking costs a fraction of a product with a vector.
-
-    Parameters
-    ----------
-    X : sparse matrix or sparse array
-        Any format; never modified, shared where nothing must change.
-
-    Returns
-    -------
-    CSR matrix or array
-        The same entries; duplicates are added up.
-
-    Raises
-    ------
-    ValueError
-        If its indices are not within its shape, or it is not two-dimensional.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> check_structure(csr_array(([1.0], [3], [0, 1]), shape=(1, 4))).toarray()
-    array([[0., 0., 0., 1.]])
+    Neither SciPy's products nor compiled loops check indices: one beyond the shape kills the
+    process. Checking costs a fraction of a product with a vector. X is not modified, but its arrays
+    may be shared.
     """
     if X.ndim != 2:
         raise ValueError(f"a sparse matrix must have two dimensions; got shape {X.shape}")
@@ -444,7 +180,7 @@ def check_structure(X):
 
 
 def _narrow(X):
-    """Return a CSR matrix whose indices are of 32 bits if they fit, as scikit-learn needs them."""
+    """Return a CSR matrix with 32-bit indices, which scikit-learn needs, if they fit."""
     fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
     if X.indices.dtype == X.indptr.dtype == np.int32 or not fits:
         return X
@@ -453,10 +189,10 @@ def _narrow(X):
 
 
 def _view_compressed(X):
-    """Return a compressed matrix that shares its arrays with X and was looked through."""
-    # A new object, as the check may replace the arrays, and X may carry outdated flags.
+    """Return a checked compressed matrix that shares its arrays with X."""
+    # A new object: the check may replace the arrays, and X may carry outdated flags.
     view = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-    # SciPy takes differences, which wrap round, and looks at no row pointers if the last is 0.
+    # SciPy takes differences, which wrap round, and skips the pointers where the last one is 0.
     if (view.indptr[1:] < view.indptr[:-1]).any():
         raise ValueError("the row pointers (indptr) of a sparse matrix must not fall")
     view.check_format(full_check=True)
@@ -464,34 +200,9 @@ def _view_compressed(X):
 
 
 def check_points(X, kernel, estimator=None, sparse=False):
-    """Return X as a C-order float matrix without NaN or infinity; never modified.
+    """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
 
-    Parameters
-    ----------
-    X : (n, d) array_like
-        Points, or with a precomputed kernel the (n, n) Gram matrix. float32 is kept, anything
-        else becomes float64.
-    kernel : Kernel
-        Decides whether X is a Gram matrix.
-    estimator : object, optional
-        Named in messages.
-    sparse : bool, default=False
-        Whether a sparse matrix is taken; it becomes CSR.
-
-    Returns
-    -------
-    (n, d) float64 or float32 array or CSR matrix
-        The points.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not a finite real matrix, or not a symmetric one where it must be.
-
-    Examples
-    --------
-    >>> check_points([[1, 2]], Kernel("rbf"))
-    array([[1., 2.]])
+    With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric.
     """
     X = check_matrix(
         X,
@@ -505,23 +216,7 @@ def check_points(X, kernel, estimator=None, sparse=False):
 
 
 def check_gram(K):
-    """Check that a precomputed Gram matrix is square and symmetric, block by block.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        The matrix.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_gram(np.eye(2))
-    """
+    """Refuse a precomputed Gram matrix that is not square and symmetric, block by block."""
     n = K.shape[0]
     if K.shape[1] != n:
         raise ValueError(
@@ -529,7 +224,7 @@ def check_gram(K):
         )
     largest = max(K.max(), -K.min())
     worst = 0.0
-    # Square blocks stay in the cache while they are read across.
+    # Square blocks stay in the cache while they are read column by column.
     for i in range(0, n, GRAM_BLOCK):
         for j in range(i, n, GRAM_BLOCK):
             above = K[i : i + GRAM_BLOCK, j : j + GRAM_BLOCK]
@@ -544,37 +239,7 @@ def check_gram(K):
 
 
 def check_new_points(X, kernel, n_features, dtype, *, name="X"):
-    """Check the points that a model is to predict.
-
-    Parameters
-    ----------
-    X : (m, d) array_like
-        New points, or with a precomputed kernel their (m, n) kernel values.
-    kernel : Kernel
-        The model's kernel.
-    n_features : int
-        Columns of the training X.
-    dtype : numpy.dtype
-        Of the training X.
-    name : str, default="X"
-        For messages.
-
-    Returns
-    -------
-    (m, d) array or CSR matrix
-        The points.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not a finite real matrix with that many columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_new_points([[1, 2]], Kernel("rbf"), 2, np.float64)
-    array([[1., 2.]])
-    """
+    """Return the points that a model is to predict; with a precomputed kernel, kernel values."""
     sparse = "csr" if kernel.name != "precomputed" else False
     X = check_matrix(X, name=name, dtype=dtype, accept_sparse=sparse)
     if X.shape[1] != n_features:
@@ -586,30 +251,7 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
 
 
 def check_sample_weight(sample_weight, n):
-    """Return the weights of the points as floats, none of them negative.
-
-    Parameters
-    ----------
-    sample_weight : (n,) array_like or None
-        What the user gave.
-    n : int
-        Points.
-
-    Returns
-    -------
-    (n,) float64 array or None
-        The weights; None where none were given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are not n numbers of at least 0, some of them above it.
-
-    Examples
-    --------
-    >>> check_sample_weight([1, 2], 2)
-    array([1., 2.])
-    """
+    """Return the weights as (n,) float64, none negative and some positive; None stays None."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -624,21 +266,5 @@ def check_sample_weight(sample_weight, n):
 
 
 def counting_points(weights):
-    """Return which points count, as their weights are above 0.
-
-    Parameters
-    ----------
-    weights : (n,) float64 array or None
-        From :func:`check_sample_weight`.
-
-    Returns
-    -------
-    (m,) int64 array or None
-        Their indices; None if all do.
-
-    Examples
-    --------
-    >>> counting_points(np.array([1.0, 0.0, 2.0]))
-    array([0, 2])
-    """
+    """Return the indices of the points with positive weight; None if all have one."""
     return None if weights is None or weights.all() else np.flatnonzero(weights)

@@ -73,3 +73,13 @@ def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch, thread
     monkeypatch.setattr(module._BlasLimit, "configured", lambda self: threads)
     pieces.invert_lower(K)
     np.testing.assert_array_equal(alone, K)
+
+
+def test_small_examples():
+    A = np.array([[4.0, 0.0], [0.0, 16.0]])
+    assert pieces.invert_lower(A) and A.tolist() == [[0.25, 0.0], [0.0, 0.0625]]
+    A = np.array([[4.0, 9.0], [2.0, 2.0]])
+    assert pieces.factor_lower(A) and A.tolist() == [[2.0, 0.0], [1.0, 1.0]]
+    A = np.array([[1.0, 9.0], [2.0, 3.0]])
+    pieces.mirror_lower(A, 2.0)
+    assert A.tolist() == [[2.0, 4.0], [4.0, 6.0]]

@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -103,6 +104,12 @@ def test_text_output_shows_the_same(capsys, table, expected):
     assert err == ""
 
 
+def test_a_data_set_by_name_with_its_sizes(capsys):
+    assert cli.main(["cluster", "moons", "--k", "2", "--seed", "0"]) == 0
+    head = "umc-rls on moons: 200 points, 2 features, 2 clusters\nsizes      100 100\n"
+    assert capsys.readouterr().out.startswith(head)
+
+
 def test_without_true_labels_there_is_no_score(capsys, tmp_path, blobs):
     np.save(tmp_path / "X.npy", blobs[0])
     report = report_of(capsys, tmp_path / "X.npy", "--k", 3, *FEW)
@@ -167,7 +174,7 @@ def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, columns, index):
     # What was read with its index as a column, and written with another one.
     pd.read_csv(tmp_path / "frame.csv").to_csv(tmp_path / "again.csv")
     for name in ("frame.csv", "frame.tsv", "again.csv"):
-        found, _ = cli._read_source(str(tmp_path / name), None)
+        found, _ = cli.cluster._read_source(str(tmp_path / name), None)
         np.testing.assert_allclose(found, X)
         err = capsys.readouterr().err
         assert err.startswith(f"fastmmc: note: {tmp_path / name}: the first ") and NOTE in err
@@ -176,18 +183,18 @@ def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, columns, index):
 def test_columns_that_are_numbered_are_told_of(capsys, piped):
     X = np.random.default_rng(0).standard_normal((4, 3))
     piped(pd.DataFrame(X).to_csv(index=False))
-    found, _ = cli._read_source("-", None)
+    found, _ = cli.cluster._read_source("-", None)
     assert len(found) == 5
     told = capsys.readouterr().err
     assert told.startswith("fastmmc: note: standard input: the first row is 0, 1, 2 ...")
     piped(pd.DataFrame(X).to_csv(index=False, header=False))
-    np.testing.assert_allclose(cli._read_source("-", None)[0], X)
+    np.testing.assert_allclose(cli.cluster._read_source("-", None)[0], X)
     assert capsys.readouterr().err == ""
 
 
 def test_columns_with_names_are_features(capsys, tmp_path, piped):
     piped(",a,kind\n0,1.5,x\n1,2.5,y\n")
-    X, y = cli._read_source("-", "kind")
+    X, y = cli.cluster._read_source("-", "kind")
     np.testing.assert_array_equal(X, [[1.5], [2.5]])
     assert y.tolist() == [0, 1] and NOTE in capsys.readouterr().err
     for text, label, wanted in [
@@ -198,7 +205,7 @@ def test_columns_with_names_are_features(capsys, tmp_path, piped):
         ("0,1\n2,3\n", None, [[0, 1], [2, 3]]),
     ]:
         piped(text)
-        np.testing.assert_array_equal(cli._read_source("-", label)[0], wanted)
+        np.testing.assert_array_equal(cli.cluster._read_source("-", label)[0], wanted)
         assert capsys.readouterr().err == ""
 
 
@@ -310,7 +317,7 @@ def test_header_is_told_from_data(tmp_path):
     def read(text, label_column=None):
         path = tmp_path / "t.csv"
         path.write_text(text)
-        return cli._read_source(str(path), label_column)
+        return cli.cluster._read_source(str(path), label_column)
 
     X, y = read("1,2\n3,4\n")
     np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
@@ -504,7 +511,7 @@ def test_outputs_are_checked_before_the_computation(capsys, monkeypatch, tmp_pat
     assert "is the file to be clustered" in message("--out", table)
     assert "must end in one of" in message("--plot", tmp_path / "a.xyz")
     assert "must end in one of" in message("--plot", tmp_path / "a")
-    monkeypatch.setattr(cli.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert "cannot be written" in message("--out", tmp_path / "a.csv")
 
 
@@ -558,7 +565,7 @@ class Terminal:
 def test_terminal_without_rich_shows_a_percentage(capsys, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    monkeypatch.setattr(cli.common, "find_spec", lambda name: None)
     assert cli.main(["cluster", "iris", "--k", "3", "--json", *FEW]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "CONVERGED"
     assert "%" in terminal.text and "\n" not in terminal.text
@@ -704,7 +711,7 @@ def test_segment_side_by_side(capsys, tmp_path, photo):
     assert cli.main([str(arg) for arg in (*wrong, "--out", out)]) == 0
     both, original = read(out), read(photo)
     np.testing.assert_array_equal(both[:, :12], original)
-    assert (both[:, 12:-12] == 255).all() and both.shape == (10, 24 + cli.GAP, 3)
+    assert (both[:, 12:-12] == 255).all() and both.shape == (10, 24 + cli.segment.GAP, 3)
     np.testing.assert_array_equal(both[:, -12:], original)  # there are two colours only
 
 
@@ -716,30 +723,30 @@ def test_every_kind_of_picture_becomes_rgb(tmp_path, photo):
     frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
     frames[0].convert("CMYK").save(tmp_path / "print.tiff")
     for name in ("palette.png", "moving.gif", "print.tiff"):
-        np.testing.assert_allclose(cli._read_picture(tmp_path / name), pixels, atol=2)
+        np.testing.assert_allclose(cli.segment._read_picture(tmp_path / name), pixels, atol=2)
     alpha = np.full((10, 12), 255, np.uint8)
     alpha[:, :5] = 0
     Image.fromarray(np.dstack([pixels, alpha])).save(tmp_path / "alpha.png")
     expected = pixels.copy()
     expected[:, :5] = 255
-    np.testing.assert_array_equal(cli._read_picture(tmp_path / "alpha.png"), expected)
+    np.testing.assert_array_equal(cli.segment._read_picture(tmp_path / "alpha.png"), expected)
     grey = np.arange(120, dtype=np.uint8).reshape(10, 12)
     Image.fromarray(grey).save(tmp_path / "grey.png")
     Image.fromarray(grey.astype(np.uint16) * 257).save(tmp_path / "deep.png")
     for name in ("grey.png", "deep.png"):
-        read_back = cli._read_picture(tmp_path / name)
+        read_back = cli.segment._read_picture(tmp_path / name)
         np.testing.assert_array_equal(read_back, np.dstack([grey] * 3))
     # A camera held upright stores its picture lying and says so.
     turned = Image.Exif()
     turned[0x0112] = 6
     frames[0].save(tmp_path / "turned.png", exif=turned)
     np.testing.assert_array_equal(
-        cli._read_picture(tmp_path / "turned.png"), np.rot90(pixels, axes=(1, 0))
+        cli.segment._read_picture(tmp_path / "turned.png"), np.rot90(pixels, axes=(1, 0))
     )
 
 
 def test_faults_of_pictures(capsys, tmp_path, photo, monkeypatch):
-    monkeypatch.setattr(cli, "segment", never_segment)
+    monkeypatch.setattr(cli.segment, "segment", never_segment)
 
     def message(name):
         return error_of(capsys, "segment", tmp_path / name, "--k", 2)
@@ -783,7 +790,7 @@ def test_balance_is_refused_where_a_method_has_none(capsys, monkeypatch, photo):
 def test_outputs_of_segment_are_checked_before_the_computation(
     capsys, monkeypatch, tmp_path, photo
 ):
-    monkeypatch.setattr(cli, "segment", never_segment)
+    monkeypatch.setattr(cli.segment, "segment", never_segment)
 
     def message(path):
         return error_of(capsys, "segment", photo, "--k", 2, "--out", path)

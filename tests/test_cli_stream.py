@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc import cli, stream_cli
+from fastmmc import cli
+from fastmmc.cli import stream
 
 N = 330
 KINDS = {
@@ -135,8 +137,8 @@ def test_options_reach_the_estimator(data, table, pairs, capsys):
 
 
 def test_methods_are_those_that_learn_in_parts():
-    assert list(stream_cli.STREAMING) == list(KINDS)
-    assert stream_cli.CONSTRAINED == ["c-rpcl", "o-lcvqe"]
+    assert list(stream.STREAMING) == list(KINDS)
+    assert stream.CONSTRAINED == ["c-rpcl", "o-lcvqe"]
 
 
 def test_every_kind_of_source_gives_the_same(table, tmp_path, rows, monkeypatch, capsys):
@@ -205,7 +207,7 @@ def test_labels_of_a_column(data, rows, tmp_path, capsys):
 def test_kinds_of_constraints(tmp_path):
     def read(text, name="pairs.csv"):
         (tmp_path / name).write_text(text)
-        return [pairs.tolist() for pairs in stream_cli.read_constraints(tmp_path / name)]
+        return [pairs.tolist() for pairs in stream.read_constraints(tmp_path / name)]
 
     assert read("0,1\n2, 3\n") == [[], [[0, 1], [2, 3]]]
     assert read("i,j\n0,1\n") == [[], [[0, 1]]]
@@ -416,7 +418,8 @@ def test_a_last_line_without_a_line_break(job, rows, capsys, end):
 def test_a_line_that_grows_while_it_is_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("1,2\n3,4")
-    with stream_cli._Source(str(path)) as source:
+    with ExitStack() as stack:
+        source = stream._Source(str(path), stack)
         source.begin(None)
         assert len(source.read(5)[0]) == 2
         with path.open("a") as file:
@@ -539,7 +542,7 @@ def test_constraints_that_were_changed(table, rows, tmp_path, capsys):
 
 
 def test_a_state_is_for_one_run(job, tmp_path, capsys):
-    with stream_cli._locked(job.state):
+    with stream._locked(job.state):
         error = error_of(capsys, *job.command)
         assert error == (
             f"fastmmc: error: {job.state} is in use by another run of fastmmc stream; wait for its "
@@ -550,7 +553,7 @@ def test_a_state_is_for_one_run(job, tmp_path, capsys):
         assert run(job.table, "--k", 3, "--state", other) == 0
     assert run(*job.command) == 0
     job.check()
-    with stream_cli._locked(job.state):
+    with stream._locked(job.state):
         before = job.out.read_bytes(), job.state.read_bytes()
         assert "in use by another run" in error_of(capsys, *job.command)
         assert (job.out.read_bytes(), job.state.read_bytes()) == before
@@ -579,13 +582,13 @@ def test_a_lock_that_is_taken_over(tmp_path):
     """The file of a lock is gone when it is lifted; who opened it before must not hold that one."""
     state = tmp_path / "state.npz"
     path = state.with_name(".state.npz.lock")
-    if stream_cli.fcntl is None:
+    if stream.fcntl is None:
         pytest.skip("locks that hold a file in its place")
     waiting = path.open("ab")
-    with stream_cli._locked(state):
+    with stream._locked(state):
         path.unlink()
         path.touch()
-        with stream_cli._locked(state):
+        with stream._locked(state):
             assert path.exists()
     waiting.close()
     assert list(tmp_path.iterdir()) == []
@@ -598,7 +601,7 @@ def test_interrupt(job, monkeypatch, capsys):
     def interrupt_at(count, command):
         with monkeypatch.context() as patch:
             calls = []
-            learn = stream_cli._learn
+            learn = stream._Run._learn
 
             def call(*args):
                 calls.append(args)
@@ -606,7 +609,7 @@ def test_interrupt(job, monkeypatch, capsys):
                     raise KeyboardInterrupt
                 learn(*args)
 
-            patch.setattr(stream_cli, "_learn", call)
+            patch.setattr(stream._Run, "_learn", call)
             assert run(*command) == 130
         return capsys.readouterr().err
 
@@ -705,7 +708,7 @@ def test_faults_of_a_table(text, message, tmp_path, monkeypatch, capsys):
 
 
 def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stream_cli, "MOST_BYTES", 100)
+    monkeypatch.setattr(stream, "MOST_BYTES", 100)
     (tmp_path / "t.csv").write_text("1,2\n" + "0" * 200)
     message = error_of(capsys, tmp_path / "t.csv", "--k", 1)
     assert "line 2 is longer than 100 bytes" in message
@@ -869,7 +872,7 @@ def test_help(capsys):
     assert stop.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for words in (
-        *stream_cli.PARAMETERS,
+        *(option.flag for option in stream.LEARNING),
         "--state",
         "--chunk",
         "labels of the last chunk may come",

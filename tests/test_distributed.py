@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 
 import fastmmc
-from fastmmc import Progress, Status, distributed
+from fastmmc import Progress, Status
+from fastmmc.competitive import sharded
 from fastmmc.distributed import fit_sharded
 from tests.competitive import naive
 
@@ -199,15 +200,15 @@ def test_fewer_clusters_than_asked_for_are_said_as_by_the_plain_method(blobs, me
 def test_a_worker_that_teaches_more_counts_more():
     before = np.zeros((3, 1)), np.ones(3)
     lessons = [
-        distributed._Lesson(np.array([[4.0], [2.0], [7.0]]), np.array([4.0, 1.0, 1.0]), None, 0.0),
-        distributed._Lesson(np.array([[8.0], [6.0], [7.0]]), np.array([2.0, 1.0, 1.0]), None, 0.0),
+        sharded._Lesson(np.array([[4.0], [2.0], [7.0]]), np.array([4.0, 1.0, 1.0]), None, 0.0),
+        sharded._Lesson(np.array([[8.0], [6.0], [7.0]]), np.array([2.0, 1.0, 1.0]), None, 0.0),
     ]
-    centers, wins = distributed._combine(*before, lessons, "mean")
+    centers, wins = sharded._combine(*before, lessons, "mean")
     # Three against one; driven away by both; moved by both to the same place.
     np.testing.assert_array_equal(centers, [[5.0], [4.0], [7.0]])
     np.testing.assert_array_equal(wins, [5.0, 1.0, 1.0])
     np.testing.assert_array_equal(
-        distributed._combine(*before, lessons, "sum")[0], [[12.0], [8.0], [14.0]]
+        sharded._combine(*before, lessons, "sum")[0], [[12.0], [8.0], [14.0]]
     )
 
 
@@ -215,7 +216,7 @@ def test_a_worker_that_teaches_more_counts_more():
 def test_shares_are_disjoint_and_complete(blobs, n_workers):
     seed = np.random.SeedSequence(1)
     links = fastmmc.links.Links(NO_PAIRS, NO_PAIRS)
-    shards = distributed._deal(blobs[0], links, n_workers, True, False, seed)
+    shards = sharded._deal(blobs[0], links, n_workers, True, False, seed)
     members = np.concatenate([shard.members for shard in shards])
     np.testing.assert_array_equal(np.sort(members), np.arange(75))
     assert {shard.members.size for shard in shards} <= {75 // n_workers, -(-75 // n_workers)}
@@ -249,7 +250,7 @@ def test_constraints_between_workers_are_learned_from(method, kind):
 def test_a_shard_remembers_partners_of_its_own_objects_only(blobs):
     X, _ = blobs
     links = fastmmc.links.check_links([(0, 1), (2, 4)], [(1, 3), (0, 74)], 75)
-    even, odd = distributed._deal(X, links, 2, False, False, np.random.SeedSequence(0))
+    even, odd = sharded._deal(X, links, 2, False, False, np.random.SeedSequence(0))
     assert even.linked.tolist() == [0, 1, 2, 4, 74]
     assert odd.linked.tolist() == [0, 1, 3]
     for shard in (even, odd):
@@ -424,7 +425,7 @@ def test_interrupt_and_callback(blobs):
 
 def test_an_interrupt_in_a_round_drops_it(blobs, monkeypatch):
     calls = []
-    teach = distributed._teach
+    teach = sharded._teach
 
     def interrupted(*args):
         calls.append(1)
@@ -432,7 +433,7 @@ def test_an_interrupt_in_a_round_drops_it(blobs, monkeypatch):
             raise KeyboardInterrupt
         return teach(*args)
 
-    monkeypatch.setattr(distributed, "_teach", interrupted)
+    monkeypatch.setattr(sharded, "_teach", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         result = run(blobs[0], max_iter=50)
     monkeypatch.undo()

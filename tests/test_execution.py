@@ -169,3 +169,18 @@ def test_results_can_be_pickled(overlapping):
     copy = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(copy.labels, result.labels)
     np.testing.assert_array_equal(copy.predict(overlapping), result.predict(overlapping))
+
+
+def test_small_examples():
+    assert execution.check_control(0.0, -1, 60, None, 0).max_time == 60.0
+    with execution.show_progress(execution.RunControl()) as control:
+        control.bar.prepare(0.5)
+    seed = execution.fixed_seed(3)
+    assert seed.entropy == 3
+    first, second = (execution.restart_stream(seed, index).random() for index in (0, 1))
+    assert first != second
+    assert execution.rate_figures(Status.CONVERGED, objective=1.0) == Status.CONVERGED
+    with pytest.warns(ConvergenceWarning, match="X has only 1 distinct point"):
+        assert execution.warn_of_equal_points(np.zeros((5, 2)), 2)
+    with pytest.warns(ConvergenceWarning, match="fewer"):
+        execution.warn_user("fewer clusters than asked for")

@@ -104,3 +104,16 @@ def test_too_large_a_matrix_is_refused_before_it_is_made(overlapping, monkeypatc
 def test_available_memory_is_known_or_none():
     free = memory.available_memory()
     assert free is None or free > 2**20
+
+
+def test_small_examples():
+    factors.check_lam(1e-6, RBF, np.zeros((10, 1)), np.dtype(np.float64))
+    hat = factors.hat_matrix(Kernel("precomputed"), np.array([[1.0]]), 1.0)
+    assert hat == pytest.approx(0.5)
+    halves = [float(R[0, 0]) for R in factors.hat_path(Kernel("precomputed"), np.eye(1), [1, 4])]
+    assert halves == pytest.approx([0.5, 0.2])
+    assert factors.eigh_seconds(1000) == pytest.approx(0.3)
+    assert factors.eigh_lower(np.diag([-1.0, 2.0]))[0].tolist() == [0.0, 2.0]
+    assert factors.hat_from_eigh(np.array([1.0]), np.eye(1), 1.0) == pytest.approx(0.5)
+    one = np.array([1.0])
+    assert factors.leave_one_out_residuals(one, one / 2, one / 2) == [1.0]

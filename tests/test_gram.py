@@ -154,3 +154,26 @@ def test_values_beyond_single_precision_are_named(points):
     huge = Kernel("callable", function=lambda X, Z: 1e60 * (X @ Z.T).astype(np.float64))
     with pytest.raises(ValueError, match="kernel: .* beyond float32"):
         huge.block(*(p.astype(np.float32) for p in points))
+
+
+def test_small_examples():
+    linear = Kernel("linear", coef0=0.0)
+    assert Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2)).tolist() == [[2, 1], [1, 2]]
+    point, norm = np.zeros((1, 2)), np.zeros(1)
+    assert Kernel("rbf", sigma=1.0).gaussian(point, point, norm, norm) == 1.0
+    assert Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1))) == 1.0
+    Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
+    assert gram.dense_rows(np.eye(2), slice(1)).tolist() == [[1, 0]]
+    assert gram.count_distinct(np.array([[0.0], [1.0], [-0.0]]), 3) == 2
+    ((_, values),) = gram.kernel_rows(Kernel("precomputed"), np.eye(2), None, np.array([1]))
+    assert values.tolist() == [[0], [1]]
+    matrix = np.array([[1.0], [2.0]])
+    assert gram.kernel_product(linear, np.eye(2), np.eye(2), matrix).tolist() == [[1], [2]]
+    assert gram.kernel_diagonal(Kernel("linear", coef0=1.0), np.array([[2.0]])) == [5.0]
+    assert gram.squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])) == 25.0
+    assert gram.median_width(np.array([[0.0], [3.0]])) == 3.0
+    assert gram.box_diagonal(np.array([[0.0, 0.0], [3.0, 4.0]])) == 5.0
+    assert gram.resolve_kernel(Kernel("rbf"), np.array([[0.0], [2.0]])).sigma == 2.0
+    out = np.empty((2, 2))
+    gram.fill_lower_gram(linear, np.array([[1.0], [2.0]]), out)
+    assert np.tril(out).tolist() == [[1, 0], [2, 4]]

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fastmmc.labels import check_known_labels
+from fastmmc.gram import Kernel
+from fastmmc.labels import check_init, check_known_labels, integer_labels
 
 FORMS = [
     lambda y: y,
@@ -85,3 +86,10 @@ def test_large_labels_stay_apart():
 def test_known_labels_have_one_column():
     with pytest.raises(ValueError, match=r"one label for each of the 2 points; got shape \(2, 2\)"):
         check_known_labels([[0, -1], [1, 1]], 2)
+
+
+def test_small_examples():
+    assert check_known_labels([1, -1, float("nan"), None], 4, k=2).tolist() == [1, -1, -1, -1]
+    assert check_init([0, 1, 1], 3, 2, Kernel("rbf")).tolist() == [0, 1, 1]
+    labels = integer_labels("init", [0.0, 1.0], 2)
+    assert labels.tolist() == [0, 1] and labels.dtype == np.int64

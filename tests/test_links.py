@@ -183,3 +183,19 @@ def test_partner_lists_hold_every_pair_twice(rng):
     for i in range(9):
         expected = [b if a == i else a for a, b in pairs.tolist() if i in (a, b)]
         assert partners[start[i] : start[i + 1]].tolist() == expected
+
+
+def test_small_examples():
+    links = check_links([(0, 1)], None, 4, known_labels=[0, -1, 1, 1])
+    assert links.must.tolist() == [[0, 1]] and links.cannot.tolist() == [[0, 2], [0, 3]]
+    must, cannot = np.array([[0, 1]]), np.array([[2, 0]])
+    assert find_contradictions(must, cannot, np.array([3, 4, 3])).count == 1
+    assert check_pairs("must_link", [(0, 1)], 2).tolist() == [[0, 1]]
+    must, cannot = np.array([[0, 1], [1, 2]]), np.array([[2, 3], [2, 0]])
+    assert find_conflicts(must, cannot).tolist() == [1]
+    labels = np.array([0, -1, 1, 1])
+    assert pairs_of_labels(labels, True).tolist() == [[2, 3]]
+    assert pairs_of_labels(labels, False).tolist() == [[0, 2], [0, 3]]
+    start, partners = partner_lists(np.array([[0, 2], [1, 2]]), 3)
+    assert start.tolist() == [0, 1, 2, 4] and partners.tolist() == [2, 2, 0, 1]
+    assert unique_pairs(np.array([[3, 1], [0, 2], [1, 3]])).tolist() == [[0, 2], [1, 3]]

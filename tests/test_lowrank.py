@@ -5,7 +5,9 @@ import pytest
 from scipy import sparse
 
 import fastmmc
+from fastmmc.factors import make_low_rank_factor
 from fastmmc.gram import Kernel
+from fastmmc.nystroem import Form
 from tests.rls import naive
 
 LAM = 0.3
@@ -166,9 +168,8 @@ def test_the_share_that_is_done_rises_to_one(landmarks):
     shares = []
     kernel = fastmmc.gram.Kernel("rbf", sigma=1.5)
     rng = np.random.default_rng(0)
-    fastmmc.factors.make_low_rank_factor(
-        points(1200), LAM, kernel, 20, landmarks, 1e-6, rng, on_progress=shares.append
-    )
+    form = Form(20, landmarks)
+    make_low_rank_factor(points(1200), LAM, kernel, form, rng, shares.append)
     assert len(shares) >= 7 and np.all(np.diff(shares) >= 0) and shares[-1] == 1.0
     assert np.unique(shares).size >= 7
 
@@ -266,3 +267,12 @@ def test_of_an_indefinite_kernel_the_positive_part_is_taken():
     np.testing.assert_allclose(F.Z @ F.Z.T, (V * (w / (w + LAM))) @ V.T, atol=1e-8)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         fastmmc.cpmmc(K, kernel="precomputed", n_init=1)
+
+
+def test_shares_and_indices():
+    assert fastmmc.nystroem.resolve_rank("auto", "uniform", 5_000) is None
+    assert fastmmc.nystroem.resolve_rank(0.1, "uniform", 5_000) == 500
+    ranks = [fastmmc.nystroem.resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)]
+    assert ranks == [1000, 300]
+    indices = fastmmc.nystroem.check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
+    assert indices.tolist() == [2, 0]

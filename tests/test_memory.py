@@ -172,3 +172,8 @@ def test_the_arrays_of_the_bound_are_counted(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * 900 - 1)
     with pytest.raises(MemoryError, match="matrix of the bound of 30 points"):
         fastmmc.umc_rls(F, 2, n_init=1, bound=True)
+
+
+def test_what_is_small_fits():
+    memory.check_memory(10, np.dtype(np.float64))
+    memory.check_pair_memory(10, 45, 100)

@@ -15,9 +15,10 @@ SAME_MACHINE = RECORD["machine"] == plain(recorded_calls.machine())
 # On another processor or BLAS sums are rounded in another way. A search meets few near ties and
 # mostly takes the same path: with OpenBLAS's kernels for Nehalem instead of those for Haswell
 # nearly all objectives agreed to 1e-7, and those of libsvm, which stops at its tolerance, to 1e-4.
-# Where paths part they end in other optima of about the same value (0.5 %, once 5 %); other
-# versions of scikit-learn may also begin elsewhere.
-ELSEWHERE = 0.1
+# Where paths part they end in other optima of about the same value (0.5 %). The few points of the
+# semidefinite programs fare worse, as a solver's solution may round to other labels: 5 %, and 15 %
+# with the oldest versions of all dependencies.
+ELSEWHERE = 0.25
 # Labels that differ in one point differ more than this in their objective, unless points are equal.
 SAME_LABELS = 1e-9
 

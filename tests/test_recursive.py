@@ -8,7 +8,6 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -20,8 +19,6 @@ FAITHFUL = [m for m in BINARY if m.name != "iter-svr"]
 # Machines that are trained to a tolerance let rounding decide between optima, and the starts of
 # cpmmc are drawn in the coordinates that an eigendecomposition happens to choose.
 EXACT = [m for m in BINARY if m.name not in ("iter-svr", "iter-svm", "cpmmc")]
-# The default and the fastest go through the long checks.
-CHECKED = [m for m in BINARY if m.name in ("iter-svr", "fast-evo-mmc")]
 
 
 def name_of(method):
@@ -582,19 +579,6 @@ def test_results_can_be_pickled(method, overlapping):
     copy = pickle.loads(pickle.dumps(res))
     np.testing.assert_array_equal(copy.predict(overlapping), res.predict(overlapping))
     assert str(copy.tree) == str(res.tree)
-
-
-@pytest.mark.jit
-@pytest.mark.parametrize("method", CHECKED, ids=name_of)
-def test_scikit_learns_checks(method):
-    model = fastmmc.RecursiveMMC(3, n_init=2, **options_of(method))
-    # Starts are drawn from the rows; and some methods take no weights at all.
-    cannot_hold = "check_sample_weight_equivalence"
-    if "sample_weight" not in inspect.signature(method.function).parameters:
-        cannot_hold = "check_sample_weight"
-    for result in check_estimator(model, on_skip=None, on_fail=None):
-        if not result["check_name"].startswith(cannot_hold):
-            assert result["status"] in ("passed", "skipped"), result
 
 
 def test_the_estimator_is_its_function(overlapping):

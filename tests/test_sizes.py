@@ -141,3 +141,19 @@ def test_proportional_sizes(n):
     wanted = np.array([5, 0, 12, 3])
     new = sizes.proportional_sizes(wanted, n)
     assert new.sum() == n and (np.abs(new - wanted * n / 20) < 1).all()
+
+
+def test_small_examples():
+    assert sizes.held_sizes(np.array([1, -1, 1]), 2).tolist() == [0, 2]
+    known = np.array([1, 1, 1, 1, -1, -1])
+    assert sizes.with_known(np.array([2, 2, 2]), known, 6).tolist() == [1, 4, 1]
+    assert sizes.binary_bounds(100, 0.1, None, 1) == (45, 55)
+    assert sizes.binary_bounds(7, 0.01, None, 1) == (3, 4)
+    assert sizes.shaking_quota(150, 3, 3)[:, 0].tolist() == [100, 75, 62]
+    labels = sizes.balanced_random_labels(7, 3, np.random.default_rng(0))
+    assert np.bincount(labels).tolist() == sizes.equal_sizes(7, 3).tolist() == [3, 2, 2]
+    assert sizes.proportional_sizes([50, 30, 20], 5).tolist() == [3, 1, 1]
+    assert sizes.reorder_to_targets(np.array([0, 1, 1, 1]), [3, 1]).tolist() == [1, 0, 0, 0]
+    scores = np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.5]])
+    fitted = sizes.fit_sizes(np.array([0, 0, 0]), scores, np.array([1, 1]), np.array([2, 2]))
+    assert fitted.tolist() == [0, 0, 1]

@@ -95,3 +95,13 @@ def test_the_number_of_threads_is_what_blas_was_given():
             assert threads._LIMIT.configured() == wanted
         with threadpool_limits(1, user_api="blas"):
             assert threads._LIMIT.configured() == 1
+
+
+def test_small_examples():
+    with Pieces(10) as pieces:
+        assert list(pieces.map(abs, [-1, 2])) == [1, 2]
+    heard = []
+    threads.exhaust((n for n in [1, 2]), heard.append)
+    advance = threads.counter(4, heard.append)
+    advance(1), advance(3)
+    assert heard == [1, 2, 0.25, 1.0]

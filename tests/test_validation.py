@@ -7,9 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array, csr_matrix
 
 import fastmmc
+from fastmmc import validation
+from fastmmc.gram import Kernel
 from fastmmc.registry import METHODS
 
 X = np.random.default_rng(0).standard_normal((12, 3))
@@ -352,3 +354,26 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
     F = made[0]
     assert repr(F).startswith("DenseFactor(R=float64[24, 24], lam=0.25, kernel=Kernel(name='rbf'")
     assert "X=sparse float64[24, 3]" in repr(made[2])
+
+
+def test_small_examples():
+    assert validation.check_integer("k", 3, least=1) == 3
+    assert validation.check_starts(10) == 10
+    assert validation.check_number("coef0", 1) == 1.0
+    assert validation.check_positive("lam", 2**-6) == 0.015625
+    assert validation.check_choice("method", "shaking", ("shaking", "steepest")) == "shaking"
+    assert validation.check_dtype("float32") == np.float32
+    assert validation.check_flag("polish", True) is True
+    assert validation.check_kernel("rbf", 2.0, None, 3, 1.0, None).sigma == 2.0
+    with pytest.raises(ValueError, match="^X: Complex data not supported"):
+        with validation.naming("X"):
+            raise ValueError("Complex data not supported")
+    assert validation.check_matrix([[1, 2]]).tolist() == [[1, 2]]
+    X = csr_array(([1.0], [3], [0, 1]), shape=(1, 4))
+    assert validation.check_structure(X).toarray().tolist() == [[0, 0, 0, 1]]
+    assert validation.check_points([[1, 2]], Kernel("rbf")).dtype == np.float64
+    validation.check_gram(np.eye(2))
+    new = validation.check_new_points([[1, 2]], Kernel("rbf"), 2, np.float64)
+    assert new.tolist() == [[1.0, 2.0]]
+    assert validation.check_sample_weight([1, 2], 2).tolist() == [1.0, 2.0]
+    assert validation.counting_points(np.array([1.0, 0.0, 2.0])).tolist() == [0, 2]

@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc.distributed import fit_sharded
 
 from . import best_of, ratio
+from .datasets import blobs
 
 SIZES = (10_000, 100_000, 1_000_000)
 SHARES = (0.0, 0.01, 0.1)
@@ -23,15 +23,9 @@ ALPHA, BETA = 0.05, 0.002
 
 
 @cache
-def gaussians(n, d=D, k=K):
-    """Return n points of k Gaussians that overlap a little, and which Gaussian they are of."""
-    return make_blobs(n, d, centers=k, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
-
-
-@cache
 def cannot_links(n, d, k, share):
     """Return pairs of objects of different Gaussians; that share of the objects is in one."""
-    _, y = gaussians(n, d, k)
+    _, y = blobs(n, k, d)
     pairs = np.random.default_rng(0).permutation(n).reshape(-1, 2)
     return pairs[y[pairs[:, 0]] != y[pairs[:, 1]]][: round(share * n / 2)]
 
@@ -65,7 +59,7 @@ class Length:
     number, repeat, warmup_time = 1, (1, 5, 10.0), 0.0
 
     def setup(self, n, method):
-        self.X, _ = gaussians(n)
+        self.X, _ = blobs(n, K, D)
         self.pairs = cannot_links(n, D, K, 0.01)
         warm_up()
 
@@ -82,7 +76,7 @@ class Throughput:
     unit = "objects / s"
 
     def setup(self, d, k, share):
-        self.X, _ = gaussians(N, d, k)
+        self.X, _ = blobs(N, k, d)
         self.pairs = cannot_links(N, d, k, share)
         warm_up(d)
 
@@ -107,7 +101,7 @@ class OverMiniBatch:
     n = 100_000
 
     def setup(self, method):
-        self.X, _ = gaussians(self.n)
+        self.X, _ = blobs(self.n, K, D)
         self.estimator = {"wta": fastmmc.WTA, **ESTIMATORS}[method]
         self.ours(self.X[:CHUNK])
         self.theirs(self.X[:CHUNK])
@@ -168,7 +162,7 @@ class OverNumpy:
     unit = "ours / theirs"
 
     def setup(self, share):
-        self.X, _ = gaussians(N)
+        self.X, _ = blobs(N, K, D)
         self.pairs = cannot_links(N, D, K, share)
         self.partners = earlier_partners(self.pairs)
         warm_up()
@@ -194,7 +188,7 @@ class EpochOverRound:
     n, n_epochs = 50_000, 10
 
     def setup(self, method, share):
-        self.X, _ = gaussians(self.n)
+        self.X, _ = blobs(self.n, K, D)
         self.pairs = cannot_links(self.n, D, K, share)
         warm_up()
         self.run("lcvqe", 1)
@@ -230,7 +224,7 @@ class LabelledStream:
     n_remembered, chunk = 4000, 500
 
     def setup(self, method, labels_as):
-        X, y = gaussians(N)
+        X, y = blobs(N, K, D)
         self.model = ESTIMATORS[method](
             K, init=X[:K], labels_as=labels_as, memory_size=self.n_remembered
         )
@@ -278,7 +272,7 @@ class Sharded:
     n, n_epochs = 200_000, 3
 
     def setup(self, sync_every):
-        self.X, _ = gaussians(self.n)
+        self.X, _ = blobs(self.n, K, D)
         warm_up()
 
     def run(self, n_workers, sync_every):

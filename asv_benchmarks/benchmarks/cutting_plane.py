@@ -1,4 +1,4 @@
-"""Cutting planes: whole runs over n, the programs against daqp, kernels, quality."""
+"""Cutting planes: whole runs over n, kernels, quality."""
 
 from functools import cache
 from time import perf_counter
@@ -8,14 +8,8 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.cutting_plane._loops_program import solve_program
 
 from . import best_of, ratio
-
-try:
-    import daqp
-except ImportError:
-    daqp = None
 
 SIZES = (10_000, 100_000, 1_000_000)
 D = 50
@@ -35,43 +29,6 @@ def two_gaussians(n, d=D):
 
 def run(X, **params):
     return fastmmc.cpmmc(X, **({"C": C, "n_init": 1, "random_state": 0} | params))
-
-
-def make_program(n_planes):
-    """Return the program of so many random planes over a thousand points: Q, q, A, r."""
-    X, _ = two_gaussians(1000)
-    rng = np.random.default_rng(1)
-    planes, offsets, heights = [], [], []
-    for _ in range(n_planes):
-        w = 0.2 * rng.standard_normal(D) + np.eye(D)[0]
-        f = X @ w
-        signs = np.where(np.abs(f) < 1.0, np.sign(f), 0.0)
-        planes.append(signs @ (X - X.mean(axis=0)) / len(X))
-        offsets.append(signs.mean())
-        heights.append(np.abs(signs).mean())
-    N = n_planes + 3
-    Q, A = np.zeros((N, N)), np.zeros((2, N))
-    Q[3:, 3:] = np.array(planes) @ np.array(planes).T
-    A[0, 2:] = 1.0
-    A[1, :2] = -1.0, 1.0
-    A[1, 3:] = offsets
-    return Q, np.concatenate(([-0.03, -0.03, 0.0], heights)), A, np.array([10.0, 0.0])
-
-
-def solve_ours(Q, q, A, r):
-    """Solve a program from nothing."""
-    a, y = np.zeros(q.size), np.empty(2)
-    a[0], a[2] = -1.0, r[0]
-    solve_program(Q, q, A, r, a, y, 50 * q.size)
-    return a
-
-
-def prepare_daqp(Q, q, A, r):
-    """Return a function that solves the program by daqp."""
-    upper = np.concatenate((np.full(q.size, 1e30), r))
-    lower = np.concatenate((np.zeros(q.size), r))
-    sense = np.concatenate((np.zeros(q.size), np.full(2, 5))).astype(np.int32)
-    return lambda: daqp.solve(Q, -q, A, upper, lower, sense)[0]
 
 
 class Length:
@@ -118,29 +75,6 @@ class Slope:
         """The same for one pass over the points and its program."""
         each = np.array(found[0]) / np.array(found[1])
         return float(np.polyfit(np.log(SIZES), np.log(each), 1)[0])
-
-
-class Programs:
-    """The active-set solver from nothing, and over daqp where that is installed."""
-
-    param_names = ("planes",)
-    params = (10, 50, 200)
-
-    def setup(self, planes):
-        self.program = make_program(planes)
-        solve_ours(*make_program(3))
-
-    def time_solve(self, planes):
-        solve_ours(*self.program)
-
-    def track_over_daqp(self, planes):
-        if daqp is None:
-            return float("nan")
-        theirs = prepare_daqp(*self.program)
-        Q, q = self.program[:2]
-        ours, other = solve_ours(*self.program), theirs()
-        assert np.isclose(0.5 * ours @ Q @ ours - q @ ours, 0.5 * other @ Q @ other - q @ other)
-        return ratio(20, lambda: solve_ours(*self.program), theirs)
 
 
 class Forms:

@@ -8,9 +8,9 @@ import fastmmc
 
 
 @cache
-def blobs(n, k):
+def blobs(n, k, d=10):
     """Return n points of k Gaussians that overlap a little, and which Gaussian they are of."""
-    return make_blobs(n, 10, centers=k, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
+    return make_blobs(n, d, centers=k, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
 
 
 @cache

@@ -1,12 +1,11 @@
 """SAMMC: time over n, the search against restarts, the objective brought up to date, memory."""
 
 import warnings
-from functools import cache
 from time import perf_counter
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 
@@ -15,16 +14,10 @@ from fastmmc.annealing.costs import BallCosts
 from fastmmc.annealing.points import Points, Walker, descend
 
 from . import ratio
+from .datasets import blobs
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 D, K = 10, 10
-
-
-@cache
-def gaussians(n, d=D):
-    """Return n points of ten Gaussians that overlap a little."""
-    X, _ = make_blobs(n, d, centers=K, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
-    return X
 
 
 def anneal(X, max_iter):
@@ -58,7 +51,7 @@ class Length:
     number, repeat, warmup_time = 1, (1, 3, 20.0), 0.0
 
     def setup(self, n):
-        self.X = gaussians(n)
+        self.X = blobs(n, K, D)[0]
         warm_up()
 
     def time_annealing(self, n):
@@ -110,7 +103,7 @@ class Evaluation:
     n, d = 58_000, 9
 
     def setup(self):
-        X = self.X = gaussians(self.n, self.d)
+        X = self.X = blobs(self.n, K, self.d)[0]
         rng = np.random.default_rng(0)
         first = X[rng.choice(self.n, K, replace=False)]
         self.costs = BallCosts(Points(X), rng)
@@ -145,7 +138,7 @@ class LargeMemory:
 
     def setup(self):
         warm_up()
-        self.X = gaussians(self.n)
+        self.X = blobs(self.n, K, D)[0]
 
     def peakmem_annealing(self):
         anneal(self.X, 10)

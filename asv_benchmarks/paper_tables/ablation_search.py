@@ -3,24 +3,11 @@
 See README.md in this folder for the protocols.
 """
 
-import argparse
-import time
 from contextlib import nullcontext
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    mean_and_std,
-    run_all,
-    table,
-    write_page,
-)
+from common import Source, draw, load_source, main, sources, spread, table
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
@@ -38,17 +25,16 @@ K = 10
 BALANCE = 0.4
 BALANCES = (0.1, 0.2, 0.4, 0.8)
 
-# Labels count from 0 here: coil's classes 1..4 are 0..3.
-SETS = {
-    "coil": Source("coil20"),
-    "letter A-D": Source("letter", (0, 1, 2, 3), 500),
-    "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
-    "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
-    "usps 3-8": Source("usps", (3, 8), 500),
-    "usps 1-7": Source("usps", (1, 7), 500),
-    "usps 2-7": Source("usps", (2, 7), 500),
-    "usps 8-9": Source("usps", (8, 9), 500),
-}
+SETS = sources(
+    "coil",
+    "letter A-D",
+    "usps 0-3",
+    "usps 4-7",
+    "usps 3-8",
+    "usps 1-7",
+    "usps 2-7",
+    "usps 8-9",
+)
 
 # Low rank: set, scale, rank.
 LOW_RANK = {"digits": (16.0, 300), "usps": (1.0, 500)}
@@ -170,14 +156,6 @@ def run_balance(balance, seed):
     return describe(y, run)
 
 
-def draw(X, y, size, seed):
-    """Return a random part of a set."""
-    if size is None:
-        return X, y
-    rows = np.random.default_rng(seed).choice(y.size, size, replace=False)
-    return X[rows], y[rows]
-
-
 def run_set(X, y, size, seed):
     """Return the ARI of the memetic search, of plain starts and of k-means, with defaults."""
     X, y = draw(X, y, size, seed)
@@ -213,13 +191,12 @@ def run_low_rank(name, way, seed):
     return describe(y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, **how))
 
 
-def make_tasks(loaded, seeds, quick):
+def make_tasks(loaded, seeds, settings, low_rank):
     """Return all tasks, keyed by section and what they are about."""
-    settings = SETTINGS[:1] if quick else SETTINGS
     tasks = {}
     for seed in seeds:
         for way in LOW_RANK_WAYS:
-            for name in ("digits",) if quick else LOW_RANK:
+            for name in low_rank:
                 tasks["low rank", name, way, seed] = (run_low_rank, name, way, seed)
         for width, lam in settings:
             tasks["digits", (width, lam), seed] = (run_digits, width, lam, seed)
@@ -234,40 +211,32 @@ def make_tasks(loaded, seeds, quick):
 
 def pick(results, *key):
     """Return the results under a key, one row a seed."""
-    found = [value for where, value in sorted_items(results) if where[: len(key)] == key]
-    return found if isinstance(found[0], dict) else np.array(found)
-
-
-def sorted_items(results):
-    return sorted(results.items(), key=lambda item: item[0][-1])
-
-
-def settings_of(results):
-    return [s for s in SETTINGS if any(key[:2] == ("digits", s) for key in results)]
+    found = sorted((where[-1], where) for where in results if where[: len(key)] == key)
+    rows = [results[where] for _, where in found]
+    return rows if isinstance(rows[0], dict) else np.array(rows)
 
 
 def setting_text(setting):
     return f"{setting[0]} x median, lam {setting[1]:g}"
 
 
-def digits_table(results):
+def digits_table(results, settings):
     rows = []
-    for setting in settings_of(results):
+    for setting in settings:
         found = pick(results, "digits", setting)
-        values = {
-            name: np.array([row[name] for row in found])
-            for name in ("memetic", "restarts", "truth")
-        }
-        memetic, restarts, truth = values.values()
+        values = [
+            np.array([row[name] for row in found]) for name in ("memetic", "restarts", "truth")
+        ]
+        objectives, aris, moves = np.moveaxis(values, -1, 0)
+        not_above = np.sum(objectives[0] <= objectives[1:] * (1 + 1e-9), axis=1)
         rows.append(
             [
                 setting_text(setting),
-                *(f"{np.median(v[:, 0]):.1f}" for v in values.values()),
-                f"{np.sum(memetic[:, 0] <= restarts[:, 0] * (1 + 1e-9))} of {len(found)}",
-                f"{np.sum(memetic[:, 0] <= truth[:, 0] * (1 + 1e-9))} of {len(found)}",
-                *(f"{np.median(v[:, 1]):.3f}" for v in values.values()),
-                f"{memetic[:, 1].min():.3f}",
-                f"{np.median(memetic[:, 2]) / 1000:.0f}",
+                *(f"{median:.1f}" for median in np.median(objectives, axis=1)),
+                *(f"{count} of {len(found)}" for count in not_above),
+                *(f"{median:.3f}" for median in np.median(aris, axis=1)),
+                f"{aris[0].min():.3f}",
+                f"{np.median(moves[0]) / 1000:.0f}",
             ]
         )
     header = ["setting", "memetic", "restarts", "truth", "not above restarts", "not above truth"]
@@ -280,8 +249,7 @@ SUMMARY = ("objective", "ARI, median", "lowest")
 
 def summary_cells(objective, ari):
     """Return what stands under SUMMARY for the runs of a row."""
-    spread = mean_and_std(objective.mean(), objective.std())
-    return spread, f"{np.median(ari):.3f}", f"{ari.min():.3f}"
+    return spread(objective), f"{np.median(ari):.3f}", f"{ari.min():.3f}"
 
 
 def variants_table(results):
@@ -302,46 +270,32 @@ def balance_table(results):
 
 def sets_table(results, names):
     header = ["set", "memetic", "one start", "30 starts", "30, polished, same bounds", "k-means"]
-    rows = []
-    for name in names:
-        found = pick(results, "set", name)
-        rows.append(
-            [
-                name,
-                *(f"{m:.3f} ± {s:.3f}" for m, s in zip(found.mean(0), found.std(0), strict=True)),
-            ]
-        )
+    rows = [[name, *(spread(ari, 3) for ari in pick(results, "set", name).T)] for name in names]
     return table(header, rows)
 
 
-def low_rank_table(results):
+def low_rank_table(results, names):
     rows = []
-    for name in LOW_RANK:
+    for name in names:
         for way in LOW_RANK_WAYS:
-            if not any(key[:3] == ("low rank", name, way) for key in results):
-                continue
             objective, ari, moves = pick(results, "low rank", name, way).T
-            rows.append([name, way, mean_and_std(objective.mean(), objective.std())])
-            rows[-1] += [f"{ari.mean():.3f} ± {ari.std():.3f}", f"{moves.mean():.0f}"]
+            rows.append([name, way, spread(objective), spread(ari, 3), f"{moves.mean():.0f}"])
     return table(["set", "claims", "objective", "ARI", "moves"], rows)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, lambda name: load_source(SETS[name]))
-    seeds = range(2 if arguments.quick else 10)
-    tasks = make_tasks(loaded, seeds, arguments.quick)
-    results = run_all(tasks, arguments.jobs, arguments.keep)
-    parts = [
+def page(run):
+    seeds = range(2 if run.quick else 10)
+    settings = SETTINGS[:1] if run.quick else SETTINGS
+    low_rank = ("digits",) if run.quick else tuple(LOW_RANK)
+    loaded = run.load(load_source)
+    results = run.do(make_tasks(loaded, seeds, settings, low_rank))
+    return [
         "# The memetic search, and shaking in batches",
-        f"{made_by(arguments.quick, started)} {len(seeds)} seeds each.",
+        f"{run.made()} {len(seeds)} seeds each.",
         f"## Digits: objective under the same size rule, balance {BALANCE}",
         "Medians over the seeds. Restarts are single starts with polish, as many as make the moves "
         "of the memetic search; truth is a descent from the true labels.",
-        digits_table(results),
+        digits_table(results, settings),
         f"## Which parts matter ({setting_text(SETTINGS[0])}, balance {BALANCE})",
         variants_table(results),
         f"## How much the sizes may differ ({setting_text(SETTINGS[0])})",
@@ -353,10 +307,9 @@ def main():
         sets_table(results, loaded),
         "## One start on the low-rank form",
         "The same Z for all. As chosen: the clusters of a sample, then batches.",
-        low_rank_table(results),
+        low_rank_table(results, low_rank),
     ]
-    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

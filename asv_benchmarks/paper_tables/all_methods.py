@@ -10,17 +10,18 @@ from common import table, write_page
 
 FOLDER = Path(__file__).parent
 
-# Per joined table: (page, heading that the table follows, {column there: column here}).
+# Per joined table: (page, heading that the table follows, columns); the columns are
+# {name there: name here} where the names differ.
 TWO_CLUSTERS = (
     (
         "iter_svr.md",
         "## Clustering error",
-        {name: name for name in ("KM", "NC", "GMM", "iterSVM", "iterSVR", "iterLS-SVM")},
+        ("KM", "NC", "GMM", "iterSVM", "iterSVR", "iterLS-SVM"),
     ),
     (
         "evo_mmc.md",
         "## Table 1",
-        {name: name for name in ("EvoMMC", "EvoMMC, paper", "FastEvoMMC", "FastEvoMMC, paper")},
+        ("EvoMMC", "EvoMMC, paper", "FastEvoMMC", "FastEvoMMC, paper"),
     ),
     (
         "cutting_plane.md",
@@ -60,13 +61,7 @@ MANY_CLUSTERS = (
         },
     ),
 )
-SUBSETS = (
-    (
-        "sdp.md",
-        "## Clustering error",
-        {name: name for name in ("KM", "iterSVR", "MMC", "MMC, C = 100", "GMMC")},
-    ),
-)
+SUBSETS = (("sdp.md", "## Clustering error", ("KM", "iterSVR", "MMC", "MMC, C = 100", "GMMC")),)
 
 
 def read_table(page, heading):
@@ -87,6 +82,7 @@ def join(sources):
     joined, columns = {}, []
     for page, heading, names in sources:
         header, rows = read_table(page, heading)
+        names = names if isinstance(names, dict) else dict(zip(names, names, strict=True))
         columns += names.values()
         for row in rows:
             cells = dict(zip(header, row, strict=True))

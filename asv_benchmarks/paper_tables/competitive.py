@@ -3,40 +3,26 @@
 See README.md in this folder for the protocols.
 """
 
-import argparse
-import time
-import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    run_all,
-    table,
-    write_page,
-)
+from common import load_source, main, sources, spread, table, timed
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 
 import fastmmc
 from fastmmc import datasets
 
-SETS = {
-    "nine Gaussians": Source("nine_gaussians"),
-    "iris": Source("iris"),
-    "wine": Source("wine"),
-    "ionosphere": Source("ionosphere"),
-    "pima": Source("pima"),
-    "breast cancer": Source("breast_cancer_wisconsin"),
-    "letter I-J-L": Source("letter", (8, 9, 11)),
-    "pendigits 3-8-9": Source("pendigits", (3, 8, 9)),
-}
+SETS = sources(
+    "nine Gaussians",
+    "iris",
+    "wine",
+    "ionosphere",
+    "pima",
+    "breast cancer",
+    "letter I-J-L",
+    "pendigits 3-8-9",
+)
 LABELLED = (0, 5, 10, 15, 20)
 STARTS, REPEATS = 5, 10
 
@@ -65,10 +51,10 @@ SPREADS = (1 / 6, 0.25, 0.35)
 BETAS = (0.002, 0.005, 0.01, 0.02, 0.03)
 
 
-def load_set(name):
-    if name == "nine Gaussians":
+def load(source):
+    if source.name == "nine_gaussians":
         return datasets.make_nine_gaussians(900, random_state=0)
-    X, y = load_source(SETS[name])
+    X, y = load_source(source)
     return X, np.unique(y, return_inverse=True)[1]
 
 
@@ -100,21 +86,19 @@ def cluster(method, X, k, known, seed):
 
 def measure(name, method, n_labelled, repeats, starts):
     """Return NMI and share of violated constraints in percent, (repeats * starts,) each."""
-    X, y = load_set(name)
+    X, y = load(SETS[name])
     k = len(np.unique(y))
     figures = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for repeat in range(repeats):
-            known = known_labels(y, n_labelled, repeat)
-            rows = np.flatnonzero(known >= 0)
-            a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
-            differ = known[a] != known[b]
-            for start in range(starts):
-                labels = cluster(method, X, k, known, repeat * starts + start).labels
-                together = labels[a[differ]] == labels[b[differ]]
-                violated = 100 * together.mean() if differ.any() else np.nan
-                figures.append((nmi(y, labels), violated))
+    for repeat in range(repeats):
+        known = known_labels(y, n_labelled, repeat)
+        rows = np.flatnonzero(known >= 0)
+        a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
+        differ = known[a] != known[b]
+        for start in range(starts):
+            labels = cluster(method, X, k, known, repeat * starts + start).labels
+            together = labels[a[differ]] == labels[b[differ]]
+            violated = 100 * together.mean() if differ.any() else np.nan
+            figures.append((nmi(y, labels), violated))
     return np.array(figures).T
 
 
@@ -125,10 +109,7 @@ def nmi_table(results, names, methods, levels):
             row = [name, method]
             for n_labelled in levels:
                 values, violated = results[name, method, n_labelled]
-                text = f"{values.mean():.2f} ± {values.std():.2f}"
-                if n_labelled:
-                    text += f" ({violated.mean():.1f})"
-                row.append(text)
+                row.append(spread(values) + (f" ({violated.mean():.1f})" if n_labelled else ""))
             rows.append(row)
     return table(["set", "method", *(f"{n} labelled" for n in levels)], rows)
 
@@ -156,12 +137,6 @@ def load_stream(n):
         return np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1], "kddcup99"
     except ValueError:
         return *make_stream(n, 0), "generated"
-
-
-def timed(function):
-    began = time.perf_counter()
-    result = function()
-    return result, time.perf_counter() - began
 
 
 def stream_table(n, seeds):
@@ -211,14 +186,12 @@ def round_costs(X, k):
         )
 
     found = {lcvqe_rounds: [], kmeans_rounds: []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        # In turns, so that what else the machine does hits both alike.
-        for _ in range(7):
-            for run, seconds in found.items():
-                few, short = timed(lambda run=run: run(2))
-                many, long = timed(lambda run=run: run(50))
-                seconds.append((long - short) / (many - few))
+    # In turns, so that what else the machine does hits both alike.
+    for _ in range(7):
+        for run, seconds in found.items():
+            few, short = timed(run, 2)
+            many, long = timed(run, 50)
+            seconds.append((long - short) / (many - few))
     return [np.median(seconds) for seconds in found.values()]
 
 
@@ -231,7 +204,7 @@ def digits_table(seeds):
         pairs = np.array([rng.choice(y.size, 2, replace=False) for _ in range(DIGITS_CONSTRAINTS)])
         same = y[pairs[:, 0]] == y[pairs[:, 1]]
         links = {"must_link": pairs[same], "cannot_link": pairs[~same]}
-        _, whole = timed(lambda s=seed: KMeans(10, n_init=10, random_state=s).fit(X))
+        _, whole = timed(KMeans(10, n_init=10, random_state=seed).fit, X)
         row = [seed, f"{whole:.3f}"]
         for function in (fastmmc.c_rpcl, fastmmc.lcvqe):
             result, seconds = timed(
@@ -252,24 +225,18 @@ def count_prototypes(spread, beta, seed):
 
 def count_table(seeds):
     rows = []
-    for spread in SPREADS:
+    for sigma in SPREADS:
         for beta in BETAS:
-            found = [count_prototypes(spread, beta, seed) for seed in range(seeds)]
+            found = [count_prototypes(sigma, beta, seed) for seed in range(seeds)]
             near = sum(8 <= n <= 10 for n in found)
-            rows.append(
-                [f"{1 / spread:.1f}", beta, " ".join(map(str, found)), f"{near} of {seeds}"]
-            )
+            rows.append([f"{1 / sigma:.1f}", beta, " ".join(map(str, found)), f"{near} of {seeds}"])
     header = ["standard deviations apart", "beta", "in use, seed by seed", "9 ± 1"]
     return table(header, rows)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    quick = arguments.quick
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, load_set)
+def page(run):
+    quick = run.quick
+    loaded = run.load(load)
     levels = (0, 20) if quick else LABELLED
     repeats, starts = (2, 2) if quick else (REPEATS, STARTS)
     tasks = {
@@ -278,13 +245,13 @@ def main():
         for n in levels
         for method in ((*ONLINE, *CONSTRAINED) if n == 0 else CONSTRAINED)
     }
-    results = run_all(tasks, arguments.jobs, arguments.keep)
+    results = run.do(tasks)
     stream, shape, stream_rows, (ours, theirs) = stream_table(
         20_000 if quick else STREAM_SHAPE[0], 1 if quick else 5
     )
-    parts = [
+    return [
         "# Competitive learning: Tables I to IV of Covoes et al. (2013)",
-        made_by(quick, started),
+        run.made(),
         f"Means over {repeats} draws of labelled objects and {starts} starts each.",
         "## Without constraints: NMI",
         free_table(results, loaded),
@@ -302,8 +269,7 @@ def main():
         f"## What RPCL counts of nine Gaussians, given {PROTOTYPES} prototypes",
         count_table(3 if quick else COUNT_SEEDS),
     ]
-    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

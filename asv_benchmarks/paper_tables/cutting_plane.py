@@ -5,53 +5,39 @@ T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regular
 Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
-import argparse
-import time
-import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    mean_and_std,
+    at_lowest,
+    best_cell,
+    clustering_error,
+    load_samples,
+    main,
     number,
-    run_all,
+    reached,
+    sources,
+    spread,
     table,
-    write_page,
 )
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from fastmmc import cpm3c, cpmmc
 from fastmmc.gram import Kernel, box_diagonal
 from fastmmc.nystroem import make_features
 
-# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1, coil's 1..4 are 0..3.
-PAIRS = {
-    "digits 3-8": Source("digits", (3, 8)),
-    "digits 1-7": Source("digits", (1, 7)),
-    "digits 2-7": Source("digits", (2, 7)),
-    "digits 8-9": Source("digits", (8, 9)),
-    "ionosphere": Source("ionosphere"),
-    "letter A-B": Source("letter", (0, 1)),
-    "satellite 1-2": Source("satimage", (0, 1)),
-}
-CLASSES = {
-    "coil 1-4": Source("coil20", (0, 1, 2, 3)),
-    "coil 5-8": Source("coil20", (4, 5, 6, 7)),
-    "iris": Source("iris"),
-    "letter A-D": Source("letter", (0, 1, 2, 3), 500),
-    "moons": Source("moons"),
-    "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
-    "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
-}
+PAIRS = sources(
+    "digits 3-8",
+    "digits 1-7",
+    "digits 2-7",
+    "digits 8-9",
+    "ionosphere",
+    "letter A-B",
+    "satellite 1-2",
+)
+CLASSES = sources("coil 1-4", "coil 5-8", "iris", "letter A-D", "moons", "usps 0-3", "usps 4-7")
 SETS = PAIRS | CLASSES
 
 # Error of CPMMC in percent as printed in the 2009 paper, as far as it is known here, and the bars
@@ -116,12 +102,6 @@ FULL = Protocol(
 QUICK = Protocol((LINEAR, 0.3), (10.0, 100.0), (0.01, 0.1), 2, (0.2, 0.5), (10.0, 100.0), 3, 1)
 
 
-def clustering_error(y, labels):
-    """Return the percentage of wrong labels under the better of the two matchings."""
-    share = np.mean((y == y.max()) != labels)
-    return 100 * min(share, 1 - share)
-
-
 def kernel_map(X, sigma):
     """Return points whose products are the Gaussian kernel's values, made once for many runs."""
     kernel, rng = Kernel("rbf", sigma=sigma), np.random.default_rng(0)
@@ -143,7 +123,7 @@ def run_pair(X, y, width, Cs, balances, repeats):
             setting = {"C": C * unit, "score_balance": balance, "eps": EPS, "cccp_tol": ALPHA}
             for repeat in range(repeats):
                 starts = [
-                    quietly(cpmmc, Z, n_init=1, random_state=STARTS * repeat + s, **setting)
+                    cpmmc(Z, n_init=1, random_state=STARTS * repeat + s, **setting)
                     for s in range(STARTS)
                 ]
                 errors = [clustering_error(y, res.labels) for res in starts]
@@ -161,7 +141,7 @@ def run_many(X, y, sigma, Cs, starts):
         for seed in range(starts):
             setting = {"C": C, "eps": EPS, "cccp_tol": ALPHA, "coef0": 0.0, "n_init": 1}
             setting |= {"kernel": "linear", "score_balance": BOUND / y.size}
-            res = quietly(cpm3c, Z, k, random_state=seed, **setting)
+            res = cpm3c(Z, k, random_state=seed, **setting)
             figures[:, c, seed] = adjusted_rand_score(y, res.labels), res.objective
     return figures
 
@@ -170,23 +150,6 @@ def run_k_means(X, y, seeds):
     """Return the labels that k-means finds in ten starts, one row a seed."""
     k = np.unique(y).size
     return np.array([KMeans(k, n_init=10, random_state=s).fit_predict(X) for s in range(seeds)])
-
-
-def quietly(function, *args, **options):
-    """Call a function; what had not converged counts as well."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return function(*args, **options)
-
-
-def samples_of(name, count):
-    """Return the samples of a set, one if it is taken whole."""
-    X, y = load_source(SETS[name])
-    size = SETS[name].draw
-    if size is None:
-        return [(X, y)]
-    drawn = [np.random.default_rng(s).choice(y.size, size, replace=False) for s in range(count)]
-    return [(X[chosen], y[chosen]) for chosen in drawn]
 
 
 def make_tasks(loaded, protocol):
@@ -213,12 +176,10 @@ def summarise_pair(name, y, results, protocol):
     Smallest: the start is the oracle's choice as well.
     """
     errors, smallest = np.stack([results[name, 0, width] for width in protocol.widths], axis=1)
-    summary = {"k-means": np.array([clustering_error(y, row) for row in results[name, 0, None]])}
+    summary = {"k-means": [clustering_error(y, row) for row in results[name, 0, None]]}
     for rule, widths in (("linear", errors[:1]), ("all", errors), ("smallest", smallest)):
-        mean = widths.mean(axis=-1)
-        cell = np.unravel_index(mean.argmin(), mean.shape)
-        summary[rule] = widths[cell]
-        summary[f"{rule} cell"] = cell
+        cell = best_cell(widths.mean(axis=-1))
+        summary[rule], summary[f"{rule} cell"] = widths[cell], cell
     return summary
 
 
@@ -230,24 +191,14 @@ def summarise_classes(name, samples, results, protocol):
     rows = {"starts": [], "starts cell": [], "best": [], "best cell": [], "k-means": []}
     for s, (_, y) in enumerate(samples):
         ari, objective = np.stack([results[name, s, w] for w in protocol.shares], axis=1)
-        winner = objective.argmin(axis=-1)[..., None]
-        best = np.take_along_axis(ari, winner, axis=-1)[..., 0]
-        mean = ari.mean(axis=-1)
-        for rule, figures in (("starts", mean), ("best", best)):
-            cell = np.unravel_index(figures.argmax(), figures.shape)
+        best = at_lowest(objective, ari)
+        for rule, figures in (("starts", ari.mean(axis=-1)), ("best", best)):
+            cell = best_cell(-figures)
             rows[rule].append(figures[cell])
             rows[f"{rule} cell"].append(cell)
         labels = results[name, s, None]
         rows["k-means"].append(np.mean([adjusted_rand_score(y, row) for row in labels]))
     return rows
-
-
-def spread(values):
-    return mean_and_std(np.mean(values), np.std(values))
-
-
-def reached(yes):
-    return "yes" if yes else "no"
 
 
 def cell_text(cell, protocol):
@@ -261,20 +212,20 @@ def pairs_table(pairs, protocol):
     rows = []
     for name, (n, summary) in pairs.items():
         here, bar = summary["all"].mean(), BARS[name]
-        rows.append([name, n, spread(summary["k-means"])])
-        rows[-1] += [spread(summary["linear"]), cell_text(summary["linear cell"], protocol)]
-        rows[-1] += [spread(summary["all"]), cell_text(summary["all cell"], protocol)]
-        rows[-1] += [number(ERRORS.get(name)), number(bar), reached(round(here, 2) <= bar)]
-        rows[-1].append(spread(summary["smallest"]))
+        row = [name, n, spread(summary["k-means"])]
+        for rule in ("linear", "all"):
+            row += [spread(summary[rule]), cell_text(summary[f"{rule} cell"], protocol)]
+        row += [number(ERRORS.get(name)), number(bar), reached(round(here, 2) <= bar)]
+        rows.append([*row, spread(summary["smallest"])])
     header = ["set", "n", "k-means", "linear", "setting", "linear or Gaussian", "setting"]
     return table([*header, "paper", "bar", "reached", "smallest error of the starts"], rows)
 
 
-def classes_table(classes, protocol):
+def classes_table(classes):
     rows = []
     for name, (n, k, summary) in classes.items():
-        row = [name, n, k, spread(summary["k-means"])]
-        row += [spread(summary["starts"]), spread(summary["best"]), number(ARIS[name])]
+        row = [name, n, k, *(spread(summary[rule]) for rule in ("k-means", "starts", "best"))]
+        row.append(number(ARIS[name]))
         for rule in ("starts", "best"):
             row.append(reached(round(np.mean(summary[rule]), 2) >= ARIS[name]))
         rows.append(row)
@@ -295,11 +246,21 @@ def settings_table(classes, protocol):
     return table(header, rows)
 
 
-def report(pairs, classes, protocol, made):
-    """Return the paragraphs of the page."""
+def page(run):
+    protocol = QUICK if run.quick else FULL
+    loaded = run.load(load_samples, protocol.samples)
+    results = run.do(make_tasks(loaded, protocol))
+    pairs, classes = {}, {}
+    for name, samples in loaded.items():
+        y = samples[0][1]
+        if name in PAIRS:
+            pairs[name] = y.size, summarise_pair(name, y, results, protocol)
+        else:
+            summary = summarise_classes(name, samples, results, protocol)
+            classes[name] = y.size, np.unique(y).size, summary
     parts = [
         "# CPMMC and CPM3C: their columns in Gieseke et al. (2009) and Pahikkala et al. (2012)",
-        made,
+        run.made(),
         "The protocols are described in README.md.",
     ]
     if pairs:
@@ -320,32 +281,12 @@ def report(pairs, classes, protocol, made):
             f"{protocol.samples} samples of each drawn set, mean ± standard deviation over the "
             "samples, at the setting with the highest figure of each sample. The choice of the "
             "setting looks at the labels.",
-            classes_table(classes, protocol),
+            classes_table(classes),
             "Settings chosen:",
             settings_table(classes, protocol),
         ]
     return parts
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    protocol = QUICK if arguments.quick else FULL
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, lambda name: samples_of(name, protocol.samples))
-    results = run_all(make_tasks(loaded, protocol), arguments.jobs, arguments.keep)
-    pairs, classes = {}, {}
-    for name, samples in loaded.items():
-        y = samples[0][1]
-        if name in PAIRS:
-            pairs[name] = y.size, summarise_pair(name, y, results, protocol)
-        else:
-            summary = summarise_classes(name, samples, results, protocol)
-            classes[name] = y.size, np.unique(y).size, summary
-    made = made_by(arguments.quick, started)
-    write_page(arguments.out, report(pairs, classes, protocol, made))
-
-
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

@@ -4,31 +4,29 @@ F. Gieseke, T. Pahikkala, O. Kramer, Fast Evolutionary Maximum Margin Clustering
 README.md in this folder for the protocols.
 """
 
-import argparse
-import time
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
+    DIGIT_PAIRS,
+    at_lowest,
+    best_cell,
+    clustering_error,
+    load_pair,
+    main,
     mean_and_std,
     number,
-    run_all,
+    reached,
+    sources,
+    spread,
     table,
-    write_page,
+    timed,
 )
 from scipy.special import comb
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc import evo_mmc, fast_evo_mmc
@@ -42,19 +40,18 @@ MAX_ITER = 1000
 # What a run is described by: error in percent, fitness, leave-one-out error, generations.
 ERROR, FITNESS, LOO, GENERATIONS = range(4)
 
-# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1.
-SETS = {
-    "digits 3-8": Source("digits", (3, 8)),
-    "digits 1-7": Source("digits", (1, 7)),
-    "digits 2-7": Source("digits", (2, 7)),
-    "digits 8-9": Source("digits", (8, 9)),
-    "ionosphere": Source("ionosphere"),
-    "letter A-B": Source("letter", (0, 1)),
-    "satellite 1-2": Source("satimage", (0, 1)),
-    "mnist 1-2": Source("mnist", (1, 2)),
-    "mnist 1-7": Source("mnist", (1, 7)),
-}
-PAIRS = {f"pair {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
+SETS = sources(
+    "digits 3-8",
+    "digits 1-7",
+    "digits 2-7",
+    "digits 8-9",
+    "ionosphere",
+    "letter A-B",
+    "satellite 1-2",
+    "mnist 1-2",
+    "mnist 1-7",
+)
+PAIRS = {f"pair {digits}": source for digits, source in DIGIT_PAIRS.items()}
 
 # Landmarks as a share of the points.
 RANK = 0.1
@@ -145,28 +142,13 @@ QUICK = Protocol(
 DEFAULT = (0, 0, 0)
 
 
-def load(name):
-    """Return the points and the labels 0 and 1 of a set."""
-    X, y = load_source((SETS | PAIRS)[name])
-    return X, (y == y.max()).astype(np.int64)
-
-
 def rank_of(name):
     return RANKS.get((SETS | PAIRS)[name].name, RANK)
 
 
-def clustering_error(y, labels):
-    """Return the percentage of wrong labels under the better of the two matchings."""
-    share = np.mean(y != labels)
-    return 100 * min(share, 1 - share)
-
-
 def run_once(solve, factor, y, balance, seed):
     """Return what describes a run."""
-    with warnings.catch_warnings():
-        # What had not converged counts as well; Table 2 says how often that was.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        res = solve(factor, balance=balance, n_init=1, random_state=seed)
+    res = solve(factor, balance=balance, n_init=1, random_state=seed)
     return clustering_error(y, res.labels), res.objective, res.loo_mse, res.n_iter
 
 
@@ -223,21 +205,11 @@ def run_claim(X, y, starts):
 def grid_tasks(name, X, y, protocol, repeats):
     """Return the tasks of one set, keyed by (set, width, lam) and (set, None)."""
     tasks = {}
-    diagonal = box_diagonal(X)
     for w, width in enumerate(protocol.widths):
         for at, lam in enumerate(protocol.lams):
-            tasks[name, w, at] = (
-                run_setting,
-                X,
-                y,
-                width * diagonal,
-                lam,
-                rank_of(name),
-                protocol.balances,
-                repeats,
-                protocol.runs,
-            )
-    tasks[name, None] = (run_k_means, X, y, repeats)
+            setting = width * box_diagonal(X), lam, rank_of(name), protocol.balances
+            tasks[name, w, at] = run_setting, X, y, *setting, repeats, protocol.runs
+    tasks[name, None] = run_k_means, X, y, repeats
     return tasks
 
 
@@ -262,13 +234,7 @@ def smallest_errors(figures):
 
 def fittest(figures):
     """Return what describes the fittest run of every repeat, as ``figures`` without runs."""
-    winner = figures[FITNESS].argmin(axis=-1)[None, ..., None]
-    return np.take_along_axis(figures, winner, axis=-1)[..., 0]
-
-
-def best_cell(means):
-    """Return the index of the smallest entry."""
-    return tuple(map(int, np.unravel_index(means.argmin(), means.shape)))
+    return at_lowest(figures[FITNESS], figures)
 
 
 def errors_chosen_elsewhere(smallest):
@@ -326,29 +292,20 @@ def final_tasks(name, X, y, figures, protocol):
         if np.isnan(means).any() or figures.shape[-2] >= protocol.final_repeats:
             continue
         for at in np.argsort(means, axis=None, kind="stable")[: protocol.finalists]:
-            cell = tuple(map(int, np.unravel_index(at, means.shape)))
-            tasks[name, method, cell] = (
-                run_cell,
-                method,
-                X,
-                y,
-                protocol.widths[cell[0]] * box_diagonal(X),
-                protocol.lams[cell[1]],
-                rank_of(name),
-                protocol.balances[cell[2]],
-                protocol.final_repeats,
-                protocol.runs,
-            )
+            cell = w, lam, b = tuple(map(int, np.unravel_index(at, means.shape)))
+            setting = protocol.widths[w] * box_diagonal(X), protocol.lams[lam], rank_of(name)
+            runs = protocol.balances[b], protocol.final_repeats, protocol.runs
+            tasks[name, method, cell] = run_cell, method, X, y, *setting, *runs
     return tasks
 
 
-def run_finals(summaries, figures, sets, protocol, arguments):
+def run_finals(summaries, figures, sets, protocol, run):
     """Put the oracle's setting among those with all repeats into the summaries."""
     tasks = {}
     for name in summaries:
         tasks |= final_tasks(name, *sets[name], figures[name], protocol)
     best = {}
-    for (name, method, cell), runs in run_all(tasks, arguments.jobs, arguments.keep).items():
+    for (name, method, cell), runs in run.do(tasks).items():
         error = smallest_errors(runs).mean()
         if (name, method) not in best or error < best[name, method][0]:
             best[name, method] = error, cell, runs
@@ -405,16 +362,6 @@ def restart_curves(summary):
     return counts, smallest, best
 
 
-def shortest(function, *args, times=3, **options):
-    """Return what a function returns, and its shortest time."""
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        result = function(*args, **options)
-        seconds.append(time.perf_counter() - began)
-    return result, min(seconds)
-
-
 def time_methods(name, X, summary, protocol):
     """Return {method: (seconds for the hat matrix, seconds a start)} at the oracle's cell."""
     seconds = {}
@@ -427,14 +374,10 @@ def time_methods(name, X, summary, protocol):
             "random_state": 0,
         }
         search = {"balance": protocol.balances[b], "n_init": protocol.runs, "random_state": 0}
-        factor, made = shortest(fastmmc.factor, X, **setting)
-        _, ran = shortest(METHODS[method], factor, **search)
+        factor, made = timed(partial(fastmmc.factor, X, **setting), times=3)
+        _, ran = timed(partial(METHODS[method], factor, **search), times=3)
         seconds[method] = made, ran / protocol.runs
     return seconds
-
-
-def spread(errors):
-    return mean_and_std(errors.mean(), errors.std())
 
 
 def printed(name, method):
@@ -480,9 +423,9 @@ def bar_table(summaries, pairs):
             continue
         paper_mean, paper_std = PAPER[name][method]
         bar = BARS.get(name, paper_mean + (paper_std or 0.0))
+        shown = printed(name, method), number(bar), number(mean)
         # Both as printed, with two decimals.
-        reached = "yes" if round(mean, 2) <= round(bar, 2) else "no"
-        rows.append([name, method, printed(name, method), number(bar), number(mean), reached])
+        rows.append([name, method, *shown, reached(round(mean, 2) <= round(bar, 2))])
     if not rows:
         return "none of the paper's figures for these sets is known here."
     return table(["set", "method", "paper", "bar", "here", "reached"], rows)
@@ -490,28 +433,18 @@ def bar_table(summaries, pairs):
 
 def rule_table(summaries):
     """Return the errors of all rules side by side."""
-    rules = (
-        "oracle",
-        "fittest at the oracle's",
-        "fittest at the default",
-        "fittest at the lowest LOO",
-    )
+    rules = {
+        "smallest error, oracle's setting": "oracle",
+        "lowest fitness, oracle's setting": "fittest at the oracle's",
+        "lowest fitness, default setting": "fittest at the default",
+        "lowest fitness, lowest LOO": "fittest at the lowest LOO",
+    }
     rows = [
-        [name, method, *(spread(row[rule]) for rule in rules)]
+        [name, method, *(spread(row[rule]) for rule in rules.values())]
         for name, (_, summary, _) in summaries.items()
         for method, row in summary.items()
     ]
-    return table(
-        [
-            "set",
-            "method",
-            "smallest error, oracle's setting",
-            "lowest fitness, oracle's setting",
-            "lowest fitness, default setting",
-            "lowest fitness, lowest LOO",
-        ],
-        rows,
-    )
+    return table(["set", "method", *rules], rows)
 
 
 def settings_table(summaries, protocol):
@@ -540,24 +473,18 @@ def pairs_table(pairs, protocol):
         [text, *(number(pairs[method][rule]) for method in METHODS)] for text, rule in lines.items()
     ]
     rows.insert(1, ["the same, paper", *(printed("all pairs", method) for method in METHODS)])
-    rows.append(
-        [
-            "the one setting for all",
-            *(cell_text(pairs[method]["cell"], protocol) for method in METHODS),
-        ]
-    )
+    cells = (cell_text(pairs[method]["cell"], protocol) for method in METHODS)
+    rows.append(["the one setting for all", *cells])
     return table(["rule", *METHODS], rows)
 
 
 def claim_table(claim):
     """Return the means over the pairs without labels, against the bar."""
-    errors = np.array(list(claim.values()))
     rows = []
-    for m, method in enumerate(CLAIM_METHODS):
-        mean, above = errors[:, m].mean(), np.sum(errors[:, m] > 5)
-        reached = "yes" if round(mean, 2) <= CLAIM_BAR else "no"
-        median = np.median(errors[:, m])
-        rows.append([method, number(mean), number(CLAIM_BAR), reached, number(median), above])
+    for method, errors in zip(CLAIM_METHODS, np.array(list(claim.values())).T, strict=True):
+        mean, median, above = errors.mean(), np.median(errors), np.sum(errors > 5)
+        within = reached(round(mean, 2) <= CLAIM_BAR)
+        rows.append([method, number(mean), number(CLAIM_BAR), within, number(median), above])
     return table(["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows)
 
 
@@ -577,12 +504,8 @@ def time_table(summaries, seconds):
             generations = row["generations"].mean()
             cut = 100 * np.mean(row["generations"] >= MAX_ITER * n)
             rows.append([name, n, method, f"{generations:.0f}", f"{generations / n:.1f} n"])
-            rows[-1] += [
-                f"{cut:.0f} %",
-                f"{factor:.3f}",
-                f"{start:.3f}",
-                f"{factor + 10 * start:.2f}",
-            ]
+            rows[-1] += [f"{cut:.0f} %", f"{factor:.3f}", f"{start:.3f}"]
+            rows[-1].append(f"{factor + 10 * start:.2f}")
     header = ["set", "n", "method", "generations", "as a multiple", f"stopped at {MAX_ITER} n"]
     return table([*header, "hat matrix, s", "a start, s", "with ten starts, s"], rows)
 
@@ -598,34 +521,25 @@ def restarts_table(curves):
     return table(["set", "method", "run taken", *counts], rows)
 
 
-def draw_restarts(curves, path):
+def draw_restarts(curves, run):
     """Save the figure: error against restarts, one panel a set."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
     names = list(dict.fromkeys(name for name, _ in curves))
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(3.6 * len(names), 3.4), squeeze=False, layout="constrained"
-    )
-    for ax, name in zip(axes[0], names, strict=True):
-        for m, method in enumerate(METHODS):
-            if (name, method) not in curves:
-                continue
-            counts, smallest, best = curves[name, method]
-            ax.plot(counts, best, color=f"C{m}", label=f"{method}, lowest fitness")
-            ax.plot(
-                counts, smallest, color=f"C{m}", linestyle=":", label=f"{method}, smallest error"
-            )
-        ax.set(title=name, xlabel="restarts", ylim=(0, None))
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[0, 0].set_ylabel("clustering error, %")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(names))
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    with run.picture("restarts", 1, len(names), figsize=(3.6 * len(names), 3.4)) as (figure, axes):
+        for ax, name in zip(axes[0], names, strict=True):
+            for m, method in enumerate(METHODS):
+                if (name, method) not in curves:
+                    continue
+                counts, smallest, best = curves[name, method]
+                ax.plot(counts, best, color=f"C{m}", label=f"{method}, lowest fitness")
+                label = f"{method}, smallest error"
+                ax.plot(counts, smallest, color=f"C{m}", linestyle=":", label=label)
+            ax.set(title=name, xlabel="restarts", ylim=(0, None))
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[0, 0].set_ylabel("clustering error, %")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(names))
 
 
 def sets_parts(summaries, pairs, seconds, protocol):
@@ -673,15 +587,16 @@ def pairs_parts(pairs, claim, k_means, protocol):
     ]
 
 
-def restarts_parts(curves, picture):
+def restarts_parts(curves, run):
     """Return the section on the number of restarts."""
     if not curves:
         return []
+    draw_restarts(curves, run)
     return [
         "## Figure 2: error against the number of restarts",
         "At the oracle's setting; every point is the mean over all choices of so many runs from "
         "those of Table 1, at most six in ten of them.",
-        f"![error against restarts]({picture.name})",
+        f"![error against restarts]({run.picture_name('restarts')})",
         restarts_table(curves),
     ]
 
@@ -696,13 +611,6 @@ def introduction(protocol, made):
     ]
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    parser.add_argument("--no-pairs", action="store_true", help="leave all pairs of digits out")
-    return parser.parse_args()
-
-
 def make_tasks(loaded, pair_sets, protocol):
     """Return all tasks, those of large sets first as they take longest."""
     tasks = {}
@@ -714,17 +622,15 @@ def make_tasks(loaded, pair_sets, protocol):
     return tasks
 
 
-def main():
-    arguments = parse_arguments()
-    protocol = QUICK if arguments.quick else FULL
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, load)
-    pair_sets = {} if arguments.no_pairs else {name: load(name) for name in protocol.pairs}
-    results = run_all(make_tasks(loaded, pair_sets, protocol), arguments.jobs, arguments.keep)
+def page(run):
+    protocol = QUICK if run.quick else FULL
+    loaded = run.load(load_pair)
+    pair_sets = {} if run.no_pairs else {name: load_pair(PAIRS[name]) for name in protocol.pairs}
+    results = run.do(make_tasks(loaded, pair_sets, protocol))
 
     figures = {name: gather(name, results, protocol) for name in loaded | pair_sets}
     found = {name: summarise_set(runs) for name, runs in figures.items()}
-    run_finals(found, figures, loaded | pair_sets, protocol, arguments)
+    run_finals(found, figures, loaded | pair_sets, protocol, run)
 
     summaries, seconds, curves = {}, {}, {}
     for name, (X, y) in loaded.items():
@@ -741,15 +647,13 @@ def main():
         claim = {name: results["claim", name] for name in pair_sets}
         k_means = np.mean([results[name, None].mean() for name in pair_sets])
 
-    picture = arguments.out.with_name(f"{arguments.out.stem}_restarts.png")
-    if curves:
-        draw_restarts(curves, picture)
-    parts = introduction(protocol, made_by(arguments.quick, started))
+    parts = introduction(protocol, run.made())
     parts += sets_parts(summaries, pairs, seconds, protocol)
     parts += pairs_parts(pairs, claim, k_means, protocol)
-    parts += restarts_parts(curves, picture)
-    write_page(arguments.out, parts)
+    return parts + restarts_parts(curves, run)
 
+
+NO_PAIRS = "--no-pairs", {"action": "store_true", "help": "leave all pairs of digits out"}
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS, [NO_PAIRS])

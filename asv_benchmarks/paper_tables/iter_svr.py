@@ -4,48 +4,43 @@ K. Zhang, I. W. Tsang, J. T. Kwok, Maximum Margin Clustering Made Practical, ICM
 README.md in this folder for the protocols.
 """
 
-import argparse
 import os
 import time
-import warnings
-from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    mean_and_std,
+    clustering_error,
+    load_pair,
+    main,
     number,
-    run_all,
+    reached,
+    sources,
+    spread,
     table,
-    write_page,
+    timed,
 )
 from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from fastmmc import iter_ls_svm, iter_svm, iter_svr
 from fastmmc.alternating.start import first_labels
 from fastmmc.gram import Kernel, median_width
 
-# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1.
-SETS = {
-    "digits 3-8": Source("digits", (3, 8)),
-    "digits 1-7": Source("digits", (1, 7)),
-    "digits 2-7": Source("digits", (2, 7)),
-    "digits 8-9": Source("digits", (8, 9)),
-    "ionosphere": Source("ionosphere"),
-    "letter A-B": Source("letter", (0, 1)),
-    "satellite 1-2": Source("satimage", (0, 1)),
-    "ringnorm": Source("ringnorm"),
-    "svmguide1": Source("svmguide1"),
-    "w1": Source("w1"),
-}
+SETS = sources(
+    "digits 3-8",
+    "digits 1-7",
+    "digits 2-7",
+    "digits 8-9",
+    "ionosphere",
+    "letter A-B",
+    "satellite 1-2",
+    "ringnorm",
+    "svmguide1",
+    "w1",
+)
 
 # Taken from FASTMMC_DATA only: other places have other sets under these names.
 LOCAL = ("ringnorm", "svmguide1", "w1")
@@ -92,32 +87,16 @@ CURVES = {
 SHOWN_ROUNDS = 8
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """How much of the paper's experiment is done."""
-
-    seeds: int
-    free_seeds: int
+# Seeds, and seeds without the size rule.
+FULL, QUICK = (10, 5), (2, 1)
 
 
-FULL = Protocol(seeds=10, free_seeds=5)
-QUICK = Protocol(seeds=2, free_seeds=1)
-
-
-def load(name):
-    """Return the points and the labels 0 and 1 of a set."""
-    source = SETS[name]
+def load(source):
     folder = os.environ.get("FASTMMC_DATA")
-    if name in LOCAL and not (folder and (Path(folder) / f"{source.name}.npz").exists()):
+    local = folder and (Path(folder) / f"{source.name}.npz").exists()
+    if source.name in LOCAL and not local:
         raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
-    X, y = load_source(source)
-    return X, (y == y.max()).astype(np.int64)
-
-
-def clustering_error(y, labels):
-    """Return the percentage of wrong labels under the better of the two matchings."""
-    share = np.mean(y != labels)
-    return 100 * min(share, 1 - share)
+    return load_pair(source)
 
 
 @cache
@@ -151,18 +130,16 @@ def run_margin(method, X, balance, seed):
 def run_method(method, X, y, balance, seeds):
     """Return what describes every run, (3, seeds)."""
     warm_up()
+
+    def once(seed):
+        if method in BASELINES:
+            return run_baseline(method, X, seed)
+        return run_margin(method, X, balance, seed)
+
     figures = np.empty((3, seeds))
-    with warnings.catch_warnings():
-        # What had not converged counts as well.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for seed in range(seeds):
-            began = time.process_time()
-            if method in BASELINES:
-                labels, rounds = run_baseline(method, X, seed)
-            else:
-                labels, rounds = run_margin(method, X, balance, seed)
-            seconds = time.process_time() - began
-            figures[:, seed] = clustering_error(y, labels), seconds, rounds
+    for seed in range(seeds):
+        (labels, rounds), seconds = timed(once, seed, clock=time.process_time)
+        figures[:, seed] = clustering_error(y, labels), seconds, rounds
     return figures
 
 
@@ -175,31 +152,24 @@ def run_curve(method, X, y):
     init = first_labels("farthest", X, Kernel("rbf"), np.ones(y.size), np.random.default_rng(0))
     setting = {"balance": BALANCE, "init": init, "n_init": 1, "random_state": 0, **options}
     history = solve(X, **setting).history
-    errors = [clustering_error(y, init)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for rounds in range(1, history.size + 1):
-            errors.append(clustering_error(y, solve(X, max_iter=rounds, **setting).labels))
-    return history, np.array(errors)
+    rounds = range(1, history.size + 1)
+    labels = [init, *(solve(X, max_iter=most, **setting).labels for most in rounds)]
+    return history, np.array([clustering_error(y, each) for each in labels])
 
 
-def make_tasks(loaded, protocol):
+def make_tasks(loaded, seeds, free_seeds):
     """Return all tasks, keyed by (set, method, size rule) and ("curve", ...)."""
     tasks = {}
     for name, (X, y) in loaded.items():
         balance = BALANCES.get(name, BALANCE)
         for method in METHODS:
-            tasks[name, method, balance] = run_method, method, X, y, balance, protocol.seeds
+            tasks[name, method, balance] = run_method, method, X, y, balance, seeds
         for method in FREE_METHODS:
-            tasks[name, method, FREE] = run_method, method, X, y, FREE, protocol.free_seeds
+            tasks[name, method, FREE] = run_method, method, X, y, FREE, free_seeds
         if name in CURVE_SETS:
             for method in CURVES:
                 tasks["curve", name, method] = run_curve, method, X, y
     return tasks
-
-
-def spread(errors):
-    return mean_and_std(errors.mean(), errors.std())
 
 
 def settings_of(loaded):
@@ -225,11 +195,7 @@ def bar_table(settings, results):
     for name, (*_, balance) in settings.items():
         if name in BARS:
             mean = results[name, "iterSVR", balance][ERROR].mean()
-            rows.append([name, BARS[name], mean])
-    rows = [
-        [name, number(bar), number(mean), "yes" if mean <= bar else "no"]
-        for name, bar, mean in rows
-    ]
+            rows.append([name, number(BARS[name]), number(mean), reached(mean <= BARS[name])])
     return table(["set", "bar", "here", "reached"], rows)
 
 
@@ -270,106 +236,64 @@ def curve_table(curves):
     return table([*header, "last / first objective"], rows)
 
 
-def draw_curves(curves, path):
+def draw_curves(curves, run):
     """Save the figure: objective (above) and error (below) against rounds, one column a set."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
     names = list(dict.fromkeys(name for name, _ in curves))
-    figure, axes = plt.subplots(
-        2,
-        len(names),
-        figsize=(3.6 * len(names), 5.4),
-        squeeze=False,
-        sharex="col",
-        layout="constrained",
-    )
-    for (above, below), name in zip(axes.T, names, strict=True):
-        for m, method in enumerate(CURVES):
-            history, errors = curves[name, method]
-            style = {"color": f"C{m}", "marker": "os^v"[m], "markersize": 4, "label": method}
-            above.plot(np.arange(1, history.size + 1), history, **style)
-            below.plot(np.arange(errors.size), errors, **style)
-        above.set(title=name, yscale="log")
-        below.set(xlabel="round", ylim=(0, None))
-        below.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[0, 0].set_ylabel("objective")
-    axes[1, 0].set_ylabel("clustering error, %")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(CURVES))
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    size = {"figsize": (3.6 * len(names), 5.4), "sharex": "col"}
+    with run.picture("rounds", 2, len(names), **size) as (figure, axes):
+        for (above, below), name in zip(axes.T, names, strict=True):
+            for m, method in enumerate(CURVES):
+                history, errors = curves[name, method]
+                style = {"color": f"C{m}", "marker": "os^v"[m], "markersize": 4, "label": method}
+                above.plot(np.arange(1, history.size + 1), history, **style)
+                below.plot(np.arange(errors.size), errors, **style)
+            above.set(title=name, yscale="log")
+            below.set(xlabel="round", ylim=(0, None))
+            below.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[0, 0].set_ylabel("objective")
+        axes[1, 0].set_ylabel("clustering error, %")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(CURVES))
 
 
-def introduction(made):
-    return [
+def page(run):
+    seeds, free_seeds = QUICK if run.quick else FULL
+    loaded = run.load(load)
+    results = run.do(make_tasks(loaded, seeds, free_seeds))
+    settings = settings_of(loaded)
+    curves = {key[1:]: curve for key, curve in results.items() if key[0] == "curve"}
+    curves = {key: curves[key] for key in product(CURVE_SETS, CURVES) if key in curves}
+    parts = [
         "# iterSVR: the experiments of Zhang, Tsang and Kwok (2007)",
-        made,
+        run.made(),
         "All errors are percentages of wrong labels. README.md describes the protocols.",
     ]
-
-
-def sets_parts(settings, results, protocol):
-    """Return the sections on single sets."""
-    if not settings:
-        return []
-    return [
-        f"## Clustering error, mean ± standard deviation over {protocol.seeds} seeds (Table 1)",
-        error_table(settings, results),
-        "iterSVR against the bars set for it:",
-        bar_table(settings, results),
-        "## Error with the size rule and without (Tables 2 and 3)",
-        f"Without: balance {FREE}, {protocol.free_seeds} seeds.",
-        free_table(settings, results),
-        "## CPU seconds of a run, and in brackets over those of k-means (Table 4)",
-        time_table(settings, results),
-    ]
-
-
-def curves_parts(curves, picture):
-    """Return the section on the rounds."""
-    if not curves:
-        return []
-    return [
-        "## Rounds (Figures 1, 5 and 6)",
-        "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
-        "those of different losses are not comparable.",
-        f"![objective and error against rounds]({picture.name})",
-        "Error in percent before the first round and after each:",
-        curve_table(curves),
-    ]
-
-
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    return parser.parse_args()
-
-
-def main():
-    arguments = parse_arguments()
-    protocol = QUICK if arguments.quick else FULL
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, load)
-    results = run_all(make_tasks(loaded, protocol), arguments.jobs, arguments.keep)
-
-    curves = {
-        (name, method): results["curve", name, method]
-        for name in CURVE_SETS
-        if name in loaded
-        for method in CURVES
-    }
-    picture = arguments.out.with_name(f"{arguments.out.stem}_rounds.png")
+    if settings:
+        parts += [
+            f"## Clustering error, mean ± standard deviation over {seeds} seeds (Table 1)",
+            error_table(settings, results),
+            "iterSVR against the bars set for it:",
+            bar_table(settings, results),
+            "## Error with the size rule and without (Tables 2 and 3)",
+            f"Without: balance {FREE}, {free_seeds} seeds.",
+            free_table(settings, results),
+            "## CPU seconds of a run, and in brackets over those of k-means (Table 4)",
+            time_table(settings, results),
+        ]
     if curves:
-        draw_curves(curves, picture)
-    parts = introduction(made_by(arguments.quick, started))
-    parts += sets_parts(settings_of(loaded), results, protocol)
-    parts += curves_parts(curves, picture)
-    write_page(arguments.out, parts)
+        draw_curves(curves, run)
+        parts += [
+            "## Rounds (Figures 1, 5 and 6)",
+            "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
+            "those of different losses are not comparable.",
+            f"![objective and error against rounds]({run.picture_name('rounds')})",
+            "Error in percent before the first round and after each:",
+            curve_table(curves),
+        ]
+    return parts
 
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

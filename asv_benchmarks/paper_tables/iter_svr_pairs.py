@@ -3,31 +3,13 @@
 See README.md in this folder for the protocol.
 """
 
-import argparse
-import time
-import warnings
-from itertools import combinations
-from pathlib import Path
-
 import numpy as np
-from common import (
-    Source,
-    add_common_arguments,
-    load_source,
-    made_by,
-    number,
-    run_all,
-    table,
-    write_page,
-)
-from iter_svr import clustering_error
+from common import DIGIT_PAIRS, clustering_error, load_pair, main, number, table
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 import fastmmc
 
-PAIRS = {f"{i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
 STARTS = 10
 SEEDS = 10
 
@@ -58,11 +40,8 @@ METHODS = {
 
 def run_pair(name, method, seeds):
     """Return the errors in percent, one a seed."""
-    X, y = load_source(PAIRS[name])
-    y = (y == y.max()).astype(np.int64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.array([clustering_error(y, METHODS[method](X, s)) for s in range(seeds)])
+    X, y = load_pair(DIGIT_PAIRS[name])
+    return np.array([clustering_error(y, METHODS[method](X, s)) for s in range(seeds)])
 
 
 def method_table(errors):
@@ -83,27 +62,21 @@ def worst_table(names, found, many=8):
     return table(["pair", "mean", *(f"seed {s}" for s in range(found.shape[1]))], rows)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, PAIRS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    names = arguments.sets[::8] if arguments.quick else arguments.sets
-    seeds = 1 if arguments.quick else SEEDS
-    started = time.perf_counter()
-    tasks = {(name, m): (run_pair, name, m, seeds) for name in names for m in METHODS}
-    results = run_all(tasks, arguments.jobs, arguments.keep)
+def page(run):
+    names = run.sets[::8] if run.quick else run.sets
+    seeds = 1 if run.quick else SEEDS
+    results = run.do({(name, m): (run_pair, name, m, seeds) for name in names for m in METHODS})
     errors = {m: np.array([results[name, m] for name in names]) for m in METHODS}
-    parts = [
+    return [
         f"# All pairs of digits: {len(names)} pairs, {seeds} seeds, {STARTS} starts a run",
-        made_by(arguments.quick, started),
+        run.made(),
         f"Percentages of wrong labels. The paper has {PAPER} for iterSVR. Best and worst seed are "
         "means over the pairs.",
         method_table(errors),
         "The pairs in which iterSVR errs most:",
         worst_table(names, errors["iterSVR"]),
     ]
-    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":
-    main()
+    main(page, DIGIT_PAIRS)

@@ -3,31 +3,17 @@
 See README.md in this folder for the protocols.
 """
 
-import argparse
-import time
-import warnings
-from pathlib import Path
-
 import numpy as np
-from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    table,
-    write_page,
-)
+from common import load_source, main, sources, spread, table, timed
 from scipy.sparse.linalg import svds
 from sklearn.cluster import AgglomerativeClustering, KMeans, MiniBatchKMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 import fastmmc
 
-SETS = {"usps": Source("usps"), "letter": Source("letter")}
+SETS = sources("usps", "letter")
 SEEDS = 5
 LANDMARKS = 1000
 
@@ -77,39 +63,28 @@ def compare(name, X, y, seeds):
     k = len(np.unique(y))
     sigma = fastmmc.gram.median_width(X)
     rows = []
-    for method, run in rivals(X, k, sigma).items():
-        found, seconds = [], []
-        for seed in range(1 if method == "Ward" else seeds):
-            began = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                found.append(adjusted_rand_score(y, run(seed)))
-            seconds.append(time.perf_counter() - began)
-        ari = f"{np.mean(found):.3f} ± {np.std(found):.3f}"
-        rows.append([name, len(y), k, method, ari, f"{np.median(seconds):.1f}"])
+    for method, cluster in rivals(X, k, sigma).items():
+        runs = [timed(cluster, seed) for seed in range(1 if method == "Ward" else seeds)]
+        ari = [adjusted_rand_score(y, labels) for labels, _ in runs]
+        seconds = np.median([seconds for _, seconds in runs])
+        rows.append([name, len(y), k, method, spread(ari, 3), f"{seconds:.1f}"])
         print(*rows[-1], sep="   ", flush=True)
     return rows
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, lambda name: load_source(SETS[name]))
+def page(run):
     rows = []
-    for name, (X, y) in loaded.items():
-        rows += compare(name, X, y, 1 if arguments.quick else SEEDS)
-    parts = [
+    for name, (X, y) in run.load(load_source).items():
+        rows += compare(name, X, y, 1 if run.quick else SEEDS)
+    return [
         "# Whole data sets",
-        made_by(arguments.quick, started),
+        run.made(),
         f"Adjusted Rand index and seconds of a call. Mean and standard deviation over {SEEDS} "
         "seeds; seconds are medians. UMC-RLS has its defaults and two threads. The memetic search "
         f"has {LANDMARKS} landmarks and is stopped after {MEMETIC_SECONDS} seconds.",
         table(["set", "n", "k", "method", "ARI", "seconds"], rows),
     ]
-    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

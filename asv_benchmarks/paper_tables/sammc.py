@@ -3,35 +3,28 @@
 See README.md in this folder for the protocols.
 """
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
 import time
-import warnings
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
+    alone,
+    last_value,
     load_source,
-    made_by,
-    run_all,
+    main,
+    peak_memory,
+    sources,
     table,
-    write_page,
+    timed,
 )
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.mixture import BayesianGaussianMixture
 
 import fastmmc
 from fastmmc.annealing.points import Points, Walker, descend
 
-SETS = {name: Source(name) for name in ("segment", "page_blocks", "d15112", "shuttle")}
+SETS = sources("segment", "page_blocks", "d15112", "shuttle")
 CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)
 
 # The paper's least objectives of the cells that could be had.
@@ -73,45 +66,31 @@ def restarts(X, k, seconds, seed):
     best, count, began = np.inf, 0, time.perf_counter()
     while count == 0 or time.perf_counter() - began < seconds:
         first, _ = kmeans_plusplus(X, k, random_state=int(rng.integers(2**31)))
-        found, centers = run(descend(walker, first, 1e-5, rng))
+        found, centers = last_value(descend(walker, first, 1e-5, rng))
         count += 1
         if found < best:
             best, best_centers = found, centers
-    return run(descend(walker, best_centers, 1e-9, rng))[0], count
-
-
-def run(generator):
-    """Return what a generator returns."""
-    while True:
-        try:
-            next(generator)
-        except StopIteration as ended:
-            return ended.value
+    return last_value(descend(walker, best_centers, 1e-9, rng))[0], count
 
 
 def measure_search(name, k, seed):
     """Return the objectives of the searches at the memetic one's time, that time, and starts."""
     X, _ = load_source(SETS[name])
     warm_up(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        began = time.perf_counter()
-        found = {"memetic": fastmmc.sammc(X, k, random_state=seed).objective}
-        seconds = time.perf_counter() - began
-        found["restarts"], count = restarts(X, k, seconds, seed)
-        for method, options in ANNEALING.items():
-            found[method] = fastmmc.sammc(
-                X, k, search="annealing", max_time=seconds, random_state=seed, **options
-            ).objective
+    memetic, seconds = timed(lambda: fastmmc.sammc(X, k, random_state=seed))
+    found = {"memetic": memetic.objective}
+    found["restarts"], count = restarts(X, k, seconds, seed)
+    for method, options in ANNEALING.items():
+        found[method] = fastmmc.sammc(
+            X, k, search="annealing", max_time=seconds, random_state=seed, **options
+        ).objective
     return found, seconds, count
 
 
 def warm_up(X):
     """Compile, or read what was compiled."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fastmmc.sammc(X[:200], 2, max_representatives=20, patience=2, random_state=0)
-        fastmmc.sammc(X[:200], 2, search="annealing", max_iter=2, random_state=0)
+    fastmmc.sammc(X[:200], 2, max_representatives=20, patience=2, random_state=0)
+    fastmmc.sammc(X[:200], 2, search="annealing", max_iter=2, random_state=0)
 
 
 def measure_annealing(name, k, seed):
@@ -120,9 +99,9 @@ def measure_annealing(name, k, seed):
     warm_up(X)
     found = {}
     for method, options in ANNEALING.items():
-        began = time.perf_counter()
-        result = fastmmc.sammc(X, k, search="annealing", random_state=seed, **options)
-        seconds = time.perf_counter() - began
+        result, seconds = timed(
+            lambda o=options: fastmmc.sammc(X, k, search="annealing", random_state=seed, **o)
+        )
         found[method] = result.objective, result.history[0], result.n_iter, seconds
     return found
 
@@ -152,14 +131,12 @@ def measure_library(name, k):
         weight_concentration_prior_type="dirichlet_process",
         random_state=0,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        centers = {
-            "KM": KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-            "MBKM": MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-            "FCM": fuzzy_centers(X, k, 0),
-            "DPGMM": mixture.fit(X).means_,
-        }
+    centers = {
+        "KM": KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+        "MBKM": MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+        "FCM": fuzzy_centers(X, k, 0),
+        "DPGMM": mixture.fit(X).means_,
+    }
     return {method: objective(X, c) for method, c in centers.items()}
 
 
@@ -219,17 +196,8 @@ def long_table(long_runs, least, names, ks):
                     [name, k, method, f"{first:.6g}", f"{found:.6g}"]
                     + [excess([found], least[name, k]), n_iter, f"{seconds:.0f}"]
                 )
-    header = [
-        "set",
-        "k",
-        "method",
-        "first f",
-        "final f",
-        "% above least f",
-        "iterations",
-        "seconds",
-    ]
-    return table(header, rows)
+    header = ["set", "k", "method", "first f", "final f", "% above least f"]
+    return table([*header, "iterations", "seconds"], rows)
 
 
 def generate(n):
@@ -242,73 +210,49 @@ def generate(n):
 
 
 def measure_scale(n, search, iterations):
-    """Return seconds, peak memory and iterations of one run on n generated points."""
+    """Return seconds, iterations and peak memory in GB of one run on n generated points."""
     X = generate(n)
     warm_up(X)
     options = {}
     if search == "annealing":
         options = {"max_representatives": SCALE_REPRESENTATIVES, "max_iter": iterations}
         options |= {"patience": 10**6, "cooling": 0.9999}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        began = time.perf_counter()
-        result = fastmmc.sammc(X, SCALE_CLUSTERS, search=search, random_state=0, **options)
-    seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    return {"seconds": seconds, "peak": peak, "n_iter": result.n_iter}
+    result, seconds = timed(
+        lambda: fastmmc.sammc(X, SCALE_CLUSTERS, search=search, random_state=0, **options)
+    )
+    return seconds, result.n_iter, peak_memory() / 1e9
 
 
 def scale_table(sizes, iterations):
-    rows, seconds = [], {}
+    rows, slopes = [], []
     for search in ("annealing", "memetic"):
-        for n in sizes:
-            # A process of its own, for the peak of its memory.
-            command = [sys.executable, __file__, "--scale", str(n), search, str(iterations)]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-            seconds.setdefault(search, []).append(found["seconds"])
-            rows.append(
-                [search, f"{n:,}", f"{found['seconds']:.1f}", found["n_iter"]]
-                + [f"{found['peak']:.2f}"]
-            )
+        found = [alone(measure_scale, n, search, iterations) for n in sizes]
+        for n, (seconds, n_iter, peak) in zip(sizes, found, strict=True):
+            rows.append([search, f"{n:,}", f"{seconds:.1f}", n_iter, f"{peak:.2f}"])
             print(*rows[-1], sep="   ", flush=True)
-    slopes = ", ".join(
-        f"{search} {np.polyfit(np.log(sizes), np.log(s), 1)[0]:.2f}"
-        for search, s in seconds.items()
-    )
-    header = ["search", "n", "seconds", "iterations", "peak, GB"]
-    return table(header, rows), slopes
+        slope, _ = np.polyfit(np.log(sizes), np.log([seconds for seconds, *_ in found]), 1)
+        slopes.append(f"{search} {slope:.2f}")
+    return table(["search", "n", "seconds", "iterations", "peak, GB"], rows), ", ".join(slopes)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="seeds of each cell")
-    parser.add_argument("--scale", nargs=3, metavar=("N", "SEARCH", "ITERATIONS"), help="internal")
-    args = parser.parse_args()
-    if args.scale:
-        n, search, iterations = args.scale
-        print(json.dumps(measure_scale(int(n), search, int(iterations))))
-        return
-    started = time.perf_counter()
-    names = list(load_available(args.sets, lambda name: load_source(SETS[name])))
-    ks = (3, 10) if args.quick else CLUSTERS
-    long_ks = (3,) if args.quick else LONG_CLUSTERS
-    repeats = 1 if args.quick else args.repeats
-    tasks = {(n, k): (measure_library, n, k) for n in names for k in ks}
-    library = run_all(tasks, args.jobs, args.keep)
-    tasks = {
-        (n, k, s): (measure_search, n, k, s) for n in names for k in ks for s in range(repeats)
-    }
-    searches = run_all(tasks, args.jobs, args.keep)
-    tasks = {(n, k): (measure_annealing, n, k, 0) for n in names for k in long_ks}
-    long_runs = run_all(tasks, args.jobs, args.keep)
+def page(run):
+    names = list(run.load(load_source))
+    ks = (3, 10) if run.quick else CLUSTERS
+    long_ks = (3,) if run.quick else LONG_CLUSTERS
+    repeats = 1 if run.quick else run.repeats
+    cells = list(product(names, ks))
+    library = run.do({cell: (measure_library, *cell) for cell in cells})
+    seeds = range(repeats)
+    searches = run.do({(*c, seed): (measure_search, *c, seed) for c in cells for seed in seeds})
+    cells = product(names, long_ks)
+    long_runs = run.do({cell: (measure_annealing, *cell, 0) for cell in cells})
     objectives, least = objective_table(searches, library, names, ks, repeats)
-    sizes = SIZES[:2] if args.quick else SIZES
-    iterations = 50 if args.quick else SCALE_ITERATIONS
+    sizes = SIZES[:2] if run.quick else SIZES
+    iterations = 50 if run.quick else SCALE_ITERATIONS
     scale, slopes = scale_table(sizes, iterations)
-    parts = [
+    return [
         "# SAMMC: the least sum of plain distances",
-        made_by(args.quick, started),
+        run.made(),
         "## Objective at equal time",
         "Percent above the least f of the row: means of "
         f"{repeats} seeds (searches), or the best of 20 starts (KM, MBKM) and one start (FCM, "
@@ -323,8 +267,9 @@ def main():
         scale,
         f"Slopes of log seconds over log n: {slopes}.",
     ]
-    write_page(args.out, parts)
 
+
+OPTIONS = [("--repeats", {"type": int, "default": REPEATS, "help": "seeds of each cell"})]
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS, OPTIONS)

@@ -3,20 +3,8 @@
 See README.md in this folder for the protocol.
 """
 
-import argparse
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import numpy as np
-from common import (
-    add_common_arguments,
-    made_by,
-    table,
-    write_page,
-)
+from common import alone, main, peak_memory, table, timed
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -69,102 +57,66 @@ class Products:
         square, few = np.ones((Z.shape[1], Z.shape[1]), Z.dtype), min(len(Z), 50_000)
         members = np.ones((CLUSTERS, len(Z)), Z.dtype)
         a_row = {
-            "one": shortest(lambda: Z @ one) / len(Z),
-            "clusters": shortest(lambda: Z @ clusters) / len(Z),
-            "sums": shortest(lambda: members @ Z) / len(Z),
-            "square": shortest(lambda: Z[:few] @ square) / few,
+            "one": shortest(np.matmul, Z, one) / len(Z),
+            "clusters": shortest(np.matmul, Z, clusters) / len(Z),
+            "sums": shortest(np.matmul, members, Z) / len(Z),
+            "square": shortest(np.matmul, Z[:few], square) / few,
         }
         return sum(a_row[shape] * rows for shape, rows in self.rows.items())
 
 
-def shortest(call):
-    """Return the least of five run times."""
-    seconds = []
-    for _ in range(5):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+def shortest(function, *args):
+    return timed(function, *args, times=5)[1]
 
 
 def measure(n, dtype):
     """Return what one run on n points costs and finds."""
     X, y = generate(n)
     fastmmc.umc_rls(X[:5000], CLUSTERS, rank=100, batches=8, n_init=1, dtype=dtype)  # compiles
-    began = time.perf_counter()
-    factor = fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0)
-    made = time.perf_counter() - began
+    factor, made = timed(lambda: fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0))
     products = Products()
-    began = time.perf_counter()
-    run = fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0)
-    searched = time.perf_counter() - began
-    status = Path("/proc/self/status").read_text()
-    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    run, searched = timed(
+        lambda: fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0)
+    )
+    peak = peak_memory()
     return {
-        "n": n,
-        "dtype": dtype,
         "factor": made,
         "search": searched,
         "products": products.seconds(factor.Z),
         "passes": products.rows["one"] / n,
-        "peak": int(peak) / 2**20,
+        "peak": peak / 2**30,
         "ari": adjusted_rand_score(y, run.labels),
     }
-
-
-def measure_alone(n, dtype):
-    """Measure in a process of its own, so that the peak of memory is that of this run."""
-    command = [sys.executable, __file__, "--measure", str(n), dtype]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return json.loads(out.splitlines()[-1])
 
 
 def scaling_tables(sizes):
     rows, slopes = [], []
     for dtype in ("float64", "float32"):
-        found = [measure_alone(n, dtype) for n in sizes]
-        for row in found:
-            rows.append(
-                [
-                    f"{row['n']:,}",
-                    dtype,
-                    f"{row['factor']:.1f}",
-                    f"{row['search']:.1f}",
-                    f"{row['search'] / row['products']:.2f}",
-                    f"{row['passes']:.0f}",
-                    f"{row['peak']:.2f}",
-                    f"{row['ari']:.3f}",
-                ]
-            )
+        found = [alone(measure, n, dtype) for n in sizes]
+        for n, row in zip(sizes, found, strict=True):
+            row = dict(row, share=row["search"] / row["products"])
+            formats = {"factor": 1, "search": 1, "share": 2, "passes": 0, "peak": 2, "ari": 3}
+            rows.append([f"{n:,}", dtype, *(f"{row[c]:.{d}f}" for c, d in formats.items())])
             print(*rows[-1], sep="   ", flush=True)
-        logs = np.log(sizes)
-        whole = np.log([row["factor"] + row["search"] for row in found])
-        search = np.log([row["search"] for row in found])
-        slopes.append([dtype, *(f"{np.polyfit(logs, v, 1)[0]:.2f}" for v in (search, whole))])
+        search = np.array([row["search"] for row in found])
+        whole = search + [row["factor"] for row in found]
+        fits = (np.polyfit(np.log(sizes), np.log(seconds), 1) for seconds in (search, whole))
+        slopes.append([dtype, *(f"{slope:.2f}" for slope, _ in fits)])
     header = ["n", "Z", "factor, s", "search, s", "search / its products", "passes", "peak, GB"]
     header.append("ARI")
     return table(header, rows), table(["Z", "slope of the search", "slope of the call"], slopes)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, {}, Path(__file__).with_suffix(".md"))
-    parser.add_argument("--measure", nargs=2, metavar=("N", "DTYPE"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.measure:
-        print(json.dumps(measure(int(arguments.measure[0]), arguments.measure[1])))
-        return
-    started = time.perf_counter()
-    sizes, slopes = scaling_tables(SIZES[:2] if arguments.quick else SIZES)
-    parts = [
+def page(run):
+    sizes, slopes = scaling_tables(SIZES[:2] if run.quick else SIZES)
+    return [
         "# Time and memory up to a million points",
-        made_by(arguments.quick, started),
+        run.made(),
         f"{CLUSTERS} Gaussians in {FEATURES} dimensions, rank {RANK}, one start, two threads.",
         sizes,
         slopes,
     ]
-    write_page(arguments.out, parts)
 
 
 if __name__ == "__main__":
-    main()
+    main(page)

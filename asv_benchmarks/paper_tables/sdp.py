@@ -4,38 +4,27 @@ K. Zhang, I. W. Tsang, J. T. Kwok, Maximum Margin Clustering Made Practical, ICM
 README.md in this folder for the protocol.
 """
 
-import argparse
 import time
-import warnings
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
-    load_source,
-    made_by,
-    mean_and_std,
+    clustering_error,
+    load_pair,
+    main,
     number,
-    run_all,
+    reached,
+    sources,
+    spread,
     table,
-    write_page,
+    timed,
 )
-from iter_svr import clustering_error
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc.gram import median_width
 
-SETS = {
-    "digits 3-8": Source("digits", (3, 8)),
-    "digits 1-7": Source("digits", (1, 7)),
-    "digits 2-7": Source("digits", (2, 7)),
-    "digits 8-9": Source("digits", (8, 9)),
-}
+SETS = sources("digits 3-8", "digits 1-7", "digits 2-7", "digits 8-9")
 A_CLASS = 50
 SUBSETS = 5
 
@@ -64,13 +53,7 @@ TIMED_SET = "digits 8-9"
 ERROR, SECONDS, GAP, ITERATIONS = range(4)
 
 
-def load(name):
-    """Return the points and the labels 0 and 1 of a set."""
-    X, y = load_source(SETS[name])
-    return X, (y == y.max()).astype(np.int64)
-
-
-def draw(X, y, many, seed):
+def draw_subset(X, y, many, seed):
     """Return so many points of each class."""
     rng = np.random.default_rng(seed)
     rows = [rng.choice(np.flatnonzero(y == c), many, replace=False) for c in (0, 1)]
@@ -89,12 +72,9 @@ def warm_up():
 def run_program(solve, options, X, y, width):
     """Return what describes a run."""
     warm_up()
-    began = time.process_time()
-    with warnings.catch_warnings():
-        # What had not converged counts as well.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = solve(X, sigma=width * median_width(X), **options)
-    seconds = time.process_time() - began
+    result, seconds = timed(
+        lambda: solve(X, sigma=width * median_width(X), **options), clock=time.process_time
+    )
     gap = 1.0 - result.bound / result.objective
     return np.array([clustering_error(y, result.labels), seconds, gap, result.n_iter])
 
@@ -102,12 +82,12 @@ def run_program(solve, options, X, y, width):
 def run_other(method, X, y):
     """Return error and seconds of a method that needs no program."""
     warm_up()
-    began = time.process_time()
-    if method == "KM":
-        labels = KMeans(2, n_init=10, random_state=0).fit_predict(X)
-    else:
-        labels = fastmmc.iter_svr(X, random_state=0).labels
-    return np.array([clustering_error(y, labels), time.process_time() - began])
+    run = {
+        "KM": KMeans(2, n_init=10, random_state=0).fit_predict,
+        "iterSVR": lambda X: fastmmc.iter_svr(X, random_state=0).labels,
+    }[method]
+    labels, seconds = timed(run, X, clock=time.process_time)
+    return np.array([clustering_error(y, labels), seconds])
 
 
 def make_tasks(loaded, quick):
@@ -116,7 +96,7 @@ def make_tasks(loaded, quick):
     widths = (1.0,) if quick else WIDTHS
     for name, (X, y) in loaded.items():
         for seed in range(2 if quick else SUBSETS):
-            points, labels = draw(X, y, A_CLASS, seed)
+            points, labels = draw_subset(X, y, A_CLASS, seed)
             for method, (solve, options) in PROGRAMS.items():
                 for width in widths:
                     key = name, seed, method, width
@@ -129,7 +109,7 @@ def make_tasks(loaded, quick):
                 tasks[name, seed, method] = run_other, method, points, labels
     if TIMED_SET in loaded:
         for n in TIMED[:3] if quick else TIMED:
-            points, labels = draw(*loaded[TIMED_SET], n // 2, 0)
+            points, labels = draw_subset(*loaded[TIMED_SET], n // 2, 0)
             for method, (solve, options) in PROGRAMS.items():
                 key = "timed", n, method
                 tasks[key] = run_program, solve, options, points, labels, 1.0
@@ -144,10 +124,6 @@ def gather(results):
             name, _, *method = key
             found.setdefault((name, *method), []).append(figures)
     return {key: np.array(rows).T for key, rows in found.items()}
-
-
-def spread(values):
-    return mean_and_std(values.mean(), values.std())
 
 
 def best_width(found, name, method):
@@ -181,8 +157,8 @@ def bar_table(found, names):
                 best = best_width(found, name, method)
                 means = [found[name, method, width][ERROR].mean() for width in (1.0, best)]
                 bar = PAPER[name] + MARGIN
-                reached = "yes" if means[0] <= bar else "no"
-                rows.append([name, method, PAPER[name], bar, *map(number, means), reached])
+                shown = (*map(number, means), reached(means[0] <= bar))
+                rows.append([name, method, PAPER[name], bar, *shown])
     return table(["set", "method", "paper", "bar", "here", "best width", "reached"], rows)
 
 
@@ -236,18 +212,14 @@ def time_table(results):
     return table(["n", *PROGRAMS], rows)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, load)
-    results = run_all(make_tasks(loaded, arguments.quick), arguments.jobs, arguments.keep)
+def page(run):
+    loaded = run.load(load_pair)
+    results = run.do(make_tasks(loaded, run.quick))
     found = gather(results)
-    subsets = 2 if arguments.quick else SUBSETS
+    subsets = 2 if run.quick else SUBSETS
     parts = [
         f"# MMC and GMMC on {A_CLASS} + {A_CLASS} digits: Table 3 of Zhang, Tsang and Kwok (2007)",
-        made_by(arguments.quick, started),
+        run.made(),
         f"Percentages of wrong labels, mean ± standard deviation over {subsets} random subsets. "
         "README.md describes the protocol.",
         "## Clustering error",
@@ -269,8 +241,8 @@ def main():
             f"One subset of {TIMED_SET}, SCS, one thread.",
             time_table(results),
         ]
-    write_page(arguments.out, parts)
+    return parts
 
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS)

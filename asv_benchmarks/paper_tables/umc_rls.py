@@ -4,24 +4,21 @@ T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regular
 Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
-import argparse
-import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from common import (
-    Source,
-    add_common_arguments,
-    load_available,
+    at_lowest,
+    best_cell,
+    draw,
+    load_samples,
     load_source,
-    made_by,
+    main,
     mean_and_std,
     number,
-    run_all,
+    sources,
     table,
-    write_page,
 )
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans, SpectralClustering
@@ -49,18 +46,9 @@ PAPER = {
     "usps 4-7": {"UMC-RLS": 0.91},
 }
 
-
-# Labels count from 0 here: coil's classes 1..4 are 0..3.
-SETS = {
-    "coil": Source("coil20"),
-    "coil 1-4": Source("coil20", (0, 1, 2, 3)),
-    "coil 5-8": Source("coil20", (4, 5, 6, 7)),
-    "iris": Source("iris"),
-    "moons": Source("moons"),
-    "letter A-D": Source("letter", (0, 1, 2, 3), 500),
-    "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
-    "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
-}
+SETS = sources(
+    "coil", "coil 1-4", "coil 5-8", "iris", "moons", "letter A-D", "usps 0-3", "usps 4-7"
+)
 
 # Sets and sizes of the figure: many clusters, and many points.
 GROWTH = {
@@ -84,19 +72,6 @@ FULL = Protocol(
     tuple(i / 10 for i in range(1, 11)), tuple(2.0**-i for i in range(10, 0, -1)), 10, 10, 4000
 )
 QUICK = Protocol((0.1, 0.2, 0.5), (2.0**-8, 2.0**-5, 2.0**-2), 3, 2, 1000)
-
-
-def draw(X, y, size, seed):
-    """Return ``size`` points drawn without replacement."""
-    chosen = np.random.default_rng(seed).choice(y.size, size, replace=False)
-    return X[chosen], y[chosen]
-
-
-def samples_of(name, count):
-    """Return the samples of a set, one if it is taken whole."""
-    X, y = load_source(SETS[name])
-    size = SETS[name].draw
-    return [(X, y)] if size is None else [draw(X, y, size, seed) for seed in range(count)]
 
 
 def run_width(X, y, sigma, lams, repeats, methods):
@@ -152,21 +127,31 @@ def count_moves(name, n, repeats):
     )
 
 
-def grid_tasks(name, samples, protocol, methods=METHODS):
-    """Return the tasks of one set, keyed by (set, sample, width)."""
-    tasks = {}
-    for s, (X, y) in enumerate(samples):
-        widest = pdist(X).max()
-        for w, share in enumerate(protocol.shares):
-            search = protocol.lams, protocol.repeats, methods
-            tasks[name, s, w] = run_width, X, y, share * widest, *search
-    return tasks
+def grid_tasks(loaded, protocol, methods=METHODS):
+    """Return the tasks of the grid, keyed by (set, sample, width)."""
+    return {
+        (name, s, w): (run_width, X, y, share * widest, protocol.lams, protocol.repeats, methods)
+        for name, samples in loaded.items()
+        for s, (X, y) in enumerate(samples)
+        for widest in [pdist(X).max()]
+        for w, share in enumerate(protocol.shares)
+    }
 
 
-def baseline_tasks(name, samples, protocol):
-    """Return the tasks of one set, keyed by (set, sample, None)."""
-    points = enumerate(samples)
-    return {(name, s, None): (run_baselines, X, y, protocol.repeats) for s, (X, y) in points}
+def other_tasks(loaded, protocol, moves):
+    """Return the tasks of the baselines, (set, sample, None), and of the figure."""
+    tasks = {
+        (name, s, None): (run_baselines, X, y, protocol.repeats)
+        for name, samples in loaded.items()
+        for s, (X, y) in enumerate(samples)
+    }
+    return tasks | {
+        ("moves", name, n): (count_moves, name, n, protocol.repeats)
+        for name in GROWTH
+        if moves and name in loaded
+        for n in GROWTH[name]
+        if n <= protocol.max_n
+    }
 
 
 def choose_by_oracle(figures):
@@ -176,7 +161,7 @@ def choose_by_oracle(figures):
     """
     ari = figures[0]
     mean = ari.mean(axis=-1)
-    cell = np.unravel_index(mean.argmax(), mean.shape)
+    cell = best_cell(-mean)
     return mean[cell], ari[cell].std(), ari[cell].max(), cell
 
 
@@ -187,11 +172,8 @@ def choose_label_free(figures):
     LOO-MSE.
     """
     ari, objective, loo_mse = figures
-    winner = objective.argmin(axis=-1)[..., None]
-    ari = np.take_along_axis(ari, winner, axis=-1)[..., 0]
-    loo_mse = np.take_along_axis(loo_mse, winner, axis=-1)[..., 0]
-    cell = np.unravel_index(loo_mse.argmin(), loo_mse.shape)
-    return ari[cell], cell
+    cell = best_cell(at_lowest(objective, loo_mse))
+    return at_lowest(objective, ari)[cell], cell
 
 
 def summarise(name, n_samples, results, protocol, methods=METHODS):
@@ -217,6 +199,16 @@ def summarise(name, n_samples, results, protocol, methods=METHODS):
     return rows
 
 
+def summarise_sets(loaded, results, protocol, methods=METHODS):
+    """Return {set: (n, k, {method: row})}."""
+    summaries = {}
+    for name, samples in loaded.items():
+        y = samples[0][1]
+        rows = summarise(name, len(samples), results, protocol, methods)
+        summaries[name] = y.size, np.unique(y).size, rows
+    return summaries
+
+
 def summarise_baselines(name, n_samples, results):
     """Return {method: row} of one set, as :func:`summarise` does."""
     rows = {}
@@ -231,11 +223,16 @@ def summarise_baselines(name, n_samples, results):
     return rows
 
 
+def oracle_text(row):
+    return mean_and_std(row["mean"], row["std"])
+
+
 def ari_table(summaries, show, names=(*METHODS, *BASELINES)):
     """Return a table of all methods, ``show(row)`` for each."""
-    rows = []
-    for name, (n, k, summary) in summaries.items():
-        rows.append([name, n, k, *(show(summary[method]) for method in names)])
+    rows = [
+        [name, n, k, *(show(summary[method]) for method in names)]
+        for name, (n, k, summary) in summaries.items()
+    ]
     return table(["set", "n", "k", *names], rows)
 
 
@@ -280,51 +277,50 @@ def moves_table(moves):
     return table(["set", "n", *METHODS], rows)
 
 
-def draw_moves(moves, path):
+def draw_moves(moves, run):
     """Save the figure: moves against n, one panel a set."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import NullFormatter, NullLocator, ScalarFormatter
 
     names = list(dict.fromkeys(name for name, _ in moves))
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(4.5 * len(names), 3.6), squeeze=False, layout="constrained"
-    )
-    for ax, name in zip(axes[0], names, strict=True):
-        sizes = [n for set_name, n in moves if set_name == name]
-        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
-            counts = np.array([moves[name, n][m] for n in sizes])
-            ax.errorbar(sizes, counts.mean(axis=1), counts.std(axis=1), marker=marker, label=method)
-        ax.plot(sizes, sizes, color="grey", linestyle=":", label="n moves")
-        ax.set(title=name, xlabel="n", ylabel="moves", xscale="log", yscale="log")
-        ax.set_xticks(sizes)
-        ax.xaxis.set_major_formatter(ScalarFormatter())
-        ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.tick_params(axis="x", labelrotation=45)
-    axes[0, -1].legend(loc="lower right")
-    figure.savefig(path, dpi=150)
+    with run.picture("moves", 1, len(names), figsize=(4.5 * len(names), 3.6)) as (_, axes):
+        for ax, name in zip(axes[0], names, strict=True):
+            sizes = [n for set_name, n in moves if set_name == name]
+            for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
+                counts = np.array([moves[name, n][m] for n in sizes])
+                ax.errorbar(
+                    sizes, counts.mean(axis=1), counts.std(axis=1), marker=marker, label=method
+                )
+            ax.plot(sizes, sizes, color="grey", linestyle=":", label="n moves")
+            ax.set(title=name, xlabel="n", ylabel="moves", xscale="log", yscale="log")
+            ax.set_xticks(sizes)
+            ax.xaxis.set_major_formatter(ScalarFormatter())
+            ax.xaxis.set_minor_formatter(NullFormatter())
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.tick_params(axis="x", labelrotation=45)
+        axes[0, -1].legend(loc="lower right")
 
 
-def report(summaries, moves, picture, protocol, made):
-    """Return the paragraphs of the page."""
-    spread = "mean ± standard deviation"
-    grid = (
-        f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats; "
-        f"{protocol.samples} samples of each drawn set."
-    )
+def page(run):
+    protocol = QUICK if run.quick else FULL
+    loaded = run.load(load_samples, protocol.samples)
+    tasks = other_tasks(loaded, protocol, not run.no_moves) | grid_tasks(loaded, protocol)
+    results = run.do(tasks)
+    summaries = summarise_sets(loaded, results, protocol)
+    for name, samples in loaded.items():
+        summaries[name][-1].update(summarise_baselines(name, len(samples), results))
+    moves = {key[1:]: counts for key, counts in results.items() if key[0] == "moves"}
+    moves = dict(sorted(moves.items()))
     parts = [
         "# UMC-RLS: Tables I and II and Figure 5 of Pahikkala et al. (2012)",
-        f"{made} {grid}",
+        f"{run.made()} {len(protocol.shares)} widths x {len(protocol.lams)} lams x "
+        f"{protocol.repeats} repeats; {protocol.samples} samples of each drawn set.",
         "All figures are adjusted Rand indices. The protocols are described in README.md; `-` is "
         "a method left out (GMM with no more points a cluster than features).",
     ]
     if summaries:
         parts += [
-            f"## Table I: oracle choice of the setting, {spread} over the repeats",
-            ari_table(summaries, lambda row: mean_and_std(row["mean"], row["std"])),
+            "## Table I: oracle choice of the setting, mean ± standard deviation over the repeats",
+            ari_table(summaries, oracle_text),
             "Figures known from the paper, beside ours:",
             paper_table(summaries),
             "## Table II: the best repeat at the oracle's setting",
@@ -336,52 +332,17 @@ def report(summaries, moves, picture, protocol, made):
             settings_table(summaries, protocol),
         ]
     if moves:
+        draw_moves(moves, run)
         parts += [
             "## Figure 5: number of moves against n",
             "Default width and lam, mean over the repeats.",
-            f"![moves against n]({picture.name})",
+            f"![moves against n]({run.picture_name('moves')})",
             moves_table(moves),
         ]
     return parts
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_common_arguments(parser, SETS, Path(__file__).with_suffix(".md"))
-    parser.add_argument("--no-moves", action="store_true", help="leave Figure 5 out")
-    return parser.parse_args()
-
-
-def main():
-    arguments = parse_arguments()
-    protocol = QUICK if arguments.quick else FULL
-    started = time.perf_counter()
-    loaded = load_available(arguments.sets, lambda name: samples_of(name, protocol.samples))
-    tasks = {}
-    if not arguments.no_moves:
-        for name in GROWTH:
-            if name in loaded:
-                for n in GROWTH[name]:
-                    if n <= protocol.max_n:
-                        tasks["moves", name, n] = (count_moves, name, n, protocol.repeats)
-    for name, samples in loaded.items():
-        tasks.update(grid_tasks(name, samples, protocol))
-        tasks.update(baseline_tasks(name, samples, protocol))
-    results = run_all(tasks, arguments.jobs, arguments.keep)
-    summaries = {}
-    for name, samples in loaded.items():
-        y = samples[0][1]
-        summary = summarise(name, len(samples), results, protocol)
-        summary |= summarise_baselines(name, len(samples), results)
-        summaries[name] = y.size, np.unique(y).size, summary
-    moves = {key[1:]: value for key, value in results.items() if key[0] == "moves"}
-    moves = dict(sorted(moves.items()))
-    picture = arguments.out.with_name(f"{arguments.out.stem}_moves.png")
-    if moves:
-        draw_moves(moves, picture)
-    made = made_by(arguments.quick, started)
-    write_page(arguments.out, report(summaries, moves, picture, protocol, made))
-
+NO_MOVES = "--no-moves", {"action": "store_true", "help": "leave Figure 5 out"}
 
 if __name__ == "__main__":
-    main()
+    main(page, SETS, [NO_MOVES])

@@ -48,7 +48,7 @@ from fastmmc.results import CentroidResult, Status
 BATCH = ("lcvqe", "cvqe")
 
 
-class _Start(Parameters):
+class PrototypeStart(Parameters):
     """How prototypes begin."""
 
     init: Literal["gaussian", "k-means++"] | ArrayLike = parameter(
@@ -63,7 +63,7 @@ class _Start(Parameters):
     )
 
 
-class _Learning(_Start):
+class _Learning(PrototypeStart):
     """How prototypes learn on line."""
 
     alpha: float = parameter(default=0.05, doc="Rate of learning, 0 < alpha <= 1.")
@@ -140,7 +140,7 @@ class _OnlineVectorQuantisation(_PartnersSeen, _Learning):
     )
 
 
-class _Rounds(_Start):
+class _Rounds(PrototypeStart):
     """The rounds of constrained k-means."""
 
     max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
@@ -215,7 +215,7 @@ class LCVQEParameters(_Run, _FeatureSpace, LinkRules, _Rounds):
     """What the function and the estimator have in common; those of CVQE too."""
 
 
-class _Objects(Clusters, Points):
+class Objects(Clusters, Points):
     """What is clustered, by how many prototypes."""
 
     X: MatrixLike = parameter(
@@ -226,8 +226,8 @@ class _Objects(Clusters, Points):
     k: int = parameter(kw_only=False, doc="Prototypes, 1 <= k <= n.")
 
 
-class _Links(LinkParameters, KnownLabels):
-    """What is known of the objects."""
+class LinkingKnownLabels(KnownLabels):
+    """Labels that imply links."""
 
     known_labels: ArrayLike | None = parameter(
         default=None,
@@ -239,27 +239,27 @@ class _Links(LinkParameters, KnownLabels):
     )
 
 
-class _WTACall(WTAParameters, _Objects):
+class _WTACall(WTAParameters, Objects):
     """A call of :func:`wta`."""
 
 
-class _FSCLCall(FSCLParameters, _Objects):
+class _FSCLCall(FSCLParameters, Objects):
     """A call of :func:`fscl`."""
 
 
-class _RPCLCall(RPCLParameters, _Objects):
+class _RPCLCall(RPCLParameters, Objects):
     """A call of :func:`rpcl`."""
 
 
-class _CRPCLCall(CRPCLParameters, _Links, _Objects):
+class _CRPCLCall(CRPCLParameters, LinkParameters, LinkingKnownLabels, Objects):
     """A call of :func:`c_rpcl`."""
 
 
-class _OLCVQECall(OLCVQEParameters, _Links, _Objects):
+class _OLCVQECall(OLCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
     """A call of :func:`o_lcvqe`."""
 
 
-class _LCVQECall(LCVQEParameters, _Links, _Objects):
+class _LCVQECall(LCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 

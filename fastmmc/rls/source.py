@@ -101,13 +101,15 @@ def check_source(call, lam=None):
 
 def _refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
-    X, extra = call.X, []
-    allowed = {"kernel": ("rbf", X.kernel.name), "lam": (X.lam,)}
-    for one in declared(type(call)):
-        value = getattr(call, one.name)
-        same = type(value) is type(one.default) and np.array_equal(value, one.default)
-        if one.name in FACTOR_PARAMETERS and not same and value not in allowed.get(one.name, ()):
-            extra.append(one.name)
+    X = call.X
+    allowed = {"kernel": X.kernel.name, "lam": X.lam}
+    defaults = {one.name: one.default for one in declared(type(call))}
+    extra = []
+    for name in FACTOR_PARAMETERS:
+        default, value = defaults.get(name), getattr(call, name, None)
+        same = value is default or (type(value) is type(default) and np.array_equal(value, default))
+        if not same and not (name in allowed and value == allowed[name]):
+            extra.append(name)
     if extra:
         raise ValueError(
             f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "

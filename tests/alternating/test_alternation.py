@@ -9,7 +9,6 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -450,19 +449,6 @@ class TestEstimators:
         assert estimator(balance=0.5).fit(X, sample_weight=s).labels_.shape == (48,)
         with pytest.raises(ValueError, match="sample_weight"):
             estimator().fit(X, sample_weight=s[:5])
-
-    @pytest.mark.jit
-    def test_scikit_learns_checks(self, estimator):
-        cannot_hold = {
-            # As of scikit-learn's k-means; training is exact only to its tolerance besides.
-            "check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows",
-            "check_clustering": "asks for three blobs, of which two equal clusters cut one in two",
-        }
-        results = check_estimator(
-            estimator(n_init=2), on_skip=None, expected_failed_checks=cannot_hold
-        )
-        for result in results:
-            assert result["status"] in ("passed", "skipped", "xfail"), result
 
 
 def without(points, weights, is_gram):

@@ -16,7 +16,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -303,12 +302,6 @@ def test_signatures_agree():
     assert list(function)[2:] == list(estimator)[1:]
     for name in list(function)[2:]:
         assert function[name].default == estimator[name].default
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.jit
-def test_scikit_learn_accepts_it():
-    check_estimator(fastmmc.SAMMC(n_clusters=3, patience=3, population=2))
 
 
 def test_estimator(blobs):

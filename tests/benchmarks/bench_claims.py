@@ -62,21 +62,6 @@ def shake(R, state):
     return claims.shake(R, None, state, quota, np.ones_like(quota), n, WITHOUT_END)
 
 
-def steepest(R, state):
-    n = state.labels.size
-    return claims.descend_steepest(
-        R, None, state, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END
-    )
-
-
-def stochastic(R, state):
-    n = state.labels.size
-    order = np.random.default_rng(1).permutation(n)
-    return claims.descend_stochastic(
-        R, None, state, order, *bounds(n), 1e-12 * n, WITHOUT_END, n, WITHOUT_END
-    )
-
-
 def polish(R, state):
     n = state.labels.size
     free, price, reach = np.zeros(K, dtype=np.int64), np.empty(K), np.empty((K, K))
@@ -102,17 +87,6 @@ def run_loop(benchmark, loop, *args):
     """Time a loop that can run again on what it left behind; the first call compiles."""
     loop(*args)
     return benchmark(loop, *args)
-
-
-def run_whole(benchmark, search, n, labels):
-    """Time a search from its start to its end, from the same labels in every round."""
-    R = hat_matrix(n)
-
-    def fresh():
-        return (R, new_state(R, labels)), {}
-
-    ended = benchmark.pedantic(search, setup=fresh, rounds=5, warmup_rounds=1)
-    assert ended
 
 
 @pytest.mark.benchmark(group="build_sums")
@@ -200,25 +174,14 @@ def test_score_swaps(benchmark, n):
     )
 
 
-@pytest.mark.benchmark(group="shake")
-@SIZES
-def test_shake(benchmark, n):
-    run_whole(benchmark, shake, n, random_labels(n))
-
-
-@pytest.mark.benchmark(group="descend_steepest")
-@SIZES
-def test_steepest(benchmark, n):
-    run_whole(benchmark, steepest, n, random_labels(n))
-
-
-@pytest.mark.benchmark(group="descend_stochastic")
-@SIZES
-def test_stochastic(benchmark, n):
-    run_whole(benchmark, stochastic, n, random_labels(n))
-
-
 @pytest.mark.benchmark(group="polish")
 @SIZES
 def test_polish(benchmark, n):
-    run_whole(benchmark, polish, n, shaken_labels(n))
+    """From the same shaken labels to the end, in every round."""
+    R = hat_matrix(n)
+    labels = shaken_labels(n)
+
+    def fresh():
+        return (R, new_state(R, labels)), {}
+
+    assert benchmark.pedantic(polish, setup=fresh, rounds=5, warmup_rounds=1)

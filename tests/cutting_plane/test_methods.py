@@ -12,7 +12,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -582,19 +581,6 @@ class TestEstimators:
         search = GridSearchCV(pipeline, {f"{name}__C": [0.1, 1.0]}, cv=2).fit(overlapping)
         assert search.best_params_[f"{name}__C"] in (0.1, 1.0)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-    @pytest.mark.jit
-    @pytest.mark.filterwarnings("ignore")
-    def test_scikit_learns_checks(self, name):
-        cannot_hold = {
-            "check_clustering": "standardised features leave clusters empty, see cpm3c"
-            if name == "cpm3c"
-            else "asks for three blobs",
-        }
-        model = clone(ESTIMATORS[name]).set_params(random_state=0, n_init=2)
-        results = check_estimator(model, on_skip=None, expected_failed_checks=cannot_hold)
-        for result in results:
-            assert result["status"] in ("passed", "skipped", "xfail"), result
 
 
 def discs(rng):

@@ -9,7 +9,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
 from fastmmc import Status
@@ -165,11 +164,6 @@ def test_a_stopped_path_returns_what_it_reached(overlapping):
             overlapping, 3, [0.1, 0.2, 0.3], n_init=10**6, callback=lambda progress: True
         )
     assert len(path) == 1 and path[0].status == Status.CALLBACK
-
-
-def test_estimator_checks():
-    for result in check_estimator(fastmmc.UMCRLS(n_clusters=3, n_init=2), on_skip=None):
-        assert result["status"] in ("passed", "skipped"), result["check_name"]
 
 
 def test_estimator_equals_function(overlapping):

@@ -1,0 +1,193 @@
+"""What the commands share: options, messages, checks of files to write, and running a solver."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from operator import methodcaller
+from typing import NamedTuple
+
+from fastmmc.registry import registry_name
+
+STANDARD_INPUT = "-"
+# Files of labels, a line each.
+TEXTS = (".csv", ".txt", ".tsv")
+
+# What solvers advise and the command line has no option for, and what it says instead.
+NO_OPTION = {
+    ", force=True to go ahead": "",
+    ", -1 for all, or None": ", or -1 for all",
+    ", or None": "",
+}
+
+
+class Option(NamedTuple):
+    """An option, and the parameter of solvers or estimators that it sets."""
+
+    flag: str
+    name: str
+    kind: Callable
+    help: str
+    metavar: str | None = None
+
+
+def parse_seed(text):
+    """Return a seed as the solvers take it."""
+    if not text.strip().lstrip("+-").isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"a seed must not be negative; got {text}")
+    return int(text)
+
+
+def parse_rank(text):
+    """Return a rank as the solvers take it."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a number, a share of the points, auto or none; got {text!r}"
+        ) from None
+
+
+SEED = Option("--seed", "random_state", parse_seed, "the same seed gives the same labels")
+RUN_OPTIONS = (
+    Option("--n-init", "n_init", int, "starts, of which the best one wins"),
+    SEED,
+    Option("--n-jobs", "n_jobs", int, "threads; -1: all"),
+    Option("--max-time", "max_time", float, "seconds after which the best labels so far are taken"),
+)
+
+
+def add_method(parser, methods, usual, **default):
+    """Add ``--method``, by default the usual one; its value becomes ``args.solver``."""
+    parser.add_argument(
+        "--method",
+        dest="solver",
+        type=registry_name,
+        choices=methods,
+        help=f"default: {usual}",
+        **({"default": usual} | default),
+    )
+
+
+def add_options(parser, options):
+    """Add options that are absent from the arguments unless they are given."""
+    for option in options:
+        parser.add_argument(
+            option.flag,
+            dest=option.name,
+            type=option.kind,
+            default=argparse.SUPPRESS,
+            metavar=option.metavar or option.flag[2:].upper(),
+            help=option.help,
+        )
+
+
+def given_options(args, options):
+    """Return the values of the options that were given, by their flags."""
+    return {o.flag: getattr(args, o.name) for o in options if hasattr(args, o.name)}
+
+
+def tell(kind, text):
+    """Write an "error", a "warning" or a "note" to standard error."""
+    sys.stderr.write(f"fastmmc: {kind}: {text}\n")
+
+
+def describe(error):
+    """Return an error's message in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def source_name(source):
+    """Return what a source is called in messages."""
+    return "standard input" if str(source) == STANDARD_INPUT else str(source)
+
+
+def check_ending(path, endings):
+    """Raise an error if labels cannot go to a file of this name; pipes have no ending."""
+    if path.suffix and path.suffix.lower() not in endings:
+        raise ValueError(f"{path}: the name of --out must end in one of {', '.join(endings)}")
+
+
+def check_picture_ending(path, endings):
+    """Raise an error if a picture cannot go to a file of this name."""
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"{path}: a picture's name must end in one of {', '.join(endings)}")
+
+
+def check_writable(path, source):
+    """Raise an error now if a file could not be written later, or is the source."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written: permission denied")
+    if path.exists() and os.path.exists(source) and path.samefile(source):
+        raise ValueError(f"{path} is the file to be clustered; give another name")
+
+
+def solver_name(option, accepted):
+    """Return what a solver calls an option's parameter: some have --search as ``search``."""
+    return "search" if option.name == "method" and "search" in accepted else option.name
+
+
+def run_solver(function, X, params, options):
+    """Return what a solver finds, and how many seconds it took; its errors name the options."""
+    began = time.perf_counter()
+    try:
+        return _solve(function, X, params), time.perf_counter() - began
+    except ValueError as error:
+        message = str(error)
+        for advice, instead in NO_OPTION.items():
+            message = message.replace(advice, instead)
+        accepted = inspect.signature(function).parameters
+        for option in options:
+            name = solver_name(option, accepted)
+            message = re.sub(rf"(?<![\w-]){name}(?= must )", option.flag, message)
+        raise ValueError(message) from error
+
+
+def _solve(function, X, params):
+    """Run the solver; on a terminal show how far it is."""
+    accepted = inspect.signature(function).parameters
+    if not sys.stderr.isatty():
+        return function(X, **params)
+    if "verbose" in accepted and find_spec("rich"):
+        return function(X, verbose=1, **params)
+    if "callback" not in accepted:
+        return function(X, **params)
+    try:
+        return function(X, callback=_show_percentage, **params)
+    finally:
+        print(end="    \r", file=sys.stderr, flush=True)
+
+
+def _show_percentage(progress):
+    # The cursor goes back at once, so that whatever is printed next takes the line.
+    print(f"{progress.fraction:4.0%}", end="\r", file=sys.stderr, flush=True)
+
+
+def format_report(headline, rows):
+    """Return a headline and a line for each row ``(name, text)``."""
+    return "\n".join([headline, *(f"{name:<10} {text}" for name, text in rows)])
+
+
+def print_report(report, headline, rows, as_json):
+    """Print a report as JSON, or a headline and rows ``(name, text)`` for people."""
+    if as_json:
+        print(json.dumps(report, default=methodcaller("tolist")))
+    else:
+        print(format_report(headline, rows))

@@ -1,0 +1,172 @@
+"""The command ``fastmmc segment``."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from fastmmc.cli import common
+from fastmmc.cli.common import Option
+from fastmmc.registry import METHODS
+from fastmmc.results import STATUS_TEXT
+from fastmmc.segmentation import BALANCE, segment, settings_of
+
+# `segment` takes all of these parameters but balance, which is the method's own.
+OPTIONS = (
+    Option("--k", "k", int, "number of segments"),
+    Option(
+        "--balance",
+        "balance",
+        float,
+        f"how much two clusters may differ in size, as a share of both (default: {BALANCE})",
+    ),
+    Option(
+        "--sigma",
+        "sigma",
+        float,
+        "width of the Gaussian kernel, in units of 0..255 (default: 500)",
+    ),
+    Option("--rank", "rank", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
+    Option(
+        "--min-region",
+        "min_region",
+        int,
+        "connected regions of fewer pixels are given to a neighbour (default: 0)",
+    ),
+    *common.RUN_OPTIONS,
+)
+GAP = 8  # white pixels between two pictures side by side
+
+
+def add_command(commands):
+    """Add ``segment`` to the commands of a parser."""
+    parser = commands.add_parser("segment", help="cut a picture into segments")
+    parser.set_defaults(run=_segment)
+    parser.add_argument(
+        "source",
+        metavar="PICTURE",
+        help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
+    )
+    methods = [name for name in METHODS if name != "recursive-mmc"]
+    common.add_method(parser, methods, "iter-svr")
+    common.add_options(parser, OPTIONS)
+    parser.add_argument(
+        "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
+    )
+    parser.add_argument(
+        "--side-by-side", action="store_true", help="put the original on the left of --out"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _segment(args):
+    params = _segment_params(args)
+    if args.out is not None:
+        common.check_writable(args.out, args.source)
+        _check_image_format(args.out)
+    elif args.side_by_side:
+        raise ValueError("--side-by-side needs --out, the picture to write")
+    image = _read_picture(args.source)
+    result, seconds = common.run_solver(segment, image, params, OPTIONS)
+    if args.out is not None:
+        _write_segments(args.out, result, image if args.side_by_side else None)
+    _print_result(args, result, seconds)
+
+
+def _segment_params(args):
+    given = common.given_options(args, OPTIONS)
+    if "--k" not in given:
+        raise ValueError("--k is missing: segment must be told the number of segments")
+    params = {option.name: given[option.flag] for option in OPTIONS if option.flag in given}
+    accepted = settings_of(METHODS[args.solver])
+    for flag, name in zip(given, params, strict=True):
+        if name not in accepted:
+            raise ValueError(f"{args.solver} has no {flag}; give another --method or leave it out")
+    if "balance" in params:
+        params["method_params"] = {"balance": params.pop("balance")}
+    return {"method": args.solver, **params}
+
+
+def _import_pillow():
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ImportError("pictures need Pillow (python -m pip install pillow)") from error
+    return Image, ImageOps
+
+
+def _check_image_format(path):
+    Image, _ = _import_pillow()
+    known = Image.registered_extensions().items()
+    common.check_picture_ending(path, sorted(end for end, name in known if name in Image.SAVE))
+
+
+def _read_picture(source):
+    """Return the first frame of a picture as it is shown, (H, W, 3) uint8."""
+    Image, ImageOps = _import_pillow()
+    if os.path.isdir(source):
+        raise ValueError(f"{source} is a folder; give a file")
+    # What is broken shows as one of many kinds of error, depending on the format.
+    faults = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error)
+    try:
+        with Image.open(source) as file:
+            return _to_rgb(Image, ImageOps.exif_transpose(file))
+    except (*faults, Image.DecompressionBombError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise ValueError(f"{source} cannot be read as a picture: {error}") from error
+
+
+def _to_rgb(Image, picture):
+    """Return the pixels in 0..255, with white behind what is transparent."""
+    if picture.mode == "F" or picture.mode.startswith("I"):
+        values = np.asarray(picture)
+        if picture.mode == "F" or values.min() < 0 or values.max() > 65535:
+            raise ValueError("its pixels have 32 bits; convert them to 8 or 16 bits first")
+        picture = Image.fromarray((values // 257).astype(np.uint8))
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        behind = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(behind, picture)
+    return np.asarray(picture.convert("RGB"))
+
+
+def _write_segments(path, result, original):
+    """Write the segments in their mean colours, beside the original if there is one."""
+    Image, _ = _import_pillow()
+    picture = np.rint(result.paint()).astype(np.uint8)
+    if original is not None:
+        between = np.full((len(picture), GAP, 3), 255, dtype=np.uint8)
+        picture = np.hstack([original, between, picture])
+    Image.fromarray(picture).save(path)
+
+
+def _print_result(args, result, seconds):
+    height, width = result.label_image.shape
+    k, sizes, colors = len(result.sizes), result.sizes.tolist(), result.colors.tolist()
+    report = {
+        "method": args.solver,
+        "source": args.source,
+        "width": width,
+        "height": height,
+        "k": k,
+        "sizes": sizes,
+        "colors": colors,
+        "objective": result.objective,
+        "status": result.status.name,
+        "seconds": seconds,
+        "params": result.params,
+    }
+    headline = f"{args.solver} on {args.source}: {width} x {height} pixels, {k} segments"
+    rows = [
+        ("sizes", " ".join(map(str, sizes))),
+        ("colours", " ".join("#" + bytes(map(round, color)).hex() for color in colors)),
+        ("objective", f"{result.objective:.6g}"),
+        ("status", STATUS_TEXT[result.status]),
+        ("time", f"{seconds:.3g} s"),
+    ]
+    common.print_report(report, headline, rows, args.json)

@@ -1,0 +1,589 @@
+"""Competitive learning by several workers at once, each with a share of the objects."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike
+
+from fastmmc import validation
+from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc.competitive import _loops as kernels
+from fastmmc.competitive import methods
+from fastmmc.competitive.online import (
+    check_rule,
+    check_share,
+    make_prototypes,
+    used_prototypes,
+    warn_if_fewer,
+)
+from fastmmc.competitive.space import (
+    assign_rows,
+    check_start,
+    first_prototypes,
+    make_space,
+    space_params,
+)
+from fastmmc.execution import (
+    Progress,
+    RunControl,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_if_stopped,
+)
+from fastmmc.gram import BLOCK, Kernel, dense_rows
+from fastmmc.links import check_links, partner_lists
+from fastmmc.models import CenterModel
+from fastmmc.parameters import (
+    KnownLabels,
+    LinkParameters,
+    LinkRules,
+    RandomState,
+    Seed,
+    Threads,
+    TimeLimit,
+    Verbosity,
+    Watch,
+)
+from fastmmc.registry import registry_name
+from fastmmc.results import CentroidResult, History, Status
+from fastmmc.threads import one_blas_thread
+
+# Names in the registry and of the functions.
+METHODS = {registry_name(method): method for method in methods.WEIGHTED}
+
+# What method_params may hold, as far as the method has it.
+LEARNING = ("alpha", "beta", "schedule", "online_first_epoch", "per_constraint")
+
+# The objects are dealt out from a random stream that no worker uses.
+SPLIT_STREAM = 2**32 - 2
+
+# Prototypes are lost once objects meet the nearest one at this many times the mean squared distance
+# of the objects, and of the first prototypes, from the mean of the objects.
+LOST = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    """The share of a worker, which does not change while the workers learn."""
+
+    members: np.ndarray  # (m,) its objects, rising
+    linked: (
+        np.ndarray
+    )  # (c,) objects that its constraints name, rising; also other workers' objects
+    links: kernels.Links  # constraints of its objects, with the linked ones as their memory
+    rng: np.random.Generator  # draws the orders in which its objects are presented
+
+
+@dataclass(frozen=True, eq=False)
+class _Lesson:
+    """What a worker returns from a round."""
+
+    centers: np.ndarray  # (k, d) its prototypes now
+    wins: np.ndarray  # (k,) their learning steps plus one
+    seen: np.ndarray  # (c,) uint8, which of its linked objects count as partners now
+    total: float  # sum of the squared distances at which objects met their nearest prototype
+
+
+class _Sharing(Parameters):
+    """How the objects are shared out, and what the workers learn."""
+
+    method: Literal["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"] = parameter(
+        default="c_rpcl",
+        check=lambda name, value: METHODS[
+            validation.check_choice(name, registry_name(value), METHODS)
+        ],
+        doc="Name of the plain method, a function of ``fastmmc``; with - or _.",
+    )
+    n_workers: int = parameter(
+        default=2,
+        doc="""
+        Shares into which the objects are dealt, at random or, with ``shuffle=False``, in turn.
+        """,
+    )
+    sync_every: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Objects that a worker presents in a round; a round also ends where an epoch does. None: all
+        of its objects, so that a round is an epoch.
+        """,
+    )
+    combine: Literal["mean", "sum"] = parameter(
+        default="mean",
+        doc="""
+        Mean: the mean of the workers' prototypes, weighted by how often each worker taught it in
+        this round; the plain mean where it was only driven away. Sum: the sum of all changes, as if
+        they had been made one after the other. Sum is for short rounds only: if a worker teaches a
+        prototype t times in a round, it overshoots once ``n_workers (1 - (1 - alpha)^t)`` exceeds
+        1, and from 2 on the prototypes get lost. The run stops, with the status NUMERICAL, at the
+        end of an epoch in which the mean squared distance of the objects to their nearest
+        prototypes was more than ten times that of the objects, or of the farthest first prototype,
+        to their mean; the prototypes before the epoch with the least such distance are returned. In
+        such rounds ``rpcl`` drives spare prototypes away as one worker does; the mean keeps more.
+        """,
+    )
+    method_params: dict[str, Any] | None = parameter(
+        default=None,
+        kind="dict",
+        doc="""
+        Parameters of the method: ``alpha``, ``beta``, ``schedule``, ``online_first_epoch``,
+        ``per_constraint``, as far as it has them.
+        """,
+    )
+
+
+class _SharedLearning(methods.PrototypeStart):
+    """How all workers learn."""
+
+    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
+        default=None,
+        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
+    )
+    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    shuffle: bool = parameter(
+        default=True,
+        doc="""
+        Whether each worker presents its objects in a new random order every epoch; else in the
+        order of X.
+        """,
+    )
+    min_share: float | None = parameter(
+        default=None,
+        least=0,
+        below=1,
+        doc="""
+        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
+        method's default.
+        """,
+    )
+
+
+class _ShardedRun(Verbosity, Watch, TimeLimit, Threads, Seed):
+    """How the run is carried out."""
+
+    random_state: RandomState = parameter(
+        default=None, doc="Same value, same result, whatever ``n_jobs`` and the backend are."
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Workers at a time; -1: as many as there are processors. None: what joblib's configuration
+        says if that is more than one, else all workers.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call, checked after every round; the prototypes at that moment are
+        returned.
+        """,
+    )
+    callback: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        doc="""
+        Called with a :class:`~fastmmc.execution.Progress` after every round; ``n_done`` counts
+        epochs; a true return value stops the run.
+        """,
+    )
+
+
+class _ShardedCall(
+    _ShardedRun,
+    _SharedLearning,
+    LinkRules,
+    LinkParameters,
+    methods.LinkingKnownLabels,
+    _Sharing,
+    methods.Objects,
+):
+    """A call of :func:`fit_sharded`."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
+    )
+    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
+
+
+@function_of(_ShardedCall)
+def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
+    """Cluster by competitive learning with several workers, each with a share of the objects.
+
+    In every round all workers start from common prototypes and present their next objects. Then
+    their prototypes are combined, in a fixed order, into the common ones of the next round, and
+    their learning steps are added to the wins. So the result depends on ``n_workers`` and on
+    ``sync_every``, but never on where or when the workers run. One worker gives the result of the
+    plain method: the same prototypes and labels, bit for bit.
+
+    Workers run through joblib: in threads, which share X and of which two are nearly twice as fast
+    as one, or where ``joblib.parallel_config(backend=...)`` says, as "loky" (processes) or "dask".
+
+    Constraints are for ``c_rpcl`` and ``o_lcvqe``. They may link objects of different workers: each
+    worker has a copy of all partners of its own objects.
+
+    Returns
+    -------
+    CentroidResult
+        As from the plain method. ``history`` has the sum over all workers for every epoch.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, X is not a finite matrix, or constraints contradict each
+        other.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end, constraints contradict each other, or a method that
+        does not estimate the number of clusters found fewer than k.
+
+    Notes
+    -----
+    On top of the plain method's cost, a round takes some tenths of a millisecond in threads, and
+    ten milliseconds or more in processes and with Dask: let a worker present many thousands of
+    objects in it. An interrupted run drops the round it was in.
+
+    Processes map X into their memory, from a file that joblib writes once. Dask sends it anew in
+    every round unless told to keep it: ``parallel_config(backend="dask", scatter=[X])``, with an X
+    that need not be converted, a C-ordered array of floats. Dask is in the extra ``dask``.
+
+    References
+    ----------
+    T. Covoes, E. Hruschka, J. Ghosh, Competitive learning with pairwise constraints, IEEE
+    Transactions on Neural Networks and Learning Systems 24(1), 2013, whose section VI names it as
+    future work; the combination of the workers is this package's.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.distributed import fit_sharded
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fit_sharded(X, 3, n_workers=2, cannot_link=[(0, 50), (50, 100)], random_state=0)
+    >>> res.n_violations
+    0
+    """
+    plain = getattr(methods, call.method).parameters
+    defaults = {one.name: one.default for one in declared(plain)}
+    learning = _check_params(call.method, defaults, call.method_params)
+    for name, value in values(call, LinkParameters, KnownLabels).items():
+        if value is not None and name not in defaults:
+            raise ValueError(
+                f"{name}: {call.method} takes no constraints; leave it out, or give "
+                "method='c_rpcl' or 'o_lcvqe'"
+            )
+    points = validation.check_points(call.X, Kernel("linear"), sparse=True)
+    n = points.shape[0]
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    n_workers = validation.check_integer(
+        "n_workers", call.n_workers, least=1, most=n, why=", the number of points"
+    )
+    init = defaults["init"] if call.init is None else call.init
+    start = check_start(init)
+    min_share = check_share(call.min_share, call.method, k)
+    unseen = validation.check_flag("online_first_epoch", learning.get("online_first_epoch", False))
+    links = check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
+    rates = {name: value for name, value in learning.items() if name != "online_first_epoch"}
+    rule = check_rule(methods.WEIGHTED[call.method], **({"beta": 0.0} | rates))
+    seed = fixed_seed(call.random_state)
+    shards = _deal(points, links, n_workers, call.shuffle, unseen, seed)
+    # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
+    with one_blas_thread():
+        centers = first_prototypes(start, points, k, shards[0].rng)
+        run = _Run(points, shards, call, rule, centers)
+        with show_progress(control, "epoch") as control:
+            run.learn(control)
+    params = {
+        **values(call, _Sharing, _SharedLearning),
+        "n_workers": n_workers,
+        "init": init,
+        "min_share": min_share,
+        **learning,
+    }
+    del params["method_params"]
+    result = _gather(run, points, links, min_share, params)
+    warn_if_stopped(result.status, 1, 1)
+    return result
+
+
+def _check_params(method, defaults, method_params):
+    """Return the parameters of the learning, the method's own defaults where none are given."""
+    if method_params is not None and not isinstance(method_params, dict):
+        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
+    given = method_params or {}
+    own = {one.name for one in declared(_ShardedCall)}
+    known = [name for name in LEARNING if name in defaults]
+    for name in given:
+        if name in own:
+            raise ValueError(f"method_params: give {name} to fit_sharded itself")
+        if name not in known:
+            raise ValueError(
+                f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
+            )
+    return {name: defaults[name] for name in known} | given
+
+
+def _deal(points, constraints, n_workers, shuffle, unseen, seed):
+    """Return a shard for each worker; if ``unseen``, objects become partners once presented."""
+    n = points.shape[0]
+    order = restart_stream(seed, SPLIT_STREAM).permutation(n) if shuffle else np.arange(n)
+    must, cannot = partner_lists(constraints.must, n), partner_lists(constraints.cannot, n)
+    shards = []
+    for worker in range(n_workers):
+        members = np.sort(order[worker::n_workers])
+        linked, links = _shard_links(points, members, must, cannot, unseen)
+        # The first worker's stream is that of a plain run, which first prototypes come from too.
+        shards.append(_Shard(members, linked, links, restart_stream(seed, worker)))
+    return shards
+
+
+def _shard_links(points, members, must, cannot, unseen):
+    """Return the objects that the constraints of these members name, and the members' links.
+
+    The objects, (c,) and rising, are the constrained members and all their partners; the links
+    number members by their place in the shard, and partners by their place among these objects.
+    """
+    must_start, must = _take_lists(*must, members)
+    cannot_start, cannot = _take_lists(*cannot, members)
+    constrained = np.flatnonzero(np.diff(must_start) + np.diff(cannot_start))
+    linked = np.unique(np.concatenate((members[constrained], must, cannot)))
+    own = np.full(members.size, -1, dtype=np.int64)
+    own[constrained] = np.searchsorted(linked, members[constrained])
+    seen = np.zeros if unseen else np.ones
+    return linked, kernels.Links(
+        memory=np.ascontiguousarray(dense_rows(points, linked)),
+        seen=seen(linked.size, dtype=np.uint8),
+        own=own,
+        cannot_start=cannot_start,
+        cannot=np.searchsorted(linked, cannot),
+        must_start=must_start,
+        must=np.searchsorted(linked, must),
+    )
+
+
+def _take_lists(start, partners, members):
+    """Return the lists of the members from compressed rows."""
+    lengths = np.diff(start)[members]
+    taken = np.zeros(members.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=taken[1:])
+    places = np.arange(taken[-1]) + np.repeat(start[members] - taken[:-1], lengths)
+    return taken, partners[places]
+
+
+class _Run:
+    """Rounds of the workers, and the (k, d) prototypes that they have in common."""
+
+    def __init__(self, points, shards, call, rule, centers):
+        self._points = points
+        self._shards = shards
+        self._call, self._rule = call, rule
+        self._seen = np.zeros(points.shape[0], dtype=np.uint8)
+        # Only sums of changes may lie beyond the prototypes of the workers.
+        may_overshoot = call.combine == "sum" and len(shards) > 1
+        self.most = _largest_sum(points, centers) if may_overshoot else np.inf
+        self.centers = centers
+        self.wins = np.ones(centers.shape[0])
+        self._best = np.inf, centers, self.wins
+        self.status = Status.CONVERGED
+        self.n_iter = 0
+        self.n_moves = 0
+        self.history = History()
+
+    def learn(self, control):
+        """Make all rounds, until something stops the run."""
+        try:
+            with _open_workers(control.n_jobs, len(self._shards)) as teach_all:
+                while self.n_iter < self._call.max_iter and self.status == Status.CONVERGED:
+                    self._make_epoch(teach_all, control)
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+
+    def _make_epoch(self, teach_all, control):
+        sizes = [shard.members.size for shard in self._shards]
+        shuffle = self._call.shuffle
+        orders = [
+            s.rng.permutation(m) if shuffle else np.arange(m)
+            for s, m in zip(self._shards, sizes, strict=True)
+        ]
+        length = self._call.sync_every or max(sizes)
+        total, begin = 0.0, (self.centers, self.wins)
+        for at in range(0, max(sizes), length):
+            total += self._make_round(teach_all, [order[at : at + length] for order in orders])
+            if self.status == Status.CONVERGED and at + length >= max(sizes):
+                self.n_iter += 1
+                self.history.note(self.n_moves, total)
+                if total < self._best[0]:
+                    self._best = total, *begin
+                if total > self.most:
+                    self.give_up()
+            if self.status == Status.CONVERGED and self.n_iter < self._call.max_iter:
+                self.status = self._look(control)
+            if self.status != Status.CONVERGED:
+                return
+
+    def give_up(self):
+        """Go back to the prototypes before the best epoch, as they got lost."""
+        self.status = Status.NUMERICAL
+        _, self.centers, self.wins = self._best
+
+    def _make_round(self, teach_all, ids):
+        """Let every worker present these objects of its shard; return the sum of distances."""
+        common = self._rule, self.centers, self.wins
+        calls = []
+        for shard, own in zip(self._shards, ids, strict=True):
+            # Objects that any worker has presented are seen.
+            seen = shard.links.seen | self._seen[shard.linked]
+            links = shard.links._replace(seen=seen)
+            calls.append((self._points, shard.members, own, links, *common))
+        lessons = teach_all(calls)
+        centers, wins = _combine(self.centers, self.wins, lessons, self._call.combine)
+        if not np.isfinite(centers).all():
+            self.give_up()
+            return 0.0
+        self.centers, self.wins = centers, wins
+        for shard, lesson in zip(self._shards, lessons, strict=True):
+            self._seen[shard.linked] |= lesson.seen
+        self.n_moves += sum(own.size for own in ids)
+        return sum(lesson.total for lesson in lessons)
+
+    def _look(self, control):
+        """Report progress; return why the run should stop, else CONVERGED."""
+        elapsed = time.perf_counter() - control.started
+        progress = Progress(
+            fraction=self.n_moves / (self._call.max_iter * self._points.shape[0]),
+            n_done=self.n_iter,
+            n_init=self._call.max_iter,
+            objective=np.inf,
+            elapsed=elapsed,
+        )
+        control.bar.show(progress)
+        if control.callback is not None and control.callback(progress):
+            return Status.CALLBACK
+        if control.max_time is not None and elapsed >= control.max_time:
+            return Status.TIME_LIMIT
+        return Status.CONVERGED
+
+
+def _largest_sum(points, centers):
+    """Return the sum of squared distances in an epoch above which prototypes are lost."""
+    n = points.shape[0]
+    mean = np.asarray(points.mean(axis=0, dtype=np.float64)).reshape(1, -1)
+    _, around = assign_rows(points, mean)
+    with np.errstate(over="ignore"):
+        farthest = float(((centers - mean) ** 2).sum(axis=1).max())
+    return LOST * (around + n * farthest)
+
+
+@contextmanager
+def _open_workers(n_jobs, n_workers):
+    """Open the workers that the user configured for joblib, or threads.
+
+    Yields a function that takes the arguments of several calls of :func:`_teach`, makes the calls
+    at the same time and returns the lessons in their order.
+    """
+    if n_jobs is None and effective_n_jobs(None) == 1:
+        n_jobs = n_workers
+    backend, _ = get_active_backend(prefer="threads")
+    if getattr(backend, "supports_sharedmem", False):
+        # Joblib looks for results of threads only every ten milliseconds, in which a thread
+        # presents ten thousand objects.
+        with ThreadPoolExecutor(min(effective_n_jobs(n_jobs), n_workers)) as pool:
+            yield lambda calls: list(pool.map(_teach, *zip(*calls, strict=True)))
+    else:
+        # Shards are large enough to be sent one by one. Processes map X into their memory; "c" lets
+        # them use the machine code for writable arrays, which exists already.
+        with Parallel(n_jobs=n_jobs, batch_size=1, mmap_mode="c") as parallel:
+            yield lambda calls: parallel(delayed(_teach)(*args) for args in calls)
+
+
+def _teach(X, members, ids, links, rule, centers, wins):
+    """Return the lesson of a worker that presents these places of its shard, in this order.
+
+    It learns on copies of the common prototypes and wins.
+    """
+    prototypes = make_prototypes(centers.copy(), wins.copy())
+    ids, members = _own_array(ids), _own_array(members)
+    links = kernels.Links(*map(_own_array, links))._replace(seen=links.seen.copy())
+    total = 0.0
+    dense = not hasattr(X, "toarray")
+    # This many rows of a sparse matrix are made dense at a time.
+    length = max(1, ids.size if dense else BLOCK)
+    for at in range(0, ids.size, length):
+        part = ids[at : at + length]
+        block = np.asarray(X) if dense else dense_rows(X, members[part])
+        rows = members[part] if dense else np.arange(part.size)
+        total = rule.present(block, rows, part, prototypes, links, total)[1]
+    return _Lesson(prototypes.centers, prototypes.wins, links.seen, total)
+
+
+def _own_array(array):
+    """Return a plain writable array; a process may have been sent another kind."""
+    return np.require(array, requirements=("W", "E"))
+
+
+def _combine(centers, wins, lessons, how):
+    """Return the common prototypes and wins after a round, from those before it.
+
+    Written as changes to what the first worker found: a prototype that no worker moved stays
+    exactly where it was, and with one worker it is exactly what that one found.
+    """
+    taught = np.array([lesson.wins - wins for lesson in lessons])
+    n_taught = taught.sum(axis=0)
+    shares = np.full(taught.shape, 1.0 / len(lessons))
+    np.divide(taught, n_taught, out=shares, where=n_taught > 0)
+    combined = lessons[0].centers.copy()
+    for lesson, share in zip(lessons[1:], shares[1:], strict=True):
+        if how == "sum":
+            combined += lesson.centers - centers
+        else:
+            combined += share[:, None] * (lesson.centers - lessons[0].centers)
+    return combined, wins + n_taught
+
+
+def _gather(run, points, links, min_share, params):
+    """Return the result: every point in the cluster of its nearest prototype."""
+    labels, objective = assign_rows(points, run.centers)
+    if objective > run.most:
+        run.give_up()
+        labels, objective = assign_rows(points, run.centers)
+    nearest_to = np.bincount(labels, minlength=len(run.centers))
+    kept = used_prototypes(nearest_to, min_share)
+    if np.isfinite(objective):
+        warn_if_fewer(params["method"], params["init"], nearest_to, kept, min_share)
+    centers = run.centers[kept]
+    if kept.size < len(run.centers):
+        labels, objective = assign_rows(points, centers)
+    space, _ = make_space(points, None, None)
+    status = run.status
+    if not np.isfinite(objective):
+        objective, status = np.inf, Status.NUMERICAL
+    return CentroidResult(
+        labels=labels,
+        objective=objective,
+        status=status,
+        n_iter=run.n_iter,
+        n_moves=run.n_moves,
+        sizes=np.bincount(labels, minlength=kept.size),
+        history=run.history.values(),
+        trace={"objects": run.history.counts()},
+        objectives=np.array([objective]),
+        best_init=0,
+        params=params | space_params(space) | {"n_init": 1},
+        model=CenterModel(centers, space),
+        centers=centers,
+        all_centers=run.centers,
+        kept=kept,
+        weights=run.wins,
+        n_active=int(kept.size),
+        n_constraints=len(links.must) + len(links.cannot),
+        n_violations=links.n_violations(labels),
+        n_conflicts=links.n_conflicts,
+    )

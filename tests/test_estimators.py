@@ -1,0 +1,178 @@
+"""What every estimator owes scikit-learn: its checks, an HTML repr, documented parameters."""
+
+import inspect
+import re
+
+import pytest
+import sklearn
+from numpydoc.docscrape import ClassDoc
+from numpydoc.validate import validate
+from sklearn.utils.estimator_checks import check_estimator
+
+import fastmmc
+
+ESTIMATORS = [method.estimator for method in fastmmc.METHODS.values()]
+every = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+
+BRIEF = {"n_init": 1, "random_state": 0}
+IGNORE = pytest.mark.filterwarnings("ignore")
+JIT = pytest.mark.jit
+
+# Checks that an estimator cannot pass, and why. ROWS is what scikit-learn's k-means fails too.
+BLOBS = {"check_clustering": "asks for three blobs, of which two equal clusters cut one in two"}
+ROWS = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows"}
+SPARSE_ROWS = {"check_sample_weight_equivalence_on_sparse_data": "starts are drawn from the rows"}
+STANDARDISED = {"check_clustering": "asks for three blobs in standardised features"}
+EMPTY = {"check_clustering": "standardised features leave clusters empty, see cpm3c"}
+NO_WEIGHTS = {
+    f"check_sample_weights_{what}": "the method takes no weights"
+    for what in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
+}
+INDEFINITE = {
+    name: "their matrices are not positive semidefinite, or no longer where rounded to integers"
+    for name in ("check_positive_only_tag_during_fit", "check_estimators_dtypes")
+}
+
+
+def case(model, *marks, cannot_hold=None, text=""):
+    name = f"{type(model).__name__} {text}".strip()
+    return pytest.param(model, cannot_hold or {}, id=name, marks=marks)
+
+
+def variant(text, model, cannot_hold=None):
+    """Parameters that lead elsewhere than the defaults."""
+    expected = STANDARDISED | ROWS | SPARSE_ROWS | (cannot_hold or {})
+    return case(model.set_params(**BRIEF), JIT, IGNORE, cannot_hold=expected, text=text)
+
+
+def recursive(method, **kwargs):
+    """Sizes wide enough for three clusters to be split one by one."""
+    params = {"method": method, "method_params": {"balance": 0.5}}
+    return case(fastmmc.RecursiveMMC(3, n_init=2, **params), JIT, text=method, **kwargs)
+
+
+COMPETITIVE = [
+    fastmmc.WTA,
+    fastmmc.FSCL,
+    fastmmc.RPCL,
+    fastmmc.CRPCL,
+    fastmmc.OLCVQE,
+    fastmmc.LCVQE,
+    fastmmc.CVQE,
+]
+PLANES = {"n_init": 2, "random_state": 0}
+LABELLED = {"n_clusters": 3, "semi_supervised": True}
+
+CASES = [
+    case(fastmmc.UMCRLS(3, n_init=2)),
+    *(case(kind(n_init=2), JIT) for kind in (fastmmc.EvoMMC, fastmmc.FastEvoMMC)),
+    *(
+        # Training is exact only to its tolerance besides.
+        case(kind(n_init=2), JIT, cannot_hold=ROWS | BLOBS)
+        for kind in (fastmmc.IterSVR, fastmmc.IterSVM, fastmmc.IterLSSVM)
+    ),
+    case(fastmmc.SAMMC(3, patience=3, population=2), JIT, IGNORE),
+    *(case(kind(3, max_iter=20, random_state=0), JIT, IGNORE) for kind in COMPETITIVE),
+    case(fastmmc.CPMMC(**PLANES), JIT, IGNORE, cannot_hold=BLOBS),
+    case(fastmmc.CPM3C(3, C=1.0, kernel="linear", **PLANES), JIT, IGNORE, cannot_hold=EMPTY),
+    recursive("iter-svr", cannot_hold=ROWS | SPARSE_ROWS),
+    recursive("fast-evo-mmc", cannot_hold=ROWS | SPARSE_ROWS | NO_WEIGHTS),
+    *(case(kind(), cannot_hold=BLOBS) for kind in (fastmmc.SDPMMC, fastmmc.GMMC)),
+    # scikit-learn's checks pass y with the labels of all points.
+    *(
+        case(kind(**LABELLED), JIT, IGNORE, text="with labels")
+        for kind in (fastmmc.CRPCL, fastmmc.OLCVQE, fastmmc.LCVQE, fastmmc.CVQE)
+    ),
+    variant("libsvm", fastmmc.IterSVR(solver="libsvm")),
+    variant("low rank", fastmmc.IterSVR(rank=2)),
+    variant("pivoted", fastmmc.IterSVR(rank=0.5, landmarks="pivoted")),
+    variant("linear", fastmmc.IterSVR(kernel="linear")),
+    variant("liblinear", fastmmc.IterSVR(kernel="linear", solver="linear", C=1.0)),
+    variant("precomputed", fastmmc.IterSVR(kernel="precomputed")),
+    variant("libsvm", fastmmc.IterSVM(solver="libsvm")),
+    variant("refit", fastmmc.IterSVM(refit=True)),
+    variant("cut", fastmmc.IterSVM(init="ncut")),
+    variant("tied", fastmmc.IterSVM(bias="tied")),
+    variant("low rank", fastmmc.IterLSSVM(rank=2)),
+    variant("k-means", fastmmc.IterLSSVM(init="kmeans")),
+    variant("gain", fastmmc.RecursiveMMC(3, split="gain")),
+    variant("planes", fastmmc.RecursiveMMC(3, method="cpmmc"), NO_WEIGHTS),
+    variant("precomputed", fastmmc.RecursiveMMC(3, method_params={"kernel": "precomputed"})),
+    variant("rbf", fastmmc.CPMMC(kernel="rbf")),
+    variant("k-means", fastmmc.CPMMC(init="kmeans")),
+    variant("precomputed", fastmmc.CPMMC(kernel="precomputed"), INDEFINITE),
+    variant("as it is", fastmmc.CPM3C(3)),
+    variant("low rank", fastmmc.CPM3C(3, rank=3)),
+    variant("linear", fastmmc.CPM3C(3, kernel="linear")),
+    variant("precomputed", fastmmc.CPM3C(3, kernel="precomputed"), INDEFINITE),
+    variant("pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted")),
+    variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3)),
+    variant("steepest", fastmmc.UMCRLS(3, method="steepest", balance=0.5)),
+    variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed")),
+    variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
+    variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted")),
+    variant("annealing", fastmmc.SAMMC(3, search="annealing", patience=3)),
+    variant("means", fastmmc.SAMMC(3, search="annealing", center="mean", patience=3)),
+    variant("random", fastmmc.SAMMC(3, init="random", patience=3)),
+]
+
+
+@pytest.fixture
+def rough_programs(monkeypatch):
+    """Let SCS end early: scikit-learn's checks look at manners, not at digits."""
+    pytest.importorskip("cvxpy")
+    from cvxpy.reductions.solvers.solving_chain import SolvingChain
+
+    solve = SolvingChain.solve_via_data
+
+    def solve_roughly(*args, solver_opts):
+        return solve(*args, solver_opts=solver_opts | {"eps_abs": 1e-2, "eps_rel": 1e-2})
+
+    monkeypatch.setattr(SolvingChain, "solve_via_data", solve_roughly)
+
+
+@pytest.mark.parametrize(("model", "cannot_hold"), CASES)
+def test_scikit_learns_checks(model, cannot_hold, request):
+    if isinstance(model, fastmmc.SDPMMC | fastmmc.GMMC):
+        request.getfixturevalue("rough_programs")
+    results = check_estimator(model, on_skip=None, on_fail=None, expected_failed_checks=cannot_hold)
+    assert {result["status"] for result in results} <= {"passed", "skipped", "xfail"}, [
+        (result["check_name"], result["exception"])
+        for result in results
+        if result["status"] == "failed"
+    ]
+
+
+def test_every_estimator_is_checked():
+    assert {type(param.values[0]) for param in CASES} == set(ESTIMATORS)
+    names = [param.id for param in CASES]
+    assert len(names) == len(set(names))
+
+
+@every
+def test_html_repr(kind):
+    html = kind()._repr_html_()
+    assert kind.__name__ in html
+    if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 7):  # before: no parameters
+        shown = set(re.findall(r">\s*(\w+)\s*(?:&nbsp;)?\s*<", html))
+        assert set(inspect.signature(kind).parameters) <= shown
+
+
+@every
+def test_all_parameters_are_documented(kind):
+    """None is missing, invented or without a description."""
+    codes = {"PR01", "PR02", "PR07"}
+    errors = validate(f"fastmmc.{kind.__name__}")["errors"]
+    assert not [error for error in errors if error[0] in codes]
+
+
+@every
+def test_every_parameter_has_an_entry_of_its_own(kind):
+    """With a type and its default, in the order of the signature."""
+    entries = {entry.name: entry.type for entry in ClassDoc(kind)["Parameters"]}
+    parameters = inspect.signature(kind).parameters
+    assert list(entries) == list(parameters)
+    for name, parameter in parameters.items():
+        assert entries[name], f"{name} has no type"
+        if parameter.default is not parameter.empty:
+            assert re.search(r"\bdefault[=: ]", entries[name]), f"{name} has no default"

@@ -1,0 +1,31 @@
+"""k-means, LIBSVM and LIBLINEAR as they are called from worker threads."""
+
+import numpy as np
+
+from fastmmc._binary import two_clusters
+from fastmmc._libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
+from fastmmc._means import choose_points, k_means, scale_rows
+
+
+def test_means():
+    scaled, exponent = scale_rows(np.array([[0.0], [12.0]]))
+    assert scaled.tolist() == [[0.0], [0.75]] and exponent == 4
+    assert max(choose_points(np.array([[0.0], [0.0], [5.0]]), 2, 0)) == 2
+    labels, centers = k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)
+    assert labels.tolist() in ([0, 0, 1], [1, 1, 0]) and sorted(centers.ravel()) == [0.5, 8.0]
+
+
+def test_machines():
+    y = np.array([-1.0, 1.0])
+    trained = train_kernel_machine(np.eye(2), y, 10.0, np.ones(2), True, 0.0, 1e-6, 100)
+    assert trained.u.tolist() == [-1.0, 1.0] and trained.ended
+    Z, classes = y[:, None], np.array([0, 1])
+    W, _, _, ended = train_linear_machine(
+        Z, classes, 9.0, np.ones(2), LINEAR_HINGE, 0.0, 1e-4, 1000, 0
+    )
+    assert np.round(W, 3).tolist() == [[1.0]] and ended
+
+
+def test_methods_for_two_clusters_take_points_and_keywords():
+    split = two_clusters(lambda X, *, C=1.0: X)
+    assert split([1, 2], C=2.0) == [1, 2]
