@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from fastmmc._sklearn import CallbackSupport as CallbackSupport
-from fastmmc._sklearn import with_callbacks as with_callbacks
+if TYPE_CHECKING:
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def with_callbacks(method: Method) -> Method: ...
+
+    class CallbackSupport:
+        def set_callbacks(self, callbacks: Any) -> Self: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin as CallbackSupport
+        from sklearn.callback import with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+
+        class CallbackSupport:
+            """Stands in for scikit-learn's mixin: no callbacks can be set."""
+
+        def with_callbacks(method):
+            """Return the method as it is."""
+            return method
 
 
 class FitTasks:

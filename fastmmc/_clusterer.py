@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
-from fastmmc._callbacks import fit_tasks
+from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section
-from fastmmc._sklearn import BaseEstimator, CallbackSupport, ClusterMixin, with_callbacks
+from fastmmc._sklearn import BaseEstimator, ClusterMixin
 from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
 from fastmmc.registry import Method, register, registry_name

@@ -1,21 +1,13 @@
-"""scikit-learn's base classes.
+"""scikit-learn's base classes; type checkers, to which its package tells nothing, see stand-ins.
 
-Their package tells type checkers nothing, so that parameters of a subclass would go unchecked;
-these see the stand-ins below.
+A base class of unknown type would let any parameter of an estimator pass.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    Method = TypeVar("Method", bound=Callable[..., Any])
-
-    def with_callbacks(method: Method) -> Method: ...
-
-    class CallbackSupport:
-        def set_callbacks(self, callbacks: Any) -> Self: ...
 
     class BaseEstimator:
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
@@ -31,6 +23,7 @@ if TYPE_CHECKING:
 
     class ClassNamePrefixFeaturesOutMixin:
         def get_feature_names_out(self, input_features: Any = None) -> np.ndarray: ...
+
 else:
     from sklearn.base import (
         BaseEstimator,
@@ -39,24 +32,4 @@ else:
         TransformerMixin,
     )
 
-    try:
-        from sklearn.callback import CallbackSupportMixin as CallbackSupport
-        from sklearn.callback import with_callbacks
-    except ImportError:  # scikit-learn before 1.9
-
-        class CallbackSupport:
-            """Stands in for scikit-learn's mixin: no callbacks can be set."""
-
-        def with_callbacks(method):
-            """Return the method as it is."""
-            return method
-
-
-__all__ = [
-    "BaseEstimator",
-    "CallbackSupport",
-    "ClassNamePrefixFeaturesOutMixin",
-    "ClusterMixin",
-    "TransformerMixin",
-    "with_callbacks",
-]
+__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "ClusterMixin", "TransformerMixin"]
