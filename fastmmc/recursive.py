@@ -42,9 +42,9 @@ class _Splits(Parameters):
     split: Literal["largest", "gain"] = parameter(
         default="largest",
         doc="""
-        Which leaf is split next: that of the largest size (sum of its weights), or that whose
-        split lowers the within-cluster sum of squares most. For the latter each leaf is split
-        once to see, 2 k - 3 splits in all. Ties go to the leaf further left.
+        Which leaf is split next: the one of the largest size (sum of its weights), or the one
+        whose split lowers the within-cluster sum of squares most. For the latter every leaf is
+        split on trial, 2 k - 3 splits in all. Ties go to the leaf further left.
         """,
     )
 
@@ -111,9 +111,9 @@ class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
 def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     """Cluster in k by splitting in two again and again with a method for two clusters.
 
-    Begins with all points as one leaf and, until there are k, replaces a leaf by the two clusters
-    that the method makes of its points. What the method derives from the points (the width of the
-    kernel, the sizes that ``balance`` allows) it derives from those of the leaf.
+    Starts with all points in one leaf and, until there are k, replaces a leaf by the two clusters
+    that the method makes of its points. Whatever the method derives from the points (the width of
+    the kernel, the sizes that ``balance`` allows), it derives from those of the leaf.
 
     Returns
     -------
@@ -121,8 +121,8 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         ``labels`` number the leaves from left to right; ``tree`` holds the splits, and
         ``print(result.tree)`` shows it. ``objective`` is the (weighted) sum of squared distances
         of the points from the mean of their cluster, in the space of X or, with a precomputed
-        kernel, in that of the kernel: comparable between trees of as many clusters, whatever
-        method made them. ``history`` holds it after 0, 1, ... splits; ``n_iter`` counts the
+        kernel, in that of the kernel: comparable between trees of equally many clusters, by any
+        method. ``history`` holds it after 0, 1, ... splits; ``n_iter`` counts the
         splits and ``n_moves`` the moves within them. ``predict`` routes points down the tree;
         ``decision_function`` gives the least margin on the way to each cluster, the largest of
         which is where routing leads.
@@ -146,8 +146,8 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     Notes
     -----
     The paper splits recursively but does not say which cluster is next; both rules are this
-    package's. Leaves of n / 2 points each make the second level of a method that takes O(n^2)
-    time half as expensive as the first one, and so on.
+    package's. With a method of O(n^2) time and leaves of n / 2 points, the second level costs half
+    as much as the first, and so on.
 
     References
     ----------

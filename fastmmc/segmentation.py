@@ -41,7 +41,7 @@ class _Segmenting(Parameters):
         kw_only=False,
         kind="(H, W) or (H, W, channels) array_like",
         doc="""
-        Grey values or channels, used in the units they have: uint8, uint16 or other integers,
+        Grey values or channels, in their own units: uint8, uint16 or other integers,
         bool, float32 or float64. Integer pictures of two or four channels are refused, as their
         last channel is transparency; give ``image[..., :3]`` without it.
         """,
@@ -61,12 +61,11 @@ class _Segmenting(Parameters):
         default=None,
         kind="dict",
         doc="""
-        Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters have
-        ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
-        are split, as nearly as whole colours allow (of the distinct colours, where the method takes
-        no weights); those for any number keep their own default. ``gamma`` takes the place of
-        sigma. It holds no known labels and no links, as distinct colours are clustered, not
-        pixels.
+        Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters get
+        ``balance=0.8`` by default: either cluster has at least a tenth of the pixels that are split
+        (of the distinct colours, if the method takes no weights), as nearly as whole colours allow.
+        Methods for any number keep their own default. ``gamma`` replaces sigma. Known labels and
+        links are refused, as distinct colours are clustered, not pixels.
         """,
     )
     sigma: float | None = parameter(
@@ -75,8 +74,8 @@ class _Segmenting(Parameters):
         doc="""
         Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
         0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
-        default, which follows the data. Methods that lack it or ``rank``, and those of competitive
-        learning without ``features``, do without.
+        default, which follows the data. Ignored, like ``rank``, by methods without this parameter
+        and by competitive learning without ``features``.
         """,
     )
     rank: Rank = parameter(
@@ -92,8 +91,8 @@ class _Segmenting(Parameters):
         least=0,
         doc="""
         Connected regions (by edges, not corners) of fewer pixels are given to the neighbouring
-        region with which they share the longest border, the smallest region first. A segment all
-        of whose regions are small disappears, and there are fewer than k.
+        region with which they share the longest border, the smallest region first. A segment whose
+        regions are all small disappears, and there are fewer than k.
         """,
     )
 
@@ -136,8 +135,8 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     Every pixel is a point with its channels as features. Equal colours are merged exactly into one
     point whose weight is their number, and a method clusters these points. One for two clusters
     does so directly for k = 2, and by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for
-    more; one for any number makes k clusters at once. Where a pixel lies in the picture plays no
-    part, except by ``min_region``.
+    more; one for any number makes k clusters at once. The position of a pixel matters only to
+    ``min_region``.
 
     Returns
     -------
@@ -227,12 +226,13 @@ def _check_image(image):
 
 def _check_width(sigma, pixels):
     """Raise an error if the width is meant for other units than those of the pixels."""
-    if sigma is not None and pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
-        if sigma > WIDEST:
-            raise ValueError(
-                f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
-                "sigma=500/255, or None for the method's default, or the image times 255"
-            )
+    if sigma is None or sigma <= WIDEST:
+        return
+    if pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
+        raise ValueError(
+            f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
+            "sigma=500/255, or None for the method's default, or the image times 255"
+        )
 
 
 def _misfit(name, value):

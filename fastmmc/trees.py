@@ -37,11 +37,10 @@ class TreeModel(OneLine):
         """Return the least margin on the way to every cluster, (m, k); 1 for a single cluster.
 
         The margin of a split is half the difference of its model's two scores, positive for the
-        clusters on its side of the split and negative for those on the other. The largest score
-        names the cluster that routing leads to: its own margins are all at least 0, and any other
-        cluster has the opposite of one of them, at the split where the ways part. Both are 0 only
-        for a point on the border, and there the left part, of the lower labels, gets it either
-        way.
+        clusters on the preferred side and negative for the others. The largest score is that of
+        the cluster that routing leads to: its margins are all at least 0, and every other cluster
+        has the negative of one of them. Both are 0 only for a point on the border, which goes to
+        the left part, of the lower labels, either way.
         """
         X = self._check(X)
         nodes = self.tree.nodes
@@ -125,12 +124,9 @@ class WeightedPoints:
 
 @dataclass(eq=False)
 class _Leaf:
-    """A set of points that may be split, and the split of it that was tried.
+    """A set of points that may be split, and the split of it that was tried."""
 
-    ``key`` numbers the nodes of a binary tree: 1 is the root, and 2 i and 2 i + 1 are the parts of
-    i. It names the place of a node whenever the node is reached.
-    """
-
+    # Its place in a binary tree: 1 is the root, and 2 i and 2 i + 1 are the parts of i.
     key: int
     rows: np.ndarray
     weight: float
@@ -160,7 +156,7 @@ class TreeGrower:
     control: RunControl
     n_tried: int = 0
     stopped: Status | None = None
-    # The splits that were kept, in their order, by the key of what they split.
+    # The leaves whose splits were kept, by key, in the order of the splits.
     kept: dict = field(default_factory=dict)
     # What the user's callback raised.
     raised: Exception | None = None
@@ -237,11 +233,8 @@ class TreeGrower:
     def _explain(self, error):
         """Raise an error of the method anew if it advises what only method_params can hold."""
         advised = dict.fromkeys(re.findall(r"\b(\w+)=", str(error)))
-        inner = [
-            name
-            for name in advised
-            if name in self.method.parameters and name not in OWN_PARAMETERS
-        ]
+        inner = [name for name in advised if name in self.method.parameters]
+        inner = [name for name in inner if name not in OWN_PARAMETERS]
         if inner:
             kind = next(k for k in (ValueError, TypeError, MemoryError) if isinstance(error, k))
             name = self.method.function.__name__
@@ -272,10 +265,7 @@ class TreeGrower:
         return params
 
     def _tell(self, inner=None):
-        """Tell the bar and the callback how far the run is; return whether it should stop.
-
-        ``inner`` is the Progress of the split at hand.
-        """
+        """Report the progress, ``inner`` that of the current split; return whether to stop."""
         fraction = 0.0 if inner is None else inner.fraction
         progress = Progress(
             fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
@@ -311,7 +301,7 @@ class TreeGrower:
         """Return the tree, its model (None if a split has none), the labels, and the history.
 
         Labels number the leaves from left to right; points of weight 0 get theirs from the model.
-        All is made from the splits that were kept, so an interrupt at any time does no harm.
+        Only splits that were kept are used, so an interrupt at any time does no harm.
         """
         X = self.data.X
         labels = np.full(X.shape[0], -1, dtype=np.int64)
