@@ -7,6 +7,7 @@ array([100, 100])
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from fastmmc import datasets
 from fastmmc.alternating import (
@@ -130,10 +131,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name in _LAZY:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from fastmmc import distributed, plotting
+else:
+
+    def __getattr__(name):
+        if name in _LAZY:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -77,7 +77,7 @@ class Parameters:
         for name in vars(cls).get("__annotations__", {}):
             _inherit(cls, name)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
-        cls.__init__.__signature__ = _signature(cls, with_self=True)
+        cls.__init__.__signature__ = _signature(cls, with_self=True)  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
 
 

@@ -88,7 +88,7 @@ class RunControl:
 
     n_jobs: int | None = None
     max_time: float | None = None  # seconds, for the whole call
-    callback: Callable | None = None
+    callback: Callable[[Progress], object] | None = None
     verbose: int = 0
     started: float = 0.0  # time.perf_counter() at the beginning of the call
     # Called with (index, n_init) after each start, in the calling thread; true stops the run.

@@ -3,16 +3,17 @@
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import eigh, solve_triangular
 from sklearn.utils import gen_batches
 
 from fastmmc import memory, validation
-from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._declare import function_of, parameter, values
 from fastmmc._display import OneLine
 from fastmmc._names import Named
+from fastmmc._typing import MatrixLike
 from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
 from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
@@ -30,6 +31,7 @@ from fastmmc.parameters import (
     Points,
     PrecisionParameters,
     RandomState,
+    Regularisation,
     Seed,
 )
 from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
@@ -74,11 +76,11 @@ class DenseFactor(OneLine, Named):
     X: np.ndarray
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of points."""
         return self.R.shape[0]
 
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """Return the diagonal of R.
 
         Returns
@@ -93,7 +95,7 @@ class DenseFactor(OneLine, Named):
         """Least entry of each row of R, (n,) float64."""
         return self.R.min(axis=1).astype(np.float64)
 
-    def coefficients(self, P):
+    def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.
 
         Parameters
@@ -142,23 +144,23 @@ class LowRankFactor(OneLine, Named):
     Z: np.ndarray
     lam: float
     kernel: Kernel
-    X: np.ndarray
+    X: Any
     basis: np.ndarray
     projection: np.ndarray
     indices: np.ndarray | None
     scale: np.ndarray
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Number of points."""
         return self.Z.shape[0]
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """Number of columns of Z."""
         return self.Z.shape[1]
 
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """Return the diagonal of Z Z^T.
 
         Returns
@@ -174,7 +176,7 @@ class LowRankFactor(OneLine, Named):
         norms = np.sqrt(self.diagonal())
         return -norms * norms.max()
 
-    def coefficients(self, P):
+    def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the coefficients of the landmarks for the targets P.
 
         Parameters
@@ -354,7 +356,7 @@ class LowRankFactor(OneLine, Named):
         mirror_lower(R)
         return R
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
 
         Parameters
@@ -378,10 +380,12 @@ class LowRankFactor(OneLine, Named):
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
-class _Points(Points):
-    """What the hat matrix is made of."""
+class _FactorCall(
+    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Regularisation, Points
+):
+    """A call of :func:`factor`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
@@ -389,38 +393,17 @@ class _Points(Points):
         ``kernel="precomputed"`` their (n, n) Gram matrix.
         """,
     )
-
-
-class _Regularisation(Parameters):
-    """The regularisation."""
-
     lam: float = parameter(
         default=0.25,
-        above=0,
         doc="""
         Regularisation, > 0. The 2009 paper's lambda is lam / n. At least 2e-14 times the trace of
         K, and in single precision 1e-5 times its largest entry: less is lost in rounding.
         """,
     )
-
-
-class _LandmarkSeed(Seed):
-    """Randomness."""
-
     random_state: RandomState = parameter(
-        default=None, doc="Chooses landmarks; the dense and the pivoted factor draw nothing."
+        default=None,
+        doc="Chooses landmarks; dense and pivoted factors draw nothing.",
     )
-
-
-class _FactorCall(
-    _LandmarkSeed,
-    PrecisionParameters,
-    LandmarkParameters,
-    KernelParameters,
-    _Regularisation,
-    _Points,
-):
-    """A call of :func:`factor`."""
 
 
 @function_of(_FactorCall)

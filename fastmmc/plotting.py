@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._typing import MatrixLike
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.factors import factor
+from fastmmc.parameters import RandomState
 from fastmmc.results import (
     ClusteringResult,
     RLSResult,
@@ -36,7 +40,7 @@ LARGEST_POINT = 36
 UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
 
 
-def import_pyplot():
+def import_pyplot() -> Any:
     """Import matplotlib.pyplot, or say how to install it.
 
     Returns
@@ -64,7 +68,9 @@ def import_pyplot():
 class _Display:
     """A display in one Axes, drawn by ``_draw(ax, **kwargs)``."""
 
-    def plot(self, ax=None, **kwargs):
+    _draw: Callable[..., None]
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
@@ -96,7 +102,11 @@ class _Display:
 class _PanelsDisplay:
     """A display in several Axes, each drawn by ``_draw(ax, index, **kwargs)``."""
 
-    def plot(self, ax=None, **kwargs):
+    _draw: Callable[..., None]
+    _new_axes: Callable[[], Any]
+    _panels: Callable[[], tuple[Sequence[str], str]]
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the panels.
 
         Parameters
@@ -187,7 +197,14 @@ class ClusterDisplay(_Display):
                 handle.set_sizes([LARGEST_POINT])
 
     @classmethod
-    def from_result(cls, result, X=None, *, ax=None, **kwargs):
+    def from_result(
+        cls,
+        result: ClusteringResult,
+        X: MatrixLike | None = None,
+        *,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a result in the first two principal components of its points.
 
         Points of one or two features are drawn as they are, sparse points of more features in the
@@ -220,13 +237,16 @@ class ClusterDisplay(_Display):
             If matplotlib is not installed.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
-        if X is None:
-            X = _points_of(result)
-        X = check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name="X")
+        points = check_array(
+            _points_of(result) if X is None else X,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            input_name="X",
+        )
         n = result.labels.shape[0]
-        if X.shape[0] != n:
-            raise ValueError(f"X must have the {n} points of the result; got shape {X.shape}")
-        points, axis_names = _project(X)
+        if points.shape[0] != n:
+            raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
+        points, axis_names = _project(points)
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
 
 
@@ -278,7 +298,7 @@ class ObjectiveDisplay(_Display):
         ax.set_ylabel("objective")
 
     @classmethod
-    def from_result(cls, result, *, ax=None, **kwargs):
+    def from_result(cls, result: ClusteringResult, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the history of a result.
 
         Parameters
@@ -368,7 +388,9 @@ class SegmentationDisplay(_PanelsDisplay):
         ax.set_axis_off()
 
     @classmethod
-    def from_result(cls, result, image, *, ax=None, **kwargs):
+    def from_result(
+        cls, result: SegmentationResult, image: ArrayLike, *, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw a picture beside what :func:`fastmmc.segment` made of it.
 
         One or three channels are drawn in their colours, any other number as the grey of its mean.
@@ -413,8 +435,8 @@ class SegmentationDisplay(_PanelsDisplay):
             )
         segments = segments.reshape(image.shape)
         low, high = _find_range(image)
-        image, segments = (_to_shown(pixels, low, high) for pixels in (image, segments))
-        return cls(image, segments, len(result.sizes)).plot(ax, **kwargs)
+        shown = [_to_shown(pixels, low, high) for pixels in (image, segments)]
+        return cls(shown[0], shown[1], len(result.sizes)).plot(ax, **kwargs)
 
 
 @dataclass(eq=False, repr=False)
@@ -483,16 +505,16 @@ class ShakingDisplay(_PanelsDisplay):
     @classmethod
     def from_points(
         cls,
-        X,
-        k,
+        X: ArrayLike,
+        k: int,
         *,
-        rounds=(0, 1, 2, 4, 20),
-        sigma=None,
-        lam=0.25,
-        random_state=0,
-        ax=None,
-        **kwargs,
-    ):
+        rounds: Sequence[int] = (0, 1, 2, 4, 20),
+        sigma: float | None = None,
+        lam: float = 0.25,
+        random_state: RandomState = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Shake one start and draw its labels at the beginning and after some rounds.
 
         The paper's schedule alone decides the sizes (``min_size=0``).
@@ -598,7 +620,7 @@ class TreeDisplay(_Display):
         ax.spines["left"].set_visible(False)
 
     @classmethod
-    def from_result(cls, result, *, ax=None, **kwargs):
+    def from_result(cls, result: TreeResult, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the tree of a result.
 
         Parameters

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
     WEIGHTED,
@@ -217,7 +218,7 @@ class LCVQEParameters(_Run, _FeatureSpace, LinkRules, _Rounds):
 class Objects(Clusters, Points):
     """What is clustered, by how many prototypes."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="Points. A sparse matrix is made dense some hundred rows at a time.",

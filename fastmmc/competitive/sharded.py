@@ -143,7 +143,7 @@ class _Sharing(Parameters):
 class _SharedLearning(methods.PrototypeStart):
     """How all workers learn."""
 
-    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(
+    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
         default=None,
         doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
     )
