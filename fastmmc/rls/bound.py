@@ -44,6 +44,11 @@ def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
     return max(0.0, float(k * n + (4 - k) * total - 4 * within))
 
 
+def free_bound(factor, k, check_time=lambda ahead=0.0: None):
+    """Return a number that the cost sum_h (1 - e_h^T R e_h / s_h) is never below: k - L_k above."""
+    return max(0.0, k - float(_spectrum(factor, k, check_time)[0].sum()))
+
+
 def _spectrum(factor, k, check_time):
     """Return the k largest eigenvalues of R, the k - 1 largest on the complement of e, and e^T R e.
 

@@ -102,7 +102,7 @@ class UMCRLS(
         return self._fit(X, y)
 
     def _count_tasks(self, n):
-        return resolve_starts(self.n_init, self.method, n)
+        return resolve_starts(self.n_init, self.method, n, self.sizes)
 
 
 class EvoMMC(

@@ -38,8 +38,9 @@ from fastmmc.parameters import (
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
-from fastmmc.rls.bound import risk_bound
+from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
+from fastmmc.rls.free import FreeSearch, make_matrix, sample_size
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
@@ -53,6 +54,9 @@ STARTS_TIMES_POINTS = 300_000
 
 # Rounds of shaking: the quota is that of the last one long before.
 MOST_ROUNDS = 10_000
+
+# Points that free sizes are searched on where max_time is too short for more.
+QUICK_SAMPLE = 500
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -102,16 +106,24 @@ class _UMCRLSSearch(Parameters):
         at first and less and less so (the paper's UMC-RLS). The next two are plain descents
         (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
         Memetic recombines whole clusters of two labellings that the shaking found, shakes the
-        result gently and descends by moves and swaps, again and again.
+        result gently and descends by moves and swaps, again and again. With ``sizes="free"``
+        steepest and stochastic improve one labelling, Ward's if no other is given, and both
+        others run the memetic search of free sizes.
         """,
     )
     init: Literal["random", "kmeans"] | ArrayLike = parameter(
         default="random",
         kind='{"random", "kmeans"} or (n,) array_like of int',
-        doc="Labels to start from: balanced random, k-means, or given.",
+        doc="""
+        Labels to start from: balanced random, k-means, or given. With ``sizes="free"`` random
+        means Ward's clusters in the metric of R, a spectral clustering and random seeds.
+        """,
     )
     n_rounds: int = parameter(
-        default=21, least=1, most=MOST_ROUNDS, doc="Rounds of the shaking schedule."
+        default=21,
+        least=1,
+        most=MOST_ROUNDS,
+        doc="Rounds of the shaking schedule; free sizes have none.",
     )
     start_round: int = parameter(
         default=0,
@@ -123,7 +135,7 @@ class _UMCRLSSearch(Parameters):
         default=False,
         doc="""
         Descend from the end of the search by swaps, and by moves where the sizes allow them,
-        until neither lowers Q.
+        until neither lowers Q. Free sizes always end with a descent.
         """,
     )
     keep_best: bool = parameter(
@@ -138,19 +150,27 @@ class _UMCRLSSearch(Parameters):
         is small enough for the n x n product (4,000 points); else first on a sample, one by one,
         then from round 1 on all points in 32 batches; above 50,000 points, or 2,500 k, all rounds
         run on a sample of that size. Batches end with a descent of all points by swaps, and by
-        moves within ``balance``. The dense hat matrix is always claimed one by one.
+        moves within ``balance``. The dense hat matrix is always claimed one by one. Free sizes
+        make no claims: up to 5,000 points are searched on the n x n product; of more, dense or
+        not, a sample of 3,000 (50 k if that is more, 10,000 at most) is, and all points descend.
         """,
     )
     population: int = parameter(
         default=8,
         least=2,
         most=validation.MOST_INDIVIDUALS,
-        doc="Labellings that the memetic search keeps, >= 2; no two are the same partition.",
+        doc="""
+        Labellings that the memetic search, and that of free sizes, keeps, >= 2; no two are the
+        same partition.
+        """,
     )
     patience: int = parameter(
         default=20,
         least=1,
-        doc="The memetic search ends after this many children in a row no better than the best.",
+        doc="""
+        The memetic search, and that of free sizes, ends after this many children in a row no better
+        than the best.
+        """,
     )
     max_iter: int | None = parameter(
         default=None,
@@ -164,6 +184,14 @@ class _UMCRLSSearch(Parameters):
 class _UMCRLSSizes(SizeParameters):
     """The sizes of UMC-RLS."""
 
+    sizes: Literal["equal", "free"] = parameter(
+        default="equal",
+        doc="""
+        What is minimised. "equal": Q, over labellings of about equal (or given) sizes. "free": the
+        unexplained share of each cluster's indicator, added over the clusters, sum_h (1 - e_h^T R
+        e_h / s_h), over labellings of any sizes that the other parameters allow.
+        """,
+    )
     balance: float | None = parameter(
         default=None,
         least=0,
@@ -172,14 +200,15 @@ class _UMCRLSSizes(SizeParameters):
         None: the paper's rule, by which shaking ends near the targets and the descents are free.
         Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
         clusters, are brought back, and a descent within these bounds follows. For the memetic
-        search None is 0.4.
+        search None is 0.4. With ``sizes="free"`` None leaves the sizes free, or is 0 where
+        ``target_sizes`` are given.
         """,
     )
     bound: bool = parameter(
         default=False,
         doc="""
-        Also compute a lower bound on Q from the largest eigenvalues of R: ``bound`` and ``gap`` of
-        the result. Some hundred products of R with a vector; of low rank O(r^3).
+        Also compute a lower bound on the objective from the largest eigenvalues of R: ``bound`` and
+        ``gap`` of the result. Some hundred products of R with a vector; of low rank O(r^3).
         """,
     )
 
@@ -190,11 +219,11 @@ class _UMCRLSRun(RLSRunParameters):
     n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
-        one of the memetic search, which makes a population of its own. With two clusters round 0
-        of the shaking forgets the start, so the first start is the paper's method and the others
-        begin with round 1. Where all starts would be equal (given labels, unless stochastic or
-        memetic) one is run.
+        Starts; the one with the lowest objective wins. "auto": 30, above 10,000 points 300,000 / n,
+        and one of the memetic search and of free sizes, which make a population of their own.
+        With two clusters round 0 of the shaking forgets the start, so the first start is the
+        paper's method and the others begin with round 1. Where all starts would be equal (given
+        labels, unless stochastic or memetic) one is run.
         """,
     )
 
@@ -247,10 +276,19 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     over labellings of about equal (or given) sizes. Moving one point changes Q by
     8 (U[o, j] - U[d, j] - R_jj) with the cached sums U = (R E)^T, so a move costs O(n).
 
+    Where clusters have other sizes, ``sizes="free"`` minimises, with e_h the indicator and s_h the
+    size of cluster h,
+
+        cost = sum_h (1 - e_h^T R e_h / s_h).
+
+    It is the unexplained share of each cluster's indicator, added over the clusters; it is at
+    least k minus the k largest eigenvalues of R, and every cluster counts the same, however small.
+
     Returns
     -------
     RLSResult
-        ``labels``, ``objective`` (Q), ``loo_mse``, ``history``, ``predict`` and more.
+        ``labels``, ``objective`` (Q, or the cost of free sizes), ``loo_mse``, ``history``,
+        ``predict`` and more.
 
     Raises
     ------
@@ -274,11 +312,21 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
     and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
 
+    Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
+    metric of R from large to small, and then the points, O(n^2) each; the groups on which two
+    labellings agree are merged into the clusters of a third by Ward's rule, again and again.
+
     References
     ----------
     T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
     least-squares classification, ICDM 2012, Algorithms 1-3. Batches, the start from a sample and
     the memetic search are this package's own.
+
+    F. Bach, Z. Harchaoui, DIFFRAC: a discriminative and flexible framework for clustering, NIPS
+    2007: the cost of free sizes for two clusters and a centred R.
+
+    A. Damle, V. Minden, L. Ying, Simple, direct and efficient multi-way spectral clustering,
+    Information and Inference 8, 2019: its spectral start.
 
     Examples
     --------
@@ -360,11 +408,11 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     return results
 
 
-def resolve_starts(n_init, method, n):
-    """Return the number of starts; "auto" depends on the method and on n alone."""
+def resolve_starts(n_init, method, n, sizes="equal"):
+    """Return the number of starts; "auto" depends on the method, the sizes and on n alone."""
     if not isinstance(n_init, str):
         return validation.check_starts(n_init)
-    if method == "memetic":
+    if method == "memetic" or sizes == "free":
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 
@@ -388,11 +436,14 @@ def _make_plan(call, source):
     if known is not None and (known < 0).all():
         known = None
     # One point more or less must be possible however few there are.
-    default = max(BALANCE[call.method], k / n) if call.method in BALANCE else None
+    free, balance = call.sizes == "free", call.balance
+    default = max(BALANCE[call.method], k / n) if call.method in BALANCE and not free else None
+    if free and balance is None and call.target_sizes is not None:
+        balance = 0.0
     rule = size_rule(
         n,
         k,
-        balance=call.balance,
+        balance=balance,
         target_sizes=call.target_sizes,
         min_size=min_size,
         known=known,
@@ -400,8 +451,8 @@ def _make_plan(call, source):
         bounded=call.method == "memetic",
     )
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
-    if call.balance is None and call.method == "memetic":
-        params["balance"] = default
+    if call.balance is None and (call.method == "memetic" or free):
+        params["balance"] = balance if free else default
     warn_of_equal_points(points, k)
     return LabelSearchPlan(
         n=n,
@@ -428,6 +479,8 @@ def _make_plan(call, source):
 
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
+    if call.sizes == "free":
+        return _search_free(factor, plan, call, seed, control)
     n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, call.method, plan.n)
     form = choose_form(factor, plan)
     try:
@@ -447,11 +500,7 @@ def _search(factor, plan, call, seed, control):
         return make_single(form, plan, index, rng)
 
     def bound(sizes):
-        try:
-            return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
-        except OutOfTime:
-            warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
-            return None
+        return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
 
     result = best_result(
         factor,
@@ -460,11 +509,51 @@ def _search(factor, plan, call, seed, control):
         control,
         plan.k,
         plan.params,
-        bound if plan.bound else None,
+        _in_time(bound, control) if plan.bound else None,
     )
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
+
+
+def _search_free(factor, plan, call, seed, control):
+    """Run the search of free sizes on one hat matrix and return the best as a result."""
+    n_init = 1 if plan.k == 1 else resolve_starts(call.n_init, call.method, plan.n, call.sizes)
+    matrix, sample = factor, sample_size(plan.n, plan.k)
+    try:
+        matrix = exhaust(make_matrix(factor, plan.k), lambda n_rows: control.check_time())
+    except OutOfTime:
+        sample = min(plan.n, QUICK_SAMPLE)
+    diag = matrix.diagonal()
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        return FreeSearch(matrix, diag, plan, sample, index, rng, control.check_time)
+
+    return best_result(
+        factor,
+        make_search,
+        n_init,
+        control,
+        plan.k,
+        plan.params,
+        _in_time(lambda sizes: free_bound(factor, plan.k, control.check_time), control)
+        if plan.bound
+        else None,
+    )
+
+
+def _in_time(bound, control):
+    """Return the bound as a function that warns, and returns None, where there is no time left."""
+
+    def timed(sizes):
+        try:
+            return bound(sizes)
+        except OutOfTime:
+            warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
+            return None
+
+    return timed
 
 
 class _EvolutionRegularisation(Regularisation):

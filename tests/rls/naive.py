@@ -103,3 +103,49 @@ def leave_one_out_mse(K, lam, labels, k):
         coef = np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.eye(n - 1), P[rest])
         errors.append((P[j] - K[j, rest] @ coef) ** 2)
     return float(np.mean(errors))
+
+
+def free_cost(R, labels, k):
+    """sum_h (1 - e_h^T R e_h / s_h); an empty cluster adds 1."""
+    total = 0.0
+    for h in range(k):
+        e = (labels == h).astype(float)
+        total += 1.0 - (e @ R @ e / e.sum() if e.any() else 0.0)
+    return total
+
+
+def free_descent(R, labels, k, lower, upper, tol=1e-12):
+    """Each point in turn to the cluster that lowers the cost most, until none has moved."""
+    labels = labels.copy()
+    clean = i = 0
+    while clean < len(R):
+        clean += 1
+        counts = np.bincount(labels, minlength=k)
+        best, target = -tol, -1
+        for h in range(k):
+            moved = labels.copy()
+            moved[i] = h
+            if h == labels[i] or counts[labels[i]] <= lower[labels[i]] or counts[h] >= upper[h]:
+                continue
+            change = free_cost(R, moved, k) - free_cost(R, labels, k)
+            if change < best:
+                best, target = change, h
+        if target >= 0:
+            labels[i] = target
+            clean = 0
+        i = (i + 1) % len(R)
+    return labels
+
+
+def cheapest_merges(R, k):
+    """Merge the pair of clusters that adds least to the cost until k are left."""
+    labels = np.arange(len(R))
+    while labels.max() >= k:
+        m = labels.max() + 1
+        costs = {}
+        for a in range(m):
+            for b in range(a):
+                costs[b, a] = free_cost(R, np.where(labels == a, b, labels), m)
+        b, a = min(costs, key=costs.get)
+        labels = np.unique(np.where(labels == a, b, labels), return_inverse=True)[1]
+    return labels

@@ -1,0 +1,521 @@
+"""The size-free search of UMC-RLS: labellings of any sizes that explain their clusters best.
+
+The cost sum_h (1 - e_h^T R e_h / s_h), with e_h the indicator and s_h the size of cluster h, is the
+unexplained share of each cluster's indicator, added over the clusters. Moves of single points end
+early, so labellings are improved on many scales: groups of points, from few large ones to many
+small ones, move as a whole before the points do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh, polar, qr
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from fastmmc import memory
+from fastmmc.factors import DenseFactor, LowRankFactor, hat_path
+from fastmmc.gram import dense_rows, kernel_product
+from fastmmc.results import History, Status
+from fastmmc.rls import _loops_free as loops
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.labelling import compact
+from fastmmc.sizes import fit_sizes, reorder_to_targets
+
+# Points that are searched all at once. Of more a sample is, of this size, or this many for each
+# cluster but no more than the last number.
+ALL = 5_000
+SAMPLE = 3_000
+SAMPLE_PER_CLUSTER = 50
+MOST_SAMPLED = 10_000
+
+# Groups of points that the eigenvectors of the spectral start are over, or this many for each
+# cluster.
+COARSE = 500
+COARSE_PER_CLUSTER = 5
+
+# Rows of the factor that a descent sees under the same scores.
+ROWS = 4096
+
+# Budget of the last descent between two looks at the clock.
+SLICE = 20_000_000
+
+# A change of the cost below this is rounding.
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Points, or groups of them: the sums of R over each pair, (m, m), and the sizes."""
+
+    matrix: np.ndarray
+    weights: np.ndarray  # (m,) int64
+    movable: np.ndarray  # (m,) bool, False where a label is known
+
+    @property
+    def n(self):
+        """Number of groups."""
+        return self.weights.size
+
+    def merge(self, members):
+        """Return the groups of groups that ``members`` (m,) names."""
+        weights = np.bincount(members, weights=self.weights).astype(np.int64)
+        matrix = np.empty((weights.size, weights.size))
+        loops.merge_groups(self.matrix, members, matrix)
+        movable = np.ones(weights.size, dtype=np.bool_)
+        movable[members[~self.movable]] = False
+        return Groups(matrix, weights, movable)
+
+    def state(self, labels, rule):
+        """Return what the compiled loops work on."""
+        k = rule.lower.size
+        labels = compact(labels, k)
+        state = loops.State(
+            matrix=self.matrix,
+            labels=labels,
+            weights=self.weights,
+            counts=np.bincount(labels, weights=self.weights, minlength=k).astype(np.int64),
+            sums=np.empty((k, self.n)),
+            within=np.empty(k),
+            diag=np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64),
+            movable=self.movable,
+            lower=rule.lower,
+            upper=rule.upper,
+            tol=TOLERANCE,
+            pos=np.zeros(loops.N_POS, dtype=np.int64),
+        )
+        moves.build_sums(self.matrix, labels, state.sums)
+        own = state.sums[labels, np.arange(self.n)]
+        state.within[:] = np.bincount(labels, weights=own, minlength=k)
+        return state
+
+    @cached_property
+    def tree(self):
+        """Ward's merges in the metric of R: pairs in the order of their heights, (m - 1, 2)."""
+        D = np.empty((self.n, self.n))
+        loops.fill_merges(self.matrix, self.weights, D)
+        pairs = np.empty((2, self.n - 1), dtype=np.int64)
+        height = np.empty(self.n - 1)
+        loops.agglomerate(D, self.weights.astype(np.float64), *pairs, height)
+        return pairs[:, np.argsort(height, kind="stable")].T
+
+    def cut(self, count):
+        """Return which of ``count`` parts of the tree each group belongs to."""
+        first, second = self.tree[: max(0, self.n - count)].T
+        edges = coo_matrix((np.ones(first.size), (first, second)), shape=(self.n, self.n))
+        return connected_components(edges, directed=False)[1].astype(np.int64)
+
+    @cached_property
+    def cuts(self):
+        """Half as many parts of the tree each time."""
+        return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
+
+    def refine(self, labels, rule):
+        """Return labels no worse than those given, their cost, and the moves made.
+
+        Points move, then parts of the tree within the clusters as a whole, the largest first, and
+        points again.
+        """
+        k = rule.lower.size
+        state = self.state(labels, rule)
+        settle(state)
+        made = int(state.pos[loops.MOVES])
+        labels = state.labels.astype(np.int64)
+        levels, names = [self], [np.arange(self.n)]
+        for part in self.cuts:
+            if part.max() < k:
+                break
+            key = (part * k + labels) * 2 + self.movable
+            of_all = np.unique(key, return_inverse=True)[1]
+            members = np.empty(levels[-1].n, dtype=np.int64)
+            members[names[-1]] = of_all
+            levels.append(levels[-1].merge(members))
+            names.append(of_all)
+        for level, name in zip(levels[::-1], names[::-1], strict=True):
+            of_level = np.empty(level.n, dtype=np.int64)
+            of_level[name] = labels
+            state = level.state(of_level, rule)
+            settle(state)
+            if level is self and rule.bounded:
+                # One look at each point's partners; the best labelling has the rest in the end.
+                state.pos[[loops.AT, loops.CLEAN]] = 0
+                loops.swap(state, 4 * self.n**2)
+            made += int(state.pos[loops.MOVES])
+            labels = state.labels[name].astype(np.int64)
+        return labels, cost_of(state), made
+
+
+def cost_of(state):
+    """Return the cost of a state's labels."""
+    return float(np.sum(1.0 - state.within / np.maximum(state.counts, 1)))
+
+
+def settle(state):
+    """Descend to where no move helps."""
+    state.pos[[loops.AT, loops.CLEAN]] = 0
+    loops.descend(state, np.iinfo(np.int64).max)
+
+
+def descent(state, swaps, budget):
+    """Descend to where no move helps, and no swap if these are wanted too.
+
+    Yields whenever the ``budget()`` of a slice is used up.
+    """
+    made = -1
+    while made != state.pos[loops.MOVES]:
+        made = int(state.pos[loops.MOVES])
+        for loop in (loops.descend, loops.swap) if swaps else (loops.descend,):
+            state.pos[[loops.AT, loops.CLEAN]] = 0
+            while not loop(state, budget()):
+                yield
+        if not swaps:
+            return
+
+
+class Population:
+    """The memetic search over all points of a problem: starts, then children and more starts.
+
+    Starts are Ward's clusters, a spectral clustering and k-means++ in the metric of R, or what the
+    call gave. The points that two parents agree on make the groups which Ward's rule merges into
+    the clusters of their child. New starts in turn with children keep the population from growing
+    together. Each replaces the worst labelling if it is better; no two are the same partition.
+    """
+
+    def __init__(self, points, plan, index, rng):
+        self.points = points
+        self.plan = plan
+        self._index = index
+        self._rng = rng
+        self._all = []
+        self.history = History()
+        self.fraction = 0.0
+        self.n_moves = self.n_iter = 0
+        self.status = Status.CONVERGED
+
+    def run(self):
+        """Search; yield after each labelling."""
+        plan = self.plan
+        wanted = 1 if plan.k == 1 or plan.method in ("steepest", "stochastic") else plan.population
+        for at in range(wanted):
+            self._admit(self._start(at))
+            self.fraction = 0.4 * (at + 1) / wanted
+            yield
+        stale = 0
+        while len(self._all) > 1 and stale < plan.patience:
+            if self.n_iter >= plan.max_iter:
+                self.status = Status.MAX_ITER
+                break
+            before = self.best[0]
+            self._admit(self._child() if self.n_iter % 2 == 0 else self._plus_plus())
+            self.n_iter += 1
+            stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
+            self.fraction = max(self.fraction, 0.4 + 0.6 * stale / plan.patience)
+            yield
+        if plan.rule.bounded:
+            state = self.points.state(self.best[1], plan.rule)
+            for _ in descent(state, True, lambda: SLICE):
+                yield
+            self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
+            self.n_moves += int(state.pos[loops.MOVES])
+            self.history.note(self.n_moves, self.best[0])
+
+    @property
+    def best(self):
+        """Cost and labels of the best labelling, None if there is none yet."""
+        return min(self._all, key=lambda one: one[0], default=None)
+
+    def _admit(self, labels):
+        """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
+        labels, value, made = self.points.refine(self._feasible(labels), self.plan.rule)
+        self.n_moves += made
+        if not any(self._are_equal(value, labels, *one) for one in self._all):
+            self._all.append((value, labels))
+            if len(self._all) > self.plan.population:
+                self._all.remove(max(self._all, key=lambda one: one[0]))
+        self.history.note(self.n_moves, self.best[0])
+
+    def _are_equal(self, value, labels, other_value, other):
+        if abs(value - other_value) > 1e-9:
+            return False
+        return np.unique(labels * self.plan.k + other).size == np.unique(other).size
+
+    def _start(self, at):
+        """Return the labels of one start."""
+        plan = self.plan
+        if not plan.has_random_start:
+            if at == 0:
+                return plan.start_labels(self._rng)
+            at -= 1
+        if plan.k == 1:
+            return np.zeros(plan.n, dtype=np.int64)
+        if self._index == 0 and at == 0:
+            return self.points.cut(plan.k)
+        if self._index == 0 and at == 1:
+            return self._spectral()
+        return self._plus_plus()
+
+    def _spectral(self):
+        """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
+        k = self.plan.k
+        parts = self.points.cut(max(COARSE, COARSE_PER_CLUSTER * k))
+        groups = self.points.merge(parts)
+        root = np.sqrt(groups.weights)
+        scaled = groups.matrix / root / root[:, None]
+        V = eigh(scaled, subset_by_index=[groups.n - k, groups.n - 1], check_finite=False)[1]
+        corners = qr(V.T, pivoting=True, mode="r")[1][:k]
+        return np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
+
+    def _plus_plus(self):
+        """Draw k points that lie far apart in the metric of R, and give all to the nearest."""
+        R, n, k = self.points.matrix, self.points.n, self.plan.k
+        diag = np.diagonal(R).astype(np.float64)
+
+        def distances(i):
+            return np.maximum(diag + diag[i] - 2.0 * R[i], 0.0)
+
+        labels = np.zeros(n, dtype=np.int64)
+        nearest = distances(self._rng.integers(n))
+        for h in range(1, k):
+            total = np.cumsum(nearest)
+            drawn = self._rng.random(2 + int(np.log(k))) * total[-1]
+            tried = np.minimum(np.searchsorted(total, drawn, side="right"), n - 1)
+            offers = [np.minimum(nearest, distances(i)) for i in tried]
+            chosen = min(offers, key=np.sum)
+            labels[chosen < nearest] = h
+            nearest = chosen
+        return labels
+
+    def _child(self):
+        """Recombine two labellings drawn at random."""
+        i, j = self._rng.choice(len(self._all), 2, replace=False)
+        key = (self._all[i][1] * self.plan.k + self._all[j][1]) * 2 + self.points.movable
+        members = np.unique(key, return_inverse=True)[1]
+        cells = self.points.merge(members)
+        return cells.cut(self.plan.k)[members]
+
+    def _feasible(self, labels):
+        """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
+        plan = self.plan
+        if plan.known is not None:
+            told = plan.known >= 0
+            overlap = np.zeros((plan.k, plan.k), dtype=np.int64)
+            np.add.at(overlap, (labels[told], plan.known[told]), 1)
+            labels = plan.with_known(linear_sum_assignment(overlap, maximize=True)[1][labels])
+        elif plan.rule.targets is not None:
+            labels = reorder_to_targets(labels, plan.rule.targets)
+        return fitted(self.points, labels, plan.rule)
+
+    def finish(self):
+        """Return the best labels, those of a first start if there are none yet."""
+        if not self._all:
+            labels = self._feasible(self.plan.start_labels(self._rng))
+            self._all.append((cost_of(self.points.state(labels, self.plan.rule)), labels))
+            self.history.note(0, self.best[0])
+        return self.best[1]
+
+
+def fitted(points, labels, rule):
+    """Return labels whose sizes keep to the rule, changed where the points are nearest."""
+    counts = np.bincount(labels, minlength=rule.lower.size)
+    if (counts >= rule.lower).all() and (counts <= rule.upper).all():
+        return labels
+    state = points.state(labels, rule)
+    return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, points.movable)
+
+
+def nearness(state, sums):
+    """Return minus the squared distances to the means of a state's clusters, up to a constant.
+
+    ``sums`` (k, n) are the inner products with the clusters' sums.
+    """
+    sizes = np.maximum(state.counts, 1)[:, None]
+    return 2.0 * sums / sizes - state.within[:, None] / sizes**2
+
+
+def sample_size(n, k):
+    """Return how many points a search is over before all take part, 0 if that is all of them."""
+    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
+    return size if n > max(ALL, size) else 0
+
+
+def make_matrix(factor, k):
+    """Return the hat matrix if all points are searched at once; yield the rows that were made."""
+    if not isinstance(factor, LowRankFactor) or sample_size(factor.n, k) > 0:
+        return factor
+    memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
+    R = yield from factor.hat_matrix()
+    return DenseFactor(R, factor.lam, factor.kernel, factor.X)
+
+
+class FreeSearch:
+    """One restart: the population of all points, or of a sample and then a descent of all points.
+
+    A sample of m points is a problem of its own with m lam / n in place of lam, so that the
+    eigenvalues of its hat matrix are about those of all points.
+    """
+
+    def __init__(self, factor, diag, plan, sample, index, rng, check_time):
+        self._factor = factor
+        self._diag = diag
+        self._plan = plan
+        self._sample = sample
+        self._check_time = check_time
+        self._index = index
+        self._rng = rng
+        self._population = self._state = None
+        self._history = History()
+        self._budget = 0
+        self.phase = "population"
+        self._work = self._run()
+
+    def step(self, budget):
+        """Run one slice; return whether the search has ended."""
+        self._budget = budget
+        return next(self._work, "ended") == "ended"
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        if self._state is not None or self._population is None:
+            return 0.95 * (self._state is not None)
+        return (0.9 if self._sample else 1.0) * self._population.fraction
+
+    def finish(self):
+        """Take the final figures and let the work space go."""
+        if self._state is None:
+            self._state = self._whole(self._labels_of_all())
+        state, population = self._state, self._population
+        # From scratch, so that no rounding of the moves is left.
+        self.objective = cost_of(self._whole(state.labels.astype(np.int64)))
+        self.labels = state.labels.astype(np.int64)
+        self.n_iter = population.n_iter if population else 0
+        self.n_moves = int(state.pos[loops.MOVES]) + (population.n_moves if population else 0)
+        self.status = population.status if population else Status.CONVERGED
+        if population and not self._sample:
+            self._history = population.history
+        self._history.note(self.n_moves, self.objective)
+        self.history = self._history.values()
+        self.trace = {"moves": self._history.counts()}
+        self._population = self._state = self._work = None
+
+    def _run(self):
+        """Search; yield at the end of each slice."""
+        plan = self._plan
+        if plan.has_random_start or not self._sample:
+            yield from self._make_population()
+            yield from self._population.run()
+        if not self._sample:
+            return
+        self.phase = "descent"
+        self._state = self._whole(self._labels_of_all())
+        self._note()
+        yield
+        if isinstance(self._factor, LowRankFactor):
+            yield from self._descend_rows()
+        else:
+            yield from descent(self._state, plan.rule.bounded, lambda: self._budget)
+        self._note()
+
+    def _note(self):
+        """Note where the descent of all points stands."""
+        self._history.note(self._state.pos[loops.MOVES], cost_of(self._state))
+
+    def _make_population(self):
+        """Make the search over all points, or over a sample; yield as its matrix is made."""
+        plan, factor = self._plan, self._factor
+        matrix = factor.R if self._sample == 0 else (yield from self._hat_of_sample())
+        if self._sample:
+            plan = plan.of_sample(self._indices, keep_best=False)
+        points = Groups(matrix, np.ones(plan.n, dtype=np.int64), plan.movable)
+        self._population = Population(points, plan, self._index, self._rng)
+
+    def _hat_of_sample(self):
+        """Draw the sample and make its hat matrix, with lam in proportion."""
+        factor, m = self._factor, self._sample
+        self._indices = np.sort(self._rng.choice(factor.n, m, replace=False))
+        lam = factor.lam * m / factor.n
+        memory.check_memory(m, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
+        if isinstance(factor, LowRankFactor):
+            part, extend = yield from replace(factor, lam=lam).restrict(self._indices)
+            self._predict = lambda W: factor.cluster_scores(W @ part.Z @ extend)
+            return (yield from part.hat_matrix())
+        X = dense_rows(factor.X, self._indices)
+        basis, of_gram = X, factor.kernel.name == "precomputed"
+        yield
+
+        def tell(fraction, ahead=0.0):
+            self._check_time(ahead)
+
+        R = next(hat_path(factor.kernel, X[:, self._indices] if of_gram else X, [lam], tell))
+
+        def predict(E):
+            coef = (E - E @ R).T / lam
+            return kernel_product(factor.kernel, factor.X, basis, coef, self._indices).T
+
+        self._predict = predict
+        return R
+
+    def _labels_of_all(self):
+        """Return what the population found, or the labels to start from, for all points."""
+        plan = self._plan
+        if self._population is None:
+            return self._fitted(plan.start_labels(self._rng))
+        labels = self._population.finish()
+        if not self._sample:
+            return labels
+        state = self._population.points.state(labels, self._population.plan.rule)
+        E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
+        scores = nearness(state, self._predict(E))
+        labels = plan.with_known(scores.argmax(axis=0))
+        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+
+    def _fitted(self, labels):
+        """Return labels of all points whose sizes keep to the rule."""
+        rule = self._plan.rule
+        counts = np.bincount(labels, minlength=self._plan.k)
+        if (counts >= rule.lower).all() and (counts <= rule.upper).all():
+            return labels
+        state = self._whole(labels)
+        sums = state.sums
+        if isinstance(self._factor, LowRankFactor):
+            sums = self._factor.cluster_scores(sums)
+        return fit_sizes(labels, nearness(state, sums), rule.lower, rule.upper, state.movable)
+
+    def _whole(self, labels):
+        """Return the state of all points."""
+        plan, factor = self._plan, self._factor
+        weights = np.ones(plan.n, dtype=np.int64)
+        if not isinstance(factor, LowRankFactor):
+            return Groups(factor.R, weights, plan.movable).state(labels, plan.rule)
+        labels = compact(labels, plan.k)
+        W = np.empty((plan.k, factor.rank))
+        moves.build_sums(factor.Z, labels, W)
+        return loops.State(
+            matrix=factor.Z,
+            labels=labels,
+            weights=weights,
+            counts=np.bincount(labels, minlength=plan.k),
+            sums=W,
+            within=np.sum(W**2, axis=1),
+            diag=self._diag,
+            movable=plan.movable,
+            lower=plan.rule.lower,
+            upper=plan.rule.upper,
+            tol=TOLERANCE,
+            pos=np.zeros(loops.N_POS, dtype=np.int64),
+        )
+
+    def _descend_rows(self):
+        """Descend on the factor Z until a sweep makes no move; yield after each block."""
+        state, n = self._state, self._plan.n
+        made = -1
+        while made != state.pos[loops.MOVES]:
+            made = int(state.pos[loops.MOVES])
+            for start in range(0, n, ROWS):
+                block = state.matrix[start : start + ROWS]
+                loops.descend_block(state, start, block @ state.sums.T.astype(block.dtype))
+                yield
+            self._note()
