@@ -409,8 +409,7 @@ def _alternate(loss, points, kernel, call, control):
         def make_search(index):
             return Alternation(settings, data, index, restart_stream(seed, index))
 
-        best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-        return _make_result(settings, data, best, best_init, objectives, status, n_init)
+        return _make_result(settings, data, best_of_restarts(make_search, n_init, control))
 
 
 def _make_settings(loss, points, kernel, call, control):
@@ -476,29 +475,23 @@ def _weight_bounds(weights, sample_weight, balance, target_sizes, min_size):
     return WeightBounds(weights, 0.5 * (1.0 - balance) * total, 0.5 * (1.0 + balance) * total)
 
 
-def _make_result(settings, data, best, best_init, objectives, status, n_init):
+def _make_result(settings, data, outcome):
     """Gather what the winning start found."""
+    best, status = outcome.best, outcome.status
     solution, intercept = best.solution, best.split.threshold
     if settings.refit:
         solution, intercept, was_cut = refit_machine(settings, data, best.labels)
         if was_cut and status == Status.CONVERGED:
             status = Status.TIME_LIMIT
-            warn_if_stopped(status, n_init, n_init)
+            warn_if_stopped(status, 1, 1)
     model, support, coef = _make_model(data, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = data.features.Z.shape[1] if _is_low_rank(data) else None
-    return MarginResult(
-        labels=best.labels,
-        objective=best.objective,
+    return outcome.result(
+        MarginResult,
+        settings.params | {"rank": rank} | data.kernel.params(),
         status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
         sizes=np.bincount(best.labels, minlength=2),
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=settings.params | {"rank": rank, "n_init": n_init} | data.kernel.params(),
         model=model,
         dual_coef=coef,
         support=support,

@@ -327,26 +327,19 @@ def _cluster(method, call, control):
         def make_search(index):
             return search(plan, rows, restart_stream(seed, index))
 
-        best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
+        outcome = best_of_restarts(make_search, call.n_init, control)
+    best = outcome.best
     params = values(call, *OWN[method])
     if method not in BATCH:
         params["min_share"] = plan.min_share
-    if enough_points and status != Status.NUMERICAL:
+    if enough_points and outcome.status != Status.NUMERICAL:
         min_share = params.get("min_share", 0.0)
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, min_share)
     centers = best.centers[best.kept]
-    return CentroidResult(
-        labels=best.labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
+    return outcome.result(
+        CentroidResult,
+        params | space_params(space),
         sizes=np.bincount(best.labels, minlength=best.kept.size),
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=params | space_params(space) | {"n_init": call.n_init},
         model=CenterModel(centers, space),
         centers=centers,
         all_centers=best.centers,

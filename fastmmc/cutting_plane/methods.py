@@ -394,15 +394,14 @@ def _cluster(call, control, k, binary):
         def make_search(index):
             return PlaneSearch(settings, space, restart_stream(seed, index))
 
-        best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    if status == Status.NUMERICAL:
+        outcome = best_of_restarts(make_search, n_init, control)
+    if outcome.status == Status.NUMERICAL:
+        gap = outcome.best.found.gap
         warn_user(
-            f"the quadratic programs were not solved exactly (duality_gap={best.found.gap}); "
+            f"the quadratic programs were not solved exactly (duality_gap={gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
         )
-    return _make_result(
-        settings, points, kernel, features, best, best_init, objectives, status, n_init
-    )
+    return _make_result(settings, points, kernel, features, outcome)
 
 
 def _make_settings(points, k, binary, call, control):
@@ -509,23 +508,17 @@ def _check_definite(Z, diagonal, kernel):
         )
 
 
-def _make_result(settings, points, kernel, features, best, best_init, objectives, status, n_init):
+def _make_result(settings, points, kernel, features, outcome):
     """Gather what the winning start found."""
+    best = outcome.best
     labels, sizes, weights, coef = _gather(settings, best)
     support = None if coef is None else np.flatnonzero(coef.reshape(labels.size, -1).any(axis=1))
     rank = None if features is None else features.Z.shape[1]
-    return MarginResult(
+    return outcome.result(
+        MarginResult,
+        settings.params | {"rank": rank} | kernel.params(),
         labels=labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
         sizes=sizes,
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=settings.params | {"rank": rank, "n_init": n_init} | kernel.params(),
         model=_make_model(settings, points, kernel, features, weights),
         dual_coef=None if coef is None else coef[support],
         support=support,

@@ -155,23 +155,17 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
     n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound.
     """
-    best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    model, loo_mse = fit_labels(factor, best.labels, k)
-    status = rate_figures(status, loo_mse=loo_mse)
+    outcome = best_of_restarts(make_search, n_init, control)
+    labels = outcome.best.labels
+    model, loo_mse = fit_labels(factor, labels, k)
+    status = rate_figures(outcome.status, loo_mse=loo_mse)
     _warn_if_unpredictable(factor, k, loo_mse)
-    sizes = np.bincount(best.labels, minlength=k)
-    return RLSResult(
-        labels=best.labels,
-        objective=best.objective,
+    sizes = np.bincount(labels, minlength=k)
+    return outcome.result(
+        RLSResult,
+        params | factor_params(factor),
         status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
         sizes=sizes,
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=params | factor_params(factor) | {"n_init": n_init},
         model=model,
         loo_mse=loo_mse,
         bound=None if bound is None else bound(sizes),

@@ -614,9 +614,9 @@ def test_a_start_that_keeps_more_clusters_wins():
             """Do nothing."""
 
     searches = [Search(1, 1.0), Search(0, 9.0), Search(0, 5.0), Search(2, 0.0)]
-    best, best_init, objectives, _ = best_of_restarts(searches.__getitem__, 4, RunControl())
-    assert best_init == 2 and best is searches[2]
-    assert objectives.tolist() == [1.0, 9.0, 5.0, 0.0]
+    outcome = best_of_restarts(searches.__getitem__, 4, RunControl())
+    assert outcome.best_init == 2 and outcome.best is searches[2]
+    assert outcome.objectives.tolist() == [1.0, 9.0, 5.0, 0.0]
 
 
 def test_sparse_points_have_landmarks_by_default(rng):
