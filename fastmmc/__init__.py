@@ -9,7 +9,7 @@ array([100, 100])
 import importlib
 from typing import TYPE_CHECKING
 
-from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, rls, sdp
+from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
 from fastmmc.alternating import *
 from fastmmc.annealing import *
 from fastmmc.competitive import *
@@ -18,18 +18,7 @@ from fastmmc.execution import Progress
 from fastmmc.factors import DenseFactor, LowRankFactor, factor
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
-from fastmmc.results import (
-    CentroidResult,
-    ClusteringResult,
-    MarginResult,
-    RLSResult,
-    SDPResult,
-    SegmentationResult,
-    Status,
-    Tree,
-    TreeNode,
-    TreeResult,
-)
+from fastmmc.results import *
 from fastmmc.rls import *
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
@@ -41,20 +30,10 @@ _LAZY = ("distributed", "plotting")
 
 __all__ = [
     "METHODS",
-    "CentroidResult",
-    "ClusteringResult",
     "DenseFactor",
     "LowRankFactor",
-    "MarginResult",
     "Progress",
-    "RLSResult",
     "RecursiveMMC",
-    "SDPResult",
-    "SegmentationResult",
-    "Status",
-    "Tree",
-    "TreeNode",
-    "TreeResult",
     "datasets",
     "distributed",
     "factor",
@@ -67,6 +46,7 @@ __all__ += alternating.__all__
 __all__ += annealing.__all__
 __all__ += competitive.__all__
 __all__ += cutting_plane.__all__
+__all__ += results.__all__
 __all__ += rls.__all__
 __all__ += sdp.__all__
 __all__.sort()

@@ -34,7 +34,7 @@ from fastmmc.parameters import (
     Regularisation,
     Seed,
 )
-from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
+from fastmmc.threads import counter, exhaust, map_of_threads, one_blas_thread
 
 # Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
 GRAM_SHARE = 0.2
@@ -240,8 +240,8 @@ class LowRankFactor(OneLine, Named):
             np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
             return len(Z[rows])
 
-        with Pieces(Z.size * self.rank) as pieces:
-            yield from pieces.map(scale, gen_batches(len(Z), BLOCK))
+        with map_of_threads(Z.size * self.rank) as map_pieces:
+            yield from map_pieces(scale, gen_batches(len(Z), BLOCK))
         half, new_scale = yield from _shrink(Z, self.lam)
         extend = self.scale.T @ half
         projection = self.projection @ extend
@@ -267,8 +267,8 @@ class LowRankFactor(OneLine, Named):
             np.matmul(self.Z[rows], self.Z[: rows.stop].T, out=R[rows, : rows.stop])
             return rows.stop - rows.start
 
-        with Pieces(R.size * self.rank / 2) as pieces:
-            yield from pieces.map(fill, gen_batches(self.n, BLOCK))
+        with map_of_threads(R.size * self.rank / 2) as map_pieces:
+            yield from map_pieces(fill, gen_batches(self.n, BLOCK))
         mirror_lower(R)
         return R
 
@@ -437,8 +437,8 @@ def _shrink(Z, lam):
     """
     r = Z.shape[1]
     L = np.zeros((r, r))
-    with Pieces(Z.size * r) as pieces:
-        for product, n_rows in pieces.map(
+    with map_of_threads(Z.size * r) as map_pieces:
+        for product, n_rows in map_pieces(
             lambda rows: _square(Z[rows]), gen_batches(len(Z), BLOCK)
         ):
             L += product
@@ -451,7 +451,7 @@ def _shrink(Z, lam):
             Z[rows] = Z[rows] @ half
             return len(Z[rows])
 
-        yield from pieces.map(multiply, gen_batches(len(Z), BLOCK))
+        yield from map_pieces(multiply, gen_batches(len(Z), BLOCK))
     return half, L
 
 
