@@ -78,12 +78,8 @@ def load(
         raise TypeError(f"name must be a string; got {name!r}")
     if name in BUNDLED:
         return getattr(bundled, f"load_{name}")(return_X_y=True)
-    if name == "moons":
-        return make_moons(200, noise=0.05, random_state=0)
-    if name == "rings":
-        return make_rings(400, noise=0.05, random_state=0)
-    if name == "nine_gaussians":
-        return make_nine_gaussians(random_state=0)
+    if name in GENERATED:
+        return globals()[f"make_{name}"](random_state=0)
     folder = _folder(data_home)
     if folder is not None and (folder / f"{name}.npz").is_file():
         return read_npz(folder / f"{name}.npz")

@@ -121,10 +121,10 @@ def fit_labels(factor, labels, k):
     """Return the model that fits the labels, and its mean squared leave-one-out error."""
     diag, d = factor.diagonal(), factor.X.shape[1]
     if isinstance(factor, LowRankFactor):
-        W = factor.cluster_sums(labels, k)
+        W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
-        blocks = factor.score_blocks(W)
+        blocks = factor._score_blocks(W)
         total = sum(
             _squared_errors(*_codes_and_predictions(U, labels[rows]), diag[rows])
             for rows, U in blocks
