@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
@@ -206,7 +207,7 @@ class _ShardedCall(
 ):
     """A call of :func:`fit_sharded`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
     )
