@@ -1,9 +1,13 @@
 """scikit-learn estimators of the alternating family."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import MarginClusterer
+from fastmmc._typing import MatrixLike
 from fastmmc.alternating.methods import (
     IterLSSVMParameters,
     IterSVMParameters,
@@ -18,7 +22,7 @@ class _AlternatingClusterer(MarginClusterer):
     """What the estimators of the family share."""
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -44,7 +48,7 @@ class _AlternatingClusterer(MarginClusterer):
         """
         return self._fit(X, sample_weight=sample_weight)
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean loss of points that take the label of their side.
 
         Parameters

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.alternating.bias import WeightBounds
 from fastmmc.alternating.machines import least_violation
 from fastmmc.alternating.rounds import (
@@ -191,7 +192,7 @@ class IterLSSVMParameters(_Common, _Rounds):
 class _WeightedPoints(Points):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""

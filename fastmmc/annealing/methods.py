@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
@@ -162,7 +163,7 @@ class SAMMCParameters(RunParameters, _Search):
 class _ScaledPoints(PointsParameter):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""

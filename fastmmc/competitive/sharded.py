@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
@@ -195,7 +196,7 @@ class _ShardedCall(
 ):
     """A call of :func:`fit_sharded`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
     )

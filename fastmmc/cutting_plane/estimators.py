@@ -4,6 +4,7 @@ import numpy as np
 
 from fastmmc._clusterer import MarginClusterer
 from fastmmc._declare import parameter
+from fastmmc._typing import MatrixLike
 from fastmmc.cutting_plane.methods import CPM3CParameters, CPMMCParameters, cpm3c, cpmmc
 from fastmmc.parameters import ClusterCount
 
@@ -11,7 +12,7 @@ from fastmmc.parameters import ClusterCount
 class _CuttingPlaneClusterer(MarginClusterer):
     """What the estimators of the family share."""
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean slack, by which points miss the margin of their cluster.
 
         Parameters

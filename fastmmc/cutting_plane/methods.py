@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from fastmmc import memory, validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
 from fastmmc.execution import (
     OutOfTime,
@@ -228,7 +229,7 @@ class CPM3CParameters(_ManyRun, _ManyKernel, _ManyPlanesSearch):
 class _PlanePoints(Points):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc='Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.',

@@ -221,7 +221,7 @@ class _UMCRLSCall(UMCRLSParameters, KnownLabels, Clusters, FactorSource):
 class _PathCall(_UMCRLSBut, KnownLabels, Parameters):
     """A call of :func:`umc_rls_path`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like",
         doc="""
