@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:  # scikit-learn before 1.9
+if TYPE_CHECKING:
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def with_callbacks(method: Method) -> Method: ...
 
     class CallbackSupport:
-        """Stands in for scikit-learn's mixin: no callbacks can be set."""
+        def set_callbacks(self, callbacks: Any) -> Self: ...
 
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin as CallbackSupport
+        from sklearn.callback import with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+
+        class CallbackSupport:
+            """Stands in for scikit-learn's mixin: no callbacks can be set."""
+
+        def with_callbacks(method):
+            """Return the method as it is."""
+            return method
 
 
 class FitTasks:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from dataclasses import is_dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section
+from fastmmc._sklearn import BaseEstimator, ClusterMixin
+from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
 from fastmmc.registry import Method, register, registry_name
 
@@ -48,7 +49,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     from the parameters that it shows; then it is documented and registered.
     """
 
-    _fields = COMMON_FIELDS
+    _fields: ClassVar[tuple[str, ...]] = COMMON_FIELDS
     # Further attributes and their docs.
     _own_attributes: ClassVar[dict[str, tuple[str, str]]] = {}
     _unit = "start"
@@ -68,16 +69,23 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         binary = "k" not in inspect.signature(solver).parameters
         register(Method(name, solver, cls, paper, summary, binary, extra, needs))
 
-    def __new__(cls, *args, **params):
-        if args or "n_clusters" in params:
-            if "n_clusters" not in cls._get_param_names():
-                many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
-                given = args[0] if args else params["n_clusters"]
-                raise two_clusters_only(cls.__name__, many, given)
-        return super().__new__(cls)
+    if TYPE_CHECKING:
+        labels_: NDArray[np.int64]
+
+        def __getattr__(self, name: str) -> Any: ...  # what else fit makes
+
+    else:  # type checkers know the parameters from the declarations
+
+        def __new__(cls, *args, **params):
+            if args or "n_clusters" in params:
+                if "n_clusters" not in cls._get_param_names():
+                    many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
+                    given = args[0] if args else params["n_clusters"]
+                    raise two_clusters_only(cls.__name__, many, given)
+            return super().__new__(cls)
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -110,11 +118,13 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             params["known_labels"] = self._told_labels(y, X.shape[0])
         taken = inspect.signature(self._solver).parameters
         params = {name: value for name, value in params.items() if name in taken}
-        with fit_tasks(self, self._count_tasks(X.shape[0]), self._unit) as tasks:
+        n_tasks = self._count_tasks(X.shape[0])
+        with fit_tasks(self, n_tasks, self._unit) as tasks:
             if "callback" in params:
                 params["callback"] = tasks.with_callback(params["callback"])
             result = self._solver(X, **params)
-            tasks.tell(len(result.objectives))
+            if n_tasks is not None:
+                tasks.tell(len(result.objectives))
         return self._keep(result)
 
     def _count_tasks(self, n):
@@ -154,7 +164,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             setattr(self, f"{name}_", getattr(result, name))
         return self
 
-    def fit_predict(self, X, y=None, **fit_params):
+    def fit_predict(self, X: MatrixLike, y: object = None, **fit_params: Any) -> NDArray[np.int64]:
         """Cluster the points and return their clusters; all that ``fit`` is told counts.
 
         Parameters
@@ -174,7 +184,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         # scikit-learn's own does not pass y on.
         return self.fit(X, y, **fit_params).labels_
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the clusters of new points.
 
         Parameters
@@ -190,7 +200,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         X = self._check_new_points(X)
         return self.result_._nearest(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the score of every cluster for new points.
 
         Parameters
@@ -212,6 +222,22 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         low_rank = isinstance(getattr(self, "rank", None), int | float)
         tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
         return tags
+
+
+class MarginClusterer(Clusterer):
+    """A clusterer with a :class:`fastmmc.MarginResult`; labels that are given make one start."""
+
+    _fields = (
+        *COMMON_FIELDS,
+        "dual_coef",
+        "support",
+        "intercept",
+        "duality_gap",
+        "n_violated",
+    )
+
+    def _count_tasks(self, n):
+        return self.n_init if isinstance(self.init, str) else 1
 
 
 def _document(estimator, solver):

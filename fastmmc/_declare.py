@@ -77,7 +77,7 @@ class Parameters:
         for name in vars(cls).get("__annotations__", {}):
             _inherit(cls, name)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
-        cls.__init__.__signature__ = _signature(cls, with_self=True)
+        cls.__init__.__signature__ = _signature(cls, with_self=True)  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
 
 
@@ -166,9 +166,7 @@ class Parameter:
     def text(self):
         """Return the entry of the docs."""
         kind = self.kind or _kind(self.type)
-        if self.default is None:
-            kind += ", optional"
-        elif self.default is not MISSING:
+        if self.default is not MISSING:
             shown = f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
             kind += f", default={shown}"
         return entry(self.name, kind, self.doc)

@@ -13,6 +13,7 @@ ORDER = (
     "Attributes",
     "Returns",
     "Yields",
+    "Other Parameters",
     "Raises",
     "Warns",
     "See Also",

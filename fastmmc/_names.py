@@ -9,8 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from fastmmc._wraps import wraps
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Named:
@@ -24,16 +22,6 @@ class Named:
         if self.feature_names_in is not None:
             estimator.feature_names_in_ = self.feature_names_in
         validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)
-
-
-def remember_names(function):
-    """Make a function of X, points or a Named, name what it returns: a Named or a list of them."""
-
-    @wraps(function)
-    def run(X, *args, **kwargs):
-        return name_columns(function(X, *args, **kwargs), X)
-
-    return run
 
 
 def name_columns(made, X):

@@ -9,7 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import datasets as bundled
+
+Labels = NDArray[np.int64]
 
 # Sets that scikit-learn ships, and sets that are generated.
 BUNDLED = ("digits", "iris", "wine", "breast_cancer")
@@ -32,7 +35,9 @@ OPENML = {
 }
 
 
-def load(name, data_home=None, *, online=False):
+def load(
+    name: str, data_home: str | os.PathLike[str] | None = None, *, online: bool = False
+) -> tuple[np.ndarray, Labels | None]:
     """Load a data set by name.
 
     Looks first among the bundled and generated sets, then for ``<name>.npz`` in ``data_home`` or
@@ -73,12 +78,8 @@ def load(name, data_home=None, *, online=False):
         raise TypeError(f"name must be a string; got {name!r}")
     if name in BUNDLED:
         return getattr(bundled, f"load_{name}")(return_X_y=True)
-    if name == "moons":
-        return make_moons(200, noise=0.05, random_state=0)
-    if name == "rings":
-        return make_rings(400, noise=0.05, random_state=0)
-    if name == "nine_gaussians":
-        return make_nine_gaussians(random_state=0)
+    if name in GENERATED:
+        return globals()[f"make_{name}"](random_state=0)
     folder = _folder(data_home)
     if folder is not None and (folder / f"{name}.npz").is_file():
         return read_npz(folder / f"{name}.npz")
@@ -87,7 +88,7 @@ def load(name, data_home=None, *, online=False):
     return _fetch(name, data_home)
 
 
-def read_npz(path):
+def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
     """Read X and y from an .npz file; y becomes 0..k-1 in the order of its sorted values.
 
     Parameters
@@ -124,7 +125,9 @@ def read_npz(path):
     return X, _number(y)
 
 
-def make_moons(n=200, *, noise=0.05, random_state=None):
+def make_moons(
+    n: int = 200, *, noise: float = 0.05, random_state: int | None = None
+) -> tuple[np.ndarray, Labels]:
     """Make two interleaving half circles.
 
     Parameters
@@ -152,7 +155,9 @@ def make_moons(n=200, *, noise=0.05, random_state=None):
     return bundled.make_moons(n, noise=noise, random_state=random_state)
 
 
-def make_rings(n=400, *, noise=0.05, random_state=None):
+def make_rings(
+    n: int = 400, *, noise: float = 0.05, random_state: int | None = None
+) -> tuple[np.ndarray, Labels]:
     """Make two concentric circles, of radius 1 and 0.4.
 
     Parameters
@@ -180,7 +185,9 @@ def make_rings(n=400, *, noise=0.05, random_state=None):
     return bundled.make_circles(n, noise=noise, factor=0.4, random_state=random_state)
 
 
-def make_nine_gaussians(n=900, *, spread=0.35, random_state=None):
+def make_nine_gaussians(
+    n: int = 900, *, spread: float = 0.35, random_state: int | None = None
+) -> tuple[np.ndarray, Labels]:
     """Make nine partly overlapping Gaussians on a 3 x 3 grid of unit spacing.
 
     Replaces the 9Gauss set of Covoes et al. (2013), which was never published as a file.

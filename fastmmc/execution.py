@@ -8,16 +8,17 @@ import math
 import threading
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
-from fastmmc import validation
 from fastmmc.gram import count_distinct
 from fastmmc.results import STATUS_TEXT, Status
 from fastmmc.threads import limit_openmp, one_blas_thread
@@ -88,15 +89,14 @@ class RunControl:
 
     n_jobs: int | None = None
     max_time: float | None = None  # seconds, for the whole call
-    callback: Callable | None = None
+    callback: Callable[[Progress], object] | None = None
     verbose: int = 0
     started: float = 0.0  # time.perf_counter() at the beginning of the call
-    # Called with (index, n_init) after each start, in the calling thread; true stops the run.
-    on_start_done: Callable | None = None
     # What max_time was too short for and what replaces it, for the warning; a run that has one ends
     # with TIME_LIMIT.
     shortage: str = ""
-    bar: object = _NoBar()  # prepare(fraction) while the hat matrix is made, then show(progress)
+    # prepare(fraction) while the hat matrix is made, then show(progress)
+    bar: _NoBar | _RichBar = _NoBar()
 
     def time_left(self):
         """Return the seconds that max_time leaves, infinity where there is no limit."""
@@ -107,6 +107,14 @@ class RunControl:
     def out_of_time(self):
         """Tell whether max_time is over."""
         return self.time_left() <= 0
+
+    def report(self, **progress):
+        """Tell the bar and the callback the Progress; return the reason to stop, or CONVERGED."""
+        progress = Progress(**progress, elapsed=time.perf_counter() - self.started)
+        self.bar.show(progress)
+        if self.callback is not None and self.callback(progress):
+            return Status.CALLBACK
+        return Status.TIME_LIMIT if self.out_of_time() else Status.CONVERGED
 
     def prepare(self, fraction, ahead=0.0):
         """Show the share of the preparation that is done; raise OutOfTime when it takes too long.
@@ -122,21 +130,6 @@ class RunControl:
         """Raise OutOfTime if max_time leaves less than ``ahead`` seconds."""
         if self.time_left() < ahead:
             raise OutOfTime
-
-
-def check_control(started, n_jobs, max_time, callback, verbose, on_start_done=None):
-    """Return the RunControl, without a bar, of a call that began at ``time.perf_counter()``."""
-    if n_jobs is not None:
-        validation.check_integer("n_jobs", n_jobs, least=-(2**31))
-        if n_jobs == 0:
-            raise ValueError("n_jobs must not be 0; give a number of threads, -1 for all, or None")
-    if max_time is not None:
-        max_time = validation.check_positive("max_time", max_time)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable or None; got {callback!r}")
-    if not isinstance(verbose, bool):
-        validation.check_integer("verbose", verbose, least=0)
-    return RunControl(n_jobs, max_time, callback, int(verbose), started, on_start_done)
 
 
 @contextmanager
@@ -187,19 +180,20 @@ class _Board:
 def _work(index, make_search, board):
     """Run one restart, slice by slice; return the search and whether it ended by itself."""
     search = make_search(index)
-    budget = FIRST_BUDGET
+    # Operations of one phase may take longer than those of another.
+    budgets = defaultdict(lambda: FIRST_BUDGET)
     ended = False
     first = True
     # The first start always runs for one slice, so that there is something to return.
     while not ended and (not board.stop.is_set() or (first and index == 0)):
-        began = time.perf_counter()
+        began, phase = time.perf_counter(), getattr(search, "phase", None)
         try:
-            ended = search.step(budget)
+            ended = search.step(budgets[phase])
         except OutOfTime:
             board.late.set()
             break
         growth = min(4.0, SLICE_SECONDS / max(time.perf_counter() - began, 1e-4))
-        budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(budget * growth)))
+        budgets[phase] = min(MOST_BUDGET, max(LEAST_BUDGET, int(budgets[phase] * growth)))
         board.fractions[index] = search.fraction()
         first = False
     if ended:
@@ -226,7 +220,6 @@ def run_restarts(make_search, n_init, control):
         index = running.pop(future)
         search, ended = future.result()
         (done if ended else started)[index] = search
-        return index, ended
 
     # The calling thread only waits, so that an interrupt reaches it at once.
     with one_blas_thread(), ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool:
@@ -242,10 +235,7 @@ def run_restarts(make_search, n_init, control):
                     break
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in sorted(finished, key=running.get):
-                    index, ended = collect(future)
-                    if ended and control.on_start_done and control.on_start_done(index, n_init):
-                        status = Status.CALLBACK
-                        board.stop.set()
+                    collect(future)
                 if not board.stop.is_set():
                     status = _look(control, board, done)
                     if status != Status.CONVERGED:
@@ -268,11 +258,35 @@ def run_restarts(make_search, n_init, control):
     return [chosen.get(index) for index in range(n_init)], status, len(done)
 
 
-def best_of_restarts(make_search, n_init, control):
-    """Run restarts; return the best search, its index, all final objectives and the Status.
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the restarts of a call came to."""
 
-    A finished search also has ``status`` and ``history``. If no start ended, the best of those that
-    began is returned. Warns unless the status is CONVERGED.
+    best: Any  # the winning search
+    best_init: int
+    objectives: np.ndarray  # of the starts that ended
+    n_init: int
+    status: Status
+
+    def result(self, kind, params, **fields):
+        """Return a result of the winning search; fields that are not given are its own."""
+        fields = {"status": self.status} | fields
+        for name in ("labels", "objective", "n_iter", "n_moves", "history", "trace"):
+            if name not in fields:
+                fields[name] = getattr(self.best, name)
+        return kind(
+            **fields,
+            objectives=self.objectives,
+            best_init=self.best_init,
+            params=params | {"n_init": self.n_init},
+        )
+
+
+def best_of_restarts(make_search, n_init, control):
+    """Run restarts and return their outcome; warn unless its status is CONVERGED.
+
+    A finished search also has ``labels``, ``status``, ``n_iter``, ``n_moves``, ``history`` and
+    ``trace``. If no start ended, the best of those that began wins.
     """
     searches, status, n_done = run_restarts(make_search, n_init, control)
     ended = [(i, s) for i, s in enumerate(searches) if s is not None]
@@ -281,7 +295,8 @@ def best_of_restarts(make_search, n_init, control):
         status = Status.TIME_LIMIT if control.shortage else best.status
     warn_if_stopped(status, n_done, n_init, control.shortage)
     status = rate_figures(status, objective=best.objective, history=best.history)
-    return best, best_init, np.array([search.objective for _, search in ended]), status
+    objectives = np.array([search.objective for _, search in ended])
+    return Outcome(best, best_init, objectives, n_init, status)
 
 
 def _rank(search):
@@ -306,20 +321,14 @@ def rate_figures(status, **figures):
 
 
 def _look(control, board, done):
-    """Tell the callback and the bar how far the run is; return the reason to stop, or CONVERGED."""
-    progress = Progress(
+    """Report how far the run is; return the reason to stop, or CONVERGED."""
+    status = control.report(
         fraction=float(board.fractions.mean()),
         n_done=len(done),
         n_init=board.fractions.size,
         objective=min((search.objective for search in done.values()), default=np.inf),
-        elapsed=time.perf_counter() - control.started,
     )
-    control.bar.show(progress)
-    if control.callback is not None and control.callback(progress):
-        return Status.CALLBACK
-    if control.out_of_time() or board.late.is_set():
-        return Status.TIME_LIMIT
-    return Status.CONVERGED
+    return Status.TIME_LIMIT if status == Status.CONVERGED and board.late.is_set() else status
 
 
 def warn_if_stopped(status, n_done, n_init, shortage=""):

@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fastmmc._display import OneLine
-from fastmmc.threads import Pieces
+from fastmmc.threads import map_of_threads
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 
@@ -60,6 +60,12 @@ class Kernel(OneLine):
     coef0: float = 1.0  # of the linear kernel: acts as a penalised bias
     function: Callable | None = None
     kernel_params: Mapping | None = None
+
+    def params(self):
+        """Return what a result says of its kernel."""
+        names = ("sigma", "gamma", "degree", "coef0", "kernel_params")
+        kernel = self.name if self.function is None else self.function
+        return {"kernel": kernel} | {name: getattr(self, name) for name in names}
 
     def block(self, X, Z):
         """Return k(x, z) for the rows of X and Z, a fresh array of X's dtype.
@@ -193,8 +199,8 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
-    with Pieces(n_products) as pieces:
-        for n_rows in pieces.map(fill, gen_batches(n, BLOCK)):
+    with map_of_threads(n_products) as map_pieces:
+        for n_rows in map_pieces(fill, gen_batches(n, BLOCK)):
             if advance is not None:
                 advance(n_rows)
     return out
@@ -347,7 +353,7 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
-    with Pieces(n_products) as pieces:
-        for stop in pieces.map(fill, range(0, n, BLOCK)):
+    with map_of_threads(n_products) as map_pieces:
+        for stop in map_pieces(fill, range(0, n, BLOCK)):
             if on_progress is not None:
                 on_progress((stop / n) ** 2)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, parameter
+from fastmmc._typing import MatrixLike
 from fastmmc.execution import Progress
 
 RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
@@ -45,7 +46,7 @@ def check_verbose(name, value):
 class Points(Parameters):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like",
         doc="""
@@ -94,7 +95,7 @@ class SemiSupervised(Parameters):
 class LinkParameters(Parameters):
     """Pairs of objects that a function is told."""
 
-    must_link: ArrayLike | None = parameter(
+    must_link: MatrixLike | None = parameter(
         default=None,
         kind="(p, 2) array_like of int, list of tuples or sparse matrix",
         doc="""
@@ -102,7 +103,7 @@ class LinkParameters(Parameters):
         than 0.
         """,
     )
-    cannot_link: ArrayLike | None = parameter(
+    cannot_link: MatrixLike | None = parameter(
         default=None,
         kind="(p, 2) array_like of int, list of tuples or sparse matrix",
         doc="Pairs of objects that do not belong together, in the same form.",
@@ -197,6 +198,14 @@ class PrecisionParameters(Parameters):
         Precision of the hat matrix; single precision halves its memory and the time of the search.
         None: that of X.
         """,
+    )
+
+
+class Regularisation(Parameters):
+    """The regularisation of the hat matrix."""
+
+    lam: float = parameter(
+        default=0.25, above=0, doc="Regularisation, > 0. The 2009 paper's lambda is lam / n."
     )
 
 

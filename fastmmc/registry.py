@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,18 @@ class Method:
     """
 
     name: str
-    function: Callable
-    estimator: type
+    function: Callable[..., Any]
+    estimator: type[Any]
     paper: str
     summary: str
     binary: bool = False
     extra: str | None = None
     needs: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the function's parameters but X, in their order."""
+        return tuple(inspect.signature(self.function).parameters)[1:]
 
 
 # Filled by the estimators when their classes are made; sorted by name.

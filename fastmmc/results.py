@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from fastmmc._names import Named
+from fastmmc._typing import MatrixLike
+
+__all__ = [
+    "CentroidResult",
+    "ClusteringResult",
+    "MarginResult",
+    "RLSResult",
+    "SDPResult",
+    "SegmentationResult",
+    "Status",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
+]
 
 
 class Status(IntEnum):
@@ -100,18 +116,18 @@ class ClusteringResult(Named):
         Names of the columns of X; new points must have the same. None if X had none.
     """
 
-    labels: np.ndarray
+    labels: NDArray[np.int64]
     objective: float
     status: Status
     n_iter: int
     n_moves: int
-    sizes: np.ndarray
-    history: np.ndarray
-    trace: dict
-    objectives: np.ndarray
+    sizes: NDArray[np.int64]
+    history: NDArray[np.float64]
+    trace: dict[str, np.ndarray]
+    objectives: NDArray[np.float64]
     best_init: int
-    params: dict
-    model: object = field(repr=False, default=None)
+    params: dict[str, Any]
+    model: Any = field(repr=False, default=None)
 
     def __repr__(self):
         return (
@@ -120,11 +136,11 @@ class ClusteringResult(Named):
         )
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the run ended by itself."""
         return self.status == Status.CONVERGED
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the score of every cluster for new points.
 
         Parameters
@@ -160,7 +176,7 @@ class ClusteringResult(Named):
             raise NotFittedError("this result carries no model, so it cannot predict")
         return self.model
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the clusters of new points.
 
         Parameters
@@ -208,7 +224,7 @@ class RLSResult(ClusteringResult):
     bound: float | None = None
 
     @property
-    def gap(self):
+    def gap(self) -> float | None:
         """Largest share of the objective by which the best labelling may be lower than it."""
         if self.bound is None:
             return None
@@ -291,17 +307,17 @@ class CentroidResult(ClusteringResult):
         ``sammc`` only: points that represented the others during the search.
     """
 
-    centers: np.ndarray | None = None
-    all_centers: np.ndarray | None = None
-    kept: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    centers: NDArray[np.float64] = field(kw_only=True)
+    all_centers: NDArray[np.float64] = field(kw_only=True)
+    kept: NDArray[np.int64] = field(kw_only=True)
+    weights: NDArray[np.float64] = field(kw_only=True)
     n_active: int = 0
     n_constraints: int = 0
     n_violations: int = 0
     n_conflicts: int = 0
     representatives: np.ndarray | None = field(repr=False, default=None)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return the distances of new points to the centers.
 
         Parameters
@@ -356,8 +372,8 @@ class TreeNode:
     right: int | None = None
     objective: float | None = None
     gain: float | None = None
-    params: dict | None = field(repr=False, default=None)
-    model: object = field(repr=False, default=None)
+    params: dict[str, Any] | None = field(repr=False, default=None)
+    model: Any = field(repr=False, default=None)
     columns: np.ndarray | None = field(repr=False, default=None)
 
 
@@ -381,7 +397,7 @@ class Tree:
     def __str__(self):
         return self.as_text()
 
-    def as_text(self):
+    def as_text(self) -> str:
         """Draw the tree with the sizes of its nodes, a line each.
 
         Returns
@@ -404,7 +420,7 @@ class Tree:
             node = self.nodes[i]
             name = "" if node.label is None else f"cluster {node.label}: "
             lines.append(f"{first}{name}{node.size} point{'s' if node.size > 1 else ''}")
-            if node.label is None:
+            if node.left is not None and node.right is not None:
                 pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
                 pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
         return "\n".join(lines)
@@ -419,10 +435,10 @@ class TreeResult(ClusteringResult):
     Attributes
     ----------
     tree : Tree
-        The splits, and the clusters they end in.
+        The splits, and the clusters they end in; ``print`` shows it.
     """
 
-    tree: Tree = field(repr=False, default=None)
+    tree: Tree = field(repr=False, kw_only=True)
 
     def _nearest(self, X):
         return self._fitted_model().predict(X)
@@ -445,10 +461,10 @@ class SegmentationResult(ClusteringResult):
         Mean colour of every segment.
     """
 
-    label_image: np.ndarray | None = None
-    colors: np.ndarray | None = None
+    label_image: NDArray[np.int64] = field(kw_only=True)
+    colors: NDArray[np.float64] = field(kw_only=True)
 
-    def paint(self):
+    def paint(self) -> NDArray[np.float64]:
         """Return the picture with every pixel in the mean colour of its segment.
 
         Returns

@@ -1,18 +1,21 @@
 """Segmentation of pictures: the colours of the pixels, clustered."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc.recursive import accepted_by, recursive_mmc
+from fastmmc.execution import RunControl
+from fastmmc.parameters import RandomState, Rank, RunParameters
+from fastmmc.recursive import check_method_params, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
 
@@ -27,91 +30,113 @@ SPLIT = "gain"
 # With a wider kernel all colours of an image in 0..1 look alike.
 WIDEST = 100.0
 
+# Parameters about single points, which are not the pixels but their distinct colours.
+OF_POINTS = ("known_labels", "must_link", "cannot_link")
+
+
+class _Segmenting(Parameters):
+    """What is cut up, and how."""
+
+    image: ArrayLike = parameter(
+        kw_only=False,
+        kind="(H, W) or (H, W, channels) array_like",
+        doc="""
+        Grey values or channels, in their own units: uint8, uint16 or other integers,
+        bool, float32 or float64. Integer pictures of two or four channels are refused, as their
+        last channel is transparency; give ``image[..., :3]`` without it.
+        """,
+    )
+    k: int = parameter(
+        kw_only=False, doc="Number of segments, from 1 to the number of distinct colours."
+    )
+    method: str = parameter(
+        default="iter_svr",
+        doc="""
+        A name of ``fastmmc.METHODS``, with - or _, other than recursive-mmc itself. Methods that
+        take no ``sample_weight`` are run on the distinct colours, each counted once however many
+        pixels have it.
+        """,
+    )
+    method_params: dict[str, Any] | None = parameter(
+        default=None,
+        kind="dict",
+        doc="""
+        Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters get
+        ``balance=0.8`` by default: either cluster has at least a tenth of the pixels that are split
+        (of the distinct colours, if the method takes no weights), as nearly as whole colours allow.
+        Methods for any number keep their own default. ``gamma`` replaces sigma. Known labels and
+        links are refused, as distinct colours are clustered, not pixels.
+        """,
+    )
+    sigma: float | None = parameter(
+        default=500.0,
+        above=0,
+        doc="""
+        Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
+        0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
+        default, which follows the data. Ignored, like ``rank``, by methods without this parameter
+        and by competitive learning without ``features``.
+        """,
+    )
+    rank: Rank = parameter(
+        default=200,
+        kind='None, int, float or "auto"',
+        doc="""
+        Landmarks of the low-rank kernel, at most as many as there are colours to split, or their
+        share; None: dense.
+        """,
+    )
+    min_region: int = parameter(
+        default=0,
+        least=0,
+        doc="""
+        Connected regions (by edges, not corners) of fewer pixels are given to the neighbouring
+        region with which they share the longest border, the smallest region first. A segment whose
+        regions are all small disappears, and there are fewer than k.
+        """,
+    )
+
+
+class _SegmentRun(RunParameters):
+    """How the clustering of the colours is carried out."""
+
+    n_init: int = parameter(
+        default=1,
+        doc="""
+        Starts of every clustering; the best one wins. 1 for methods that make one start.
+        """,
+    )
+    random_state: RandomState = parameter(
+        default=None, doc="Same value, same segments, whatever ``n_jobs`` is."
+    )
+    max_time: float | None = parameter(
+        default=None, doc="Seconds after which the best labels so far are taken."
+    )
+
+
+class _SegmentCall(_SegmentRun, _Segmenting):
+    """A call of :func:`segment`."""
+
+
 # Parameters of `segment` itself, which method_params may not hold.
 OWN_PARAMETERS = (
     "k",
     "sigma",
     "rank",
     "sample_weight",
-    "n_init",
-    "random_state",
-    "n_jobs",
-    "max_time",
-    "callback",
-    "verbose",
+    *(one.name for one in declared(RunParameters)),
 )
 
-# Parameters about single points, which are not the pixels but their distinct colours.
-OF_POINTS = ("known_labels", "must_link", "cannot_link")
 
-
-def segment(
-    image,
-    k,
-    *,
-    method="iter_svr",
-    method_params=None,
-    sigma=500.0,
-    rank=200,
-    min_region=0,
-    n_init=1,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_SegmentCall)
+def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     """Cut a picture into k segments by the colours of its pixels.
 
     Every pixel is a point with its channels as features. Equal colours are merged exactly into one
     point whose weight is their number, and a method clusters these points. One for two clusters
     does so directly for k = 2, and by :func:`fastmmc.recursive_mmc` with ``split="gain"`` for
-    more; one for any number makes k clusters at once. Where a pixel lies in the picture plays no
-    part, except by ``min_region``.
-
-    Parameters
-    ----------
-    image : (H, W) or (H, W, channels) array_like
-        Grey values or channels, used in the units they have: uint8, uint16 or other integers,
-        bool, float32 or float64. Integer pictures of two or four channels are refused, as their
-        last channel is transparency; give ``image[..., :3]`` without it.
-    k : int
-        Number of segments, from 1 to the number of distinct colours.
-    method : str, default="iter_svr"
-        A name of ``fastmmc.METHODS``, with - or _, other than recursive-mmc itself. Methods that
-        take no ``sample_weight`` are run on the distinct colours, each counted once however many
-        pixels have it.
-    method_params : dict, optional
-        Further parameters of the method, as ``C`` or ``balance``. Methods for two clusters have
-        ``balance=0.8`` unless it says otherwise: neither has less than a tenth of the pixels that
-        are split, as nearly as whole colours allow (of the distinct colours, where the method takes
-        no weights); those for any number keep their own default. ``gamma`` takes the place of
-        sigma. It holds no known labels and no links, as distinct colours are clustered, not
-        pixels.
-    sigma : float, optional
-        Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
-        0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
-        default, which follows the data. Methods that lack it or ``rank``, and those of competitive
-        learning without ``features``, do without.
-    rank : None, int, float or "auto", default=200
-        Landmarks of the low-rank kernel, at most as many as there are colours to split, or their
-        share; None: dense.
-    min_region : int, default=0
-        Connected regions (by edges, not corners) of fewer pixels are given to the neighbouring
-        region with which they share the longest border, the smallest region first. A segment all
-        of whose regions are small disappears, and there are fewer than k.
-    n_init : int, default=1
-        Starts of every clustering; the best one wins. 1 for methods that make one start.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same segments, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds after which the best labels so far are taken.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
+    more; one for any number makes k clusters at once. The position of a pixel matters only to
+    ``min_region``.
 
     Returns
     -------
@@ -154,36 +179,26 @@ def segment(
     >>> res.label_image[0], res.sizes, res.colors[0]
     (array([1, 1, 0, 0, 0, 0]), array([16,  8]), array([200., 180.,  20.]))
     """
-    pixels, shape = _check_image(image)
-    min_region = validation.check_integer(
-        "min_region", min_region, least=0, most=len(pixels), why=", the number of pixels"
+    pixels, shape = _check_image(call.image)
+    validation.check_integer(
+        "min_region", call.min_region, least=0, most=len(pixels), why=", the number of pixels"
     )
     names = [name for name in METHODS if name != "recursive-mmc"]
-    name = validation.check_choice("method", registry_name(method), names)
-    method = METHODS[name]
-    params = _check_params(method, method_params)
+    method = METHODS[validation.check_choice("method", registry_name(call.method), names)]
+    params = check_method_params(method, call.method_params, "segment", OWN_PARAMETERS, _misfit)
     points, colour_of, counts = _merge_colors(pixels)
     k = validation.check_integer(
-        "k", k, least=1, most=len(points), why=", the number of distinct colours"
+        "k", call.k, least=1, most=len(points), why=", the number of distinct colours"
     )
     if "gamma" not in params:
-        _check_width(sigma, pixels)
-    if isinstance(rank, int | np.integer) and not isinstance(rank, bool):
-        rank = min(int(rank), len(points))
-    params = _complete_params(method, params, sigma, rank)
-    run = {
-        "n_init": n_init,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-        "max_time": max_time,
-        "callback": callback,
-        "verbose": verbose,
-    }
-    found = _cluster(method, points, k, counts, params, run)
+        _check_width(call.sigma, pixels)
+    params = _complete_params(method, params, call, len(points))
+    found = _cluster(method, points, k, counts, params, values(call, RunParameters))
     label_image = found.labels[colour_of].reshape(shape)
-    if min_region > 1:
-        label_image = _merge_small_regions(label_image, min_region)
-    return _make_result(found, label_image, pixels, {"k": k, "min_region": min_region})
+    if call.min_region > 1:
+        label_image = _merge_small_regions(label_image, call.min_region)
+    extra = {"k": k, "min_region": call.min_region}
+    return _make_result(found, label_image, pixels, extra)
 
 
 def _check_image(image):
@@ -211,33 +226,18 @@ def _check_image(image):
 
 def _check_width(sigma, pixels):
     """Raise an error if the width is meant for other units than those of the pixels."""
-    if sigma is not None and pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
-        if validation.check_positive("sigma", sigma) > WIDEST:
-            raise ValueError(
-                f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
-                "sigma=500/255, or None for the method's default, or the image times 255"
-            )
+    if sigma is None or sigma <= WIDEST:
+        return
+    if pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
+        raise ValueError(
+            f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
+            "sigma=500/255, or None for the method's default, or the image times 255"
+        )
 
 
-def _check_params(method, method_params):
-    """Return a copy of the method's parameters if it knows them all."""
-    if method_params is None:
-        return {}
-    if not isinstance(method_params, dict):
-        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    accepted = set(accepted_by(method))
-    for name in method_params:
-        if name in OWN_PARAMETERS:
-            raise ValueError(f"method_params: give {name} to segment itself, or leave it out")
-        if name not in accepted:
-            known = ", ".join(sorted(accepted - {*OWN_PARAMETERS, *OF_POINTS}))
-            raise ValueError(f"method_params: {method.name} has no {name!r}; it has {known}")
-        if name in OF_POINTS:
-            raise ValueError(
-                f"method_params: {name} would be of points, and distinct colours are clustered, "
-                "not pixels; leave it out"
-            )
-    return dict(method_params)
+def _misfit(name, value):
+    """Return what is wrong with a parameter that is about single points."""
+    return "of points, and distinct colours are clustered, not pixels" if name in OF_POINTS else ""
 
 
 def settings_of(method, params=None):
@@ -245,18 +245,20 @@ def settings_of(method, params=None):
 
     Those of the kernel count only if the method, given ``params``, uses one.
     """
-    kernel, accepted = {"sigma", "rank"}, set(accepted_by(method))
+    kernel, accepted = {"sigma", "rank"}, set(method.parameters)
     # Where the kernel is that of features, there is none without them.
     if "features" in accepted and (params or {}).get("features") is None:
         accepted -= kernel
     return {"k", "min_region", *OWN_PARAMETERS} - kernel | accepted
 
 
-def _complete_params(method, params, sigma, rank):
+def _complete_params(method, params, call, n_colours):
     """Add what `segment` says about the kernel and sizes, where the method has such parameters."""
-    defaults = {"rank": rank}
+    defaults = {"rank": call.rank}
+    if isinstance(call.rank, int | np.integer) and not isinstance(call.rank, bool):
+        defaults["rank"] = min(int(call.rank), n_colours)
     if "gamma" not in params:
-        defaults["sigma"] = sigma
+        defaults["sigma"] = call.sigma
     if method.binary:
         defaults["balance"] = BALANCE
     names = defaults.keys() & settings_of(method, params)
@@ -282,12 +284,13 @@ def _merge_colors(pixels):
 
 def _cluster(method, points, k, counts, params, run):
     """Cluster the distinct colours."""
-    accepted = accepted_by(method)
+    accepted = method.parameters
     weights = {"sample_weight": counts} if "sample_weight" in accepted else {}
     if method.binary and k != 2:
-        name = method.name.replace("-", "_")
-        run = {"split": SPLIT, **weights, **run}
-        return recursive_mmc(points, k, method=name, method_params=params, **run)
+        name = method.function.__name__
+        return recursive_mmc(
+            points, k, method=name, method_params=params, split=SPLIT, **weights, **run
+        )
     if run["n_init"] != 1 and "n_init" not in accepted:
         raise ValueError(f"n_init must be 1, as {method.name} makes one start; got {run['n_init']}")
     size = {} if method.binary else {"k": k}

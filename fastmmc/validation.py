@@ -199,17 +199,13 @@ def _view_compressed(X):
     return view
 
 
-def check_points(X, kernel, estimator=None, sparse=False):
+def check_points(X, kernel, sparse=False):
     """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
 
     With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric.
     """
-    X = check_matrix(
-        X,
-        dtype=[np.float64, np.float32],
-        accept_sparse="csr" if sparse and kernel.name != "precomputed" else False,
-        estimator=estimator,
-    )
+    accepted = "csr" if sparse and kernel.name != "precomputed" else False
+    X = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
     if kernel.name == "precomputed":
         check_gram(X)
     return X

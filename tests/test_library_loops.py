@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from fastmmc._binary import two_clusters
 from fastmmc._libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
 from fastmmc._means import choose_points, k_means, scale_rows
 
@@ -24,8 +23,3 @@ def test_machines():
         Z, classes, 9.0, np.ones(2), LINEAR_HINGE, 0.0, 1e-4, 1000, 0
     )
     assert np.round(W, 3).tolist() == [[1.0]] and ended
-
-
-def test_methods_for_two_clusters_take_points_and_keywords():
-    split = two_clusters(lambda X, *, C=1.0: X)
-    assert split([1, 2], C=2.0) == [1, 2]

@@ -191,11 +191,11 @@ class _Ended:
 def test_figures_that_are_not_finite_are_told_of(objectives, history, best, wrong):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, index, _, status = execution.best_of_restarts(
+        outcome = execution.best_of_restarts(
             lambda i: _Ended(objectives[i], history), len(objectives), execution.RunControl()
         )
-    assert index == best
-    assert status == (Status.NUMERICAL if wrong else Status.CONVERGED)
+    assert outcome.best_init == best
+    assert outcome.status == (Status.NUMERICAL if wrong else Status.CONVERGED)
     assert [str(w.message).startswith(f"{wrong} of the result") for w in caught] == [True] * bool(
         wrong
     )

@@ -22,9 +22,9 @@ from fastmmc.alternating.machines import (
 )
 from fastmmc.alternating.start import first_labels
 from fastmmc.cholesky import mirror_lower
-from fastmmc.execution import OutOfTime, RunControl, restart_stream
+from fastmmc.execution import OutOfTime, RunControl
 from fastmmc.gram import Kernel, box_diagonal, fill_lower_gram, resolve_kernel
-from fastmmc.nystroem import LANDMARK_STREAM, Features, Form, make_features
+from fastmmc.nystroem import Features, Form, brief_features, form_features
 from fastmmc.results import Status
 
 # A round that lowers the objective by less than this share ends the alternation.
@@ -42,9 +42,6 @@ INTERIOR_TOLERANCE = 0.1
 MOST_WITHOUT_SAMPLE = 8000
 SAMPLE = 2000
 
-# Rank of the features when a time limit leaves no room for the Gram matrix, or for better ones.
-BRIEF_RANK = 50
-
 # Larger sums of squares of features, and traces of Gram matrices, leave the range of doubles when
 # they are multiplied with dual variables.
 MOST_SQUARES = 1e150
@@ -55,21 +52,26 @@ REFIT_BUDGET = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class AlternationSettings:
-    """The parameters of a call after their checks; ``params`` has them as the user gave them."""
+    """What an alternation is told; ``params`` is what a result says of that."""
 
     kernel: Kernel
     form: Form
     C: float
     loss: str
     epsilon: float
-    tied: bool
+    init: str | np.ndarray
+    bias: str
+    max_iter: int
     solver: str
     tol: float
-    max_iter: int
-    init: str | np.ndarray
     refit: bool
     params: dict
     control: RunControl
+
+    @property
+    def tied(self):
+        """Whether labels are the signs of the scores."""
+        return self.bias == "tied"
 
     def cost(self, bounds):
         """Return what a unit of each point's loss costs, s_i C."""
@@ -95,53 +97,42 @@ class Data:
 def make_data(settings, points, bounds, seed, on_progress):
     """Return the data that all starts share."""
     kernel = resolve_kernel(settings.kernel, points, _default_width)
-    look = settings.control.check_time
-    try:
-        K, features = _make_products(settings, points, kernel, seed, look)
+
+    def make(look, is_brief=False):
+        K, features = _make_products(settings, points, kernel, seed, look, is_brief)
         solve = _make_solver(settings, bounds, K, features, look)
-        data = Data(points, bounds, kernel, K, features, solve)
+        return Data(points, bounds, kernel, K, features, solve, is_brief)
+
+    try:
+        data = make(settings.control.check_time)
     except OutOfTime:
-        form = Form(min(BRIEF_RANK, points.shape[0]), "uniform")
-        features = _make_features(points, kernel, form, seed, lambda: None)
-        solve = _make_solver(settings, bounds, None, features, lambda: None)
-        data = Data(points, bounds, kernel, None, features, solve, is_brief=True)
+        data = make(lambda: None, is_brief=True)
     on_progress(1.0)
     return data
 
 
-def _make_products(settings, points, kernel, seed, look):
+@np.errstate(over="ignore", invalid="ignore")
+def _make_products(settings, points, kernel, seed, look, is_brief):
     """Return the Gram matrix or features, the other one None; refuse values out of range."""
     K, features, form = None, None, settings.form
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not has_features(kernel, form, settings.solver, points):
-            K = _gram_matrix(kernel, points, look)
-            squares = float(np.trace(K))
-        else:
-            if form.rank is None:
-                features = _linear_features(kernel, points)
-            else:
-                features = _make_features(points, kernel, form, seed, look)
-            squares = float(np.einsum("ij,ij->", features.Z, features.Z))
+    if is_brief:
+        features = brief_features(points, kernel, seed)
+    elif not has_features(kernel, form, settings.solver, points):
+        K = _gram_matrix(kernel, points, look)
+    elif form.rank is None:
+        features = _linear_features(kernel, points)
+    else:
+        features = form_features(points, kernel, form, seed, look)
+    if features is None:
+        squares = float(np.trace(K))
+    else:
+        squares = float(np.einsum("ij,ij->", features.Z, features.Z))
     if not squares <= MOST_SQUARES:
         raise ValueError(
             f"X: kernel={kernel.name!r} gives values that are too large for these points (the sum "
             f"of k(x, x) is {squares:.3g}, and may be {MOST_SQUARES:g}); scale them"
         )
     return K, features
-
-
-def _make_features(points, kernel, form, seed, look):
-    """Return features of low rank."""
-    return make_features(
-        points,
-        kernel,
-        form.rank,
-        form.landmarks,
-        form.rank_tol,
-        restart_stream(seed, LANDMARK_STREAM),
-        np.dtype(np.float64),
-        lambda n_rows: look(),
-    )
 
 
 def _make_solver(settings, bounds, K, features, look):

@@ -22,7 +22,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import Kernel, dense_rows
 from fastmmc.models import row_blocks
-from fastmmc.parameters import Clusters, RunParameters, Starts
+from fastmmc.parameters import Clusters, RunParameters
 from fastmmc.parameters import Points as PointsParameter
 from fastmmc.results import CentroidResult, Status
 
@@ -335,7 +335,8 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
         return SEARCHES[plan.search](plan, points, rng, control.check_time)
 
     with show_progress(control) as control:
-        best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
+        outcome = best_of_restarts(make_search, call.n_init, control)
+    best = outcome.best
     used, labels = np.unique(best.labels, return_inverse=True)
     if used.size < plan.k:
         warn_user(
@@ -343,18 +344,11 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
             "nearest to no point, as happens where points coincide"
         )
     centers = best.centers[used]
-    return CentroidResult(
+    return outcome.result(
+        CentroidResult,
+        values(call, _Search) | {"patience": plan.patience},
         labels=labels.astype(np.int64),
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
         sizes=np.bincount(labels),
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=values(call, _Search, Starts) | {"patience": plan.patience},
         model=make_model(centers, rows),
         centers=centers,
         all_centers=best.centers,

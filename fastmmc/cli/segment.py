@@ -79,13 +79,15 @@ def _segment(args):
 
 def _segment_params(args):
     given = common.given_options(args, OPTIONS)
-    if "--k" not in given:
+    if not hasattr(args, "k"):
         raise ValueError("--k is missing: segment must be told the number of segments")
-    params = {option.name: given[option.flag] for option in OPTIONS if option.flag in given}
     accepted = settings_of(METHODS[args.solver])
-    for flag, name in zip(given, params, strict=True):
-        if name not in accepted:
-            raise ValueError(f"{args.solver} has no {flag}; give another --method or leave it out")
+    for option in given:
+        if option.name not in accepted:
+            raise ValueError(
+                f"{args.solver} has no {option.flag}; give another --method or leave it out"
+            )
+    params = {option.name: value for option, value in given.items()}
     if "balance" in params:
         params["method_params"] = {"balance": params.pop("balance")}
     return {"method": args.solver, **params}

@@ -1,15 +1,18 @@
 """scikit-learn estimators of the competitive family, and the stream behind ``partial_fit``."""
 
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._declare import Parameters, parameter, values
+from fastmmc._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive.methods import (
     CRPCLParameters,
     FSCLParameters,
@@ -23,10 +26,9 @@ from fastmmc.competitive.methods import (
     lcvqe,
     o_lcvqe,
     rpcl,
-    rule_of,
     wta,
 )
-from fastmmc.competitive.online import check_share
+from fastmmc.competitive.online import check_share, make_rule
 from fastmmc.competitive.saved import (
     make_header,
     read_saved,
@@ -106,7 +108,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _n_features_out(self):
         return self.cluster_centers_.shape[0]
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the nearest prototype of new points.
 
         Parameters
@@ -121,7 +123,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """
         return np.argmin(self._distances(X), axis=1)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return minus the squared distances of new points to the prototypes.
 
         Parameters
@@ -136,7 +138,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """
         return -self._distances(X)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return the distances of new points to the prototypes.
 
         Parameters
@@ -151,7 +153,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """
         return np.sqrt(self._distances(X))
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of points to their nearest prototype.
 
         Parameters
@@ -187,7 +189,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         "n_seen_": ("int", "Objects presented by ``partial_fit``.")
     }
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
@@ -217,7 +219,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _partial_fit(self, X, check_constraints):
         """Learn objects; their constraints are checked when their number is known."""
-        rule = rule_of(self, self._solver.__name__)
+        rule = make_rule(self._solver.__name__, vars(self))
         first = getattr(self, "_model", None) is None
         X = self._check_first(X) if first else self._check_chunk(X)
         constraints = check_constraints(X.shape[0])
@@ -291,7 +293,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
 
-    def save(self, path, extra=None):
+    def save(self, path: str | Path, extra: object = None) -> None:
         """Write the prototypes, and all that ``partial_fit`` needs to go on, to a file.
 
         The file appears whole or not at all, also if the process is killed.
@@ -328,7 +330,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         write_saved(Path(path), arrays, make_header(self, params, stream.space.kernel, extra))
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | Path) -> Self:
         """Read what :meth:`save` has written.
 
         Parameters
@@ -373,7 +375,13 @@ class _ConstrainedStream(_StreamingClusterer):
     }
 
     @with_callbacks
-    def fit(self, X, y=None, must_link=None, cannot_link=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        must_link: MatrixLike | None = None,
+        cannot_link: MatrixLike | None = None,
+    ) -> Self:
         """Cluster the points.
 
         Parameters
@@ -398,7 +406,13 @@ class _ConstrainedStream(_StreamingClusterer):
         """
         return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
-    def partial_fit(self, X, y=None, must_link=None, cannot_link=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        must_link: MatrixLike | None = None,
+        cannot_link: MatrixLike | None = None,
+    ) -> Self:
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
@@ -467,7 +481,13 @@ class _ConstrainedClusterer(_CompetitiveClusterer):
     """Those that work in batch, with constraints."""
 
     @with_callbacks
-    def fit(self, X, y=None, must_link=None, cannot_link=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        must_link: MatrixLike | None = None,
+        cannot_link: MatrixLike | None = None,
+    ) -> Self:
         """Cluster the points.
 
         Parameters

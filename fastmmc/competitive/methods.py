@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
-    WEIGHTED,
     OnlinePlan,
     OnlineSearch,
-    check_rule,
     check_share,
+    make_rule,
     warn_if_fewer,
 )
 from fastmmc.competitive.space import (
@@ -217,7 +217,7 @@ class LCVQEParameters(_Run, _FeatureSpace, LinkRules, _Rounds):
 class Objects(Clusters, Points):
     """What is clustered, by how many prototypes."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="Points. A sparse matrix is made dense some hundred rows at a time.",
@@ -262,35 +262,23 @@ class _LCVQECall(LCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
-def _make_plan(call, method, points, constraints):
-    """Check the parameters of the search."""
+def make_plan(method, told, n, constraints):
+    """Return what all starts on n points have in common, for checked parameters by name."""
+    k = validation.check_integer("k", told["k"], least=1, most=n, why=", the number of points")
     common = {
-        "k": validation.check_integer(
-            "k", call.k, least=1, most=points.shape[0], why=", the number of points"
-        ),
-        "init": check_start(call.init),
-        "max_iter": call.max_iter,
+        "k": k,
+        "init": check_start(told["init"]),
+        "max_iter": told["max_iter"],
         "constraints": constraints,
     }
     if method in BATCH:
         return BatchPlan(pairwise=method == "cvqe", **common)
     return OnlinePlan(
-        rule=rule_of(call, method),
-        shuffle=call.shuffle,
-        min_share=check_share(call.min_share, method, common["k"]),
-        online_first_epoch=getattr(call, "online_first_epoch", False),
+        rule=make_rule(method, told),
+        shuffle=told["shuffle"],
+        min_share=check_share(told["min_share"], method, k),
+        online_first_epoch=told.get("online_first_epoch", False),
         **common,
-    )
-
-
-def rule_of(parameters, method):
-    """Return the rule by which prototypes learn, from a call or an estimator."""
-    return check_rule(
-        WEIGHTED[method],
-        parameters.alpha,
-        getattr(parameters, "beta", 0.0),
-        parameters.schedule,
-        getattr(parameters, "per_constraint", "once"),
     )
 
 
@@ -316,7 +304,7 @@ def _cluster(method, call, control):
         points, call.features, kernel, call.rank, call.landmarks, call.rank_tol
     )
     constraints = _check_constraints(call, points.shape[0])
-    plan = _make_plan(call, method, points, constraints)
+    plan = make_plan(method, vars(call), points.shape[0], constraints)
     enough_points = not warn_of_equal_points(points, plan.k)
     seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
@@ -326,26 +314,19 @@ def _cluster(method, call, control):
         def make_search(index):
             return search(plan, rows, restart_stream(seed, index))
 
-        best, best_init, objectives, status = best_of_restarts(make_search, call.n_init, control)
+        outcome = best_of_restarts(make_search, call.n_init, control)
+    best = outcome.best
     params = values(call, *OWN[method])
     if method not in BATCH:
         params["min_share"] = plan.min_share
-    if enough_points and status != Status.NUMERICAL:
+    if enough_points and outcome.status != Status.NUMERICAL:
         min_share = params.get("min_share", 0.0)
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, min_share)
     centers = best.centers[best.kept]
-    return CentroidResult(
-        labels=best.labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
+    return outcome.result(
+        CentroidResult,
+        params | space_params(space),
         sizes=np.bincount(best.labels, minlength=best.kept.size),
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=params | space_params(space) | {"n_init": call.n_init},
         model=CenterModel(centers, space),
         centers=centers,
         all_centers=best.centers,

@@ -9,10 +9,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from fastmmc import validation
 from fastmmc._means import choose_points
 from fastmmc.competitive import _loops as kernels
-from fastmmc.execution import restart_stream
 from fastmmc.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.models import Space
-from fastmmc.nystroem import LANDMARK_STREAM, check_form, make_features
+from fastmmc.nystroem import check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
 
@@ -53,15 +52,7 @@ def make_space(points, checked, seed):
         return Space(points.shape[1], points.dtype), points
     kernel, form = checked
     kernel = resolve_kernel(kernel, points)
-    found = make_features(
-        points,
-        kernel,
-        form.rank,
-        form.landmarks,
-        form.rank_tol,
-        restart_stream(seed, LANDMARK_STREAM),
-        np.dtype(np.float64),
-    )
+    found = form_features(points, kernel, form, seed)
     # With a precomputed kernel points have a column for every training point.
     of_points = points.shape[1], points.dtype
     return Space(*of_points, kernel, found.basis, found.to_Z, found.indices), found.Z
@@ -126,17 +117,7 @@ def space_params(space):
     """Return the kernel's parameters and the rank in use, for ``result.params``."""
     if not space.has_features:
         return {"features": None}
-    kernel = space.kernel
-    return {
-        "features": "nystroem",
-        "rank": space.to_Z.shape[1],
-        "kernel": kernel.name if kernel.function is None else kernel.function,
-        "sigma": kernel.sigma,
-        "gamma": kernel.gamma,
-        "degree": kernel.degree,
-        "coef0": kernel.coef0,
-        "kernel_params": kernel.kernel_params,
-    }
+    return {"features": "nystroem", "rank": space.to_Z.shape[1]} | space.kernel.params()
 
 
 def check_magnitude(rows, what="X"):

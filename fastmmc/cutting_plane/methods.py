@@ -1,21 +1,20 @@
 """CPMMC and CPM3C: maximum-margin clustering by cutting planes."""
 
-from __future__ import annotations
-
-import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from fastmmc import memory, validation
-from fastmmc._binary import two_clusters
-from fastmmc._names import remember_names
-from fastmmc.cutting_plane.search import STARTS, PlaneSearch, PlaneSettings, Space
+from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
 from fastmmc.execution import (
     OutOfTime,
+    RunControl,
     best_of_restarts,
-    check_control,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -28,17 +27,22 @@ from fastmmc.labels import check_init
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import (
     AUTO_ENTRIES,
-    LANDMARK_STREAM,
     LEAST_AUTO_RANK,
     RANKS,
-    Form,
+    brief_features,
     check_form,
-    make_features,
+    form_features,
+)
+from fastmmc.parameters import (
+    Clusters,
+    KernelName,
+    KernelParameters,
+    LandmarkParameters,
+    Points,
+    Rank,
+    RunParameters,
 )
 from fastmmc.results import MarginResult, Status
-
-SOLVERS = ("active-set",)
-STOPS = ("additive", "relative")
 
 # Programs multiply products of points and parameters, which must not leave the range of doubles.
 MOST_SQUARES = 1e150
@@ -47,9 +51,6 @@ LEAST_PARAMETER, MOST_PARAMETER = 1e-50, 1e50
 # A kernel's negative eigenvalues may make up this share of the positive ones: rounding.
 DEFINITE_TOLERANCE = 1e-3
 
-# Landmarks where a time limit has no room for more.
-BRIEF_RANK = 50
-
 # rank="auto" is exact up to so many points, and so many landmarks above.
 AUTO_RANK = 500
 
@@ -57,341 +58,204 @@ AUTO_RANK = 500
 DENSE_ARRAYS = 3
 
 
-def _check_form(points, kernel, rank, landmarks, rank_tol):
-    """Return the form of the kernel's features, or None where the points are used as they are."""
-    by_name = isinstance(rank, str) or rank is None
-    is_chosen = isinstance(landmarks, str) and landmarks != "pivoted"
-    if kernel.name != "linear" and is_chosen and isinstance(rank, str) and rank == "auto":
-        # Many short programs on features of that many columns; a whole Gram matrix takes O(n^3).
-        n = points.shape[0]
-        if n > AUTO_RANK or issparse(points):
-            rank = min(n, AUTO_RANK, max(LEAST_AUTO_RANK, AUTO_ENTRIES // n))
-    if kernel.name != "linear" or not by_name or not isinstance(landmarks, str):
-        return check_form(points, kernel, rank, landmarks, rank_tol, None)
-    if landmarks == "pivoted" and rank is not None:
-        return check_form(points, kernel, rank, landmarks, rank_tol, None)
-    # A rank leaves nothing to refuse in sparse points, which need no features.
-    check_form(points, kernel, 1, landmarks, rank_tol, None)
-    if rank is not None:
-        validation.check_choice("rank", rank, ("auto",), RANKS)
-    return None
+class _PlaneSearch(Parameters):
+    """The search of CPMMC."""
 
-
-def _make_space(points, kernel, form, seed, control):
-    """Return the features, if there are any, and the points in the space of the weights."""
-    if form is None:
-        features, rows, is_brief = None, points, False
-        constant = kernel.coef0 if kernel.name == "linear" else 0.0
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            features, is_brief = _make_timely_features(points, kernel, form, seed, control)
-        rows, constant = features.Z, 0.0  # features have the constant in them
-    _check_scale(rows, kernel, constant)
-    return features, Space(rows, _mean(rows), constant, is_brief)
-
-
-def _make_timely_features(points, kernel, form, seed, control):
-    """Return features, and whether a time limit has left room only for a low rank."""
-    try:
-        if form.rank is None and control.max_time is not None:
-            control.check_time(eigh_seconds(points.shape[0]))
-        return _make_features(points, kernel, form, seed, control.check_time), False
-    except OutOfTime:
-        form = Form(min(BRIEF_RANK, points.shape[0]), "uniform")
-        return _make_features(points, kernel, form, seed, lambda: None), True
-
-
-def _make_features(points, kernel, form, seed, look):
-    """Return features whose products are the kernel values, exactly so without a rank.
-
-    All points as landmarks give the empirical kernel map V L^1/2 of K = V L V^T.
-    """
-    if form.rank is None:
-        n = points.shape[0]
-        memory.check_memory(
-            n, np.dtype(np.float64), arrays=DENSE_ARRAYS, what="eigenvectors of the Gram matrix"
-        )
-        rank, landmarks = n, np.arange(n)
-    else:
-        rank, landmarks = form.rank, form.landmarks
-    features = make_features(
-        points,
-        kernel,
-        rank,
-        landmarks,
-        form.rank_tol,
-        restart_stream(seed, LANDMARK_STREAM),
-        np.dtype(np.float64),
-        lambda n_rows: look(),
+    C: float = parameter(
+        default=1.0,
+        least=LEAST_PARAMETER,
+        most=MOST_PARAMETER,
+        doc="Weight of the mean slack, 1e-50 to 1e50.",
     )
-    if form.rank is None:
-        _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
-    return features
+    score_balance: float = parameter(
+        default=0.03,
+        least=0,
+        most=MOST_PARAMETER,
+        doc="""
+        l / n, 0 to 1e50: the bound on the mean score, in units in which the margin is 1. It bounds
+        scores and not sizes.
+        """,
+    )
+    eps: float = parameter(
+        default=0.01, above=0, doc="A constraint is met if it is violated by no more."
+    )
+    stop: Literal["additive", "relative"] = parameter(
+        default="additive",
+        doc="""
+        The search ends when the mean slack of all points exceeds the slack xi of the constraints
+        so far by no more than eps, or by no more than eps * xi.
+        """,
+    )
+    cccp_tol: float = parameter(
+        default=0.01,
+        above=0,
+        doc="""
+        Relative decrease of the objective below which labels are no longer frozen anew, and the
+        next constraint is sought.
+        """,
+    )
+    init: Literal["random", "kmeans"] | ArrayLike = parameter(
+        default="random",
+        kind='{"random", "kmeans"} or (n,) array_like of int',
+        doc="""
+        First weights: a normal direction through the mean of the points, or those by which the
+        nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
+        to small scores, so that all points have a say in the first plane.
+        """,
+    )
+    solver: Literal["active-set"] = parameter(
+        default="active-set",
+        kind='{"active-set"}',
+        doc="Solves the quadratic programs: a compiled active-set solver, warm-started.",
+    )
+    max_iter: int = parameter(default=1000, least=1, doc="Planes of a start at most.")
 
 
-def _squares(rows):
-    """Return the sum of the squares of all entries in double precision, inf out of its range."""
-    values = rows.data if issparse(rows) else rows.ravel()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.einsum("i,i->", values, values, dtype=np.float64))
+class _ManyPlanesSearch(_PlaneSearch):
+    """The search of CPM3C."""
 
-
-def _check_scale(rows, kernel, constant):
-    """Refuse rows whose squares leave the range in which programs can be solved."""
-    if not _squares(rows) + rows.shape[0] * constant <= MOST_SQUARES:
-        raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
-        )
-
-
-def _check_definite(Z, diagonal, kernel):
-    """Refuse a Gram matrix with negative eigenvalues, which the features Z of it leave out."""
-    positive = _squares(Z)
-    negative = positive - float(diagonal.sum())
-    if negative > DEFINITE_TOLERANCE * positive:
-        raise ValueError(
-            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
-            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
-            "positive semidefinite kernel"
-        )
-
-
-def _make_model(settings, points, kernel, features, weights):
-    """Return the model of the weights of some clusters."""
-    if features is None:
-        # k(x, w) = x . w, and what a constant feature adds is part of the intercept.
-        kernel, basis, indices = Kernel("linear", coef0=0.0), weights.W, None
-        coef = np.eye(len(basis))
-    else:
-        basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
-        coef, indices = features.to_Z @ weights.W.T, features.indices
-    n_features, dtype = points.shape[1], points.dtype
-    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, settings.binary, dtype)
-
-
-def _gather(settings, search):
-    """Return the labels without gaps and what belongs to them: weights, coefficients, sizes."""
-    found = search.found
-    weights, labels = found.weights, found.labels.astype(np.int64)
-    coef = search.planes.coefficients() if search.at_end else None
-    if settings.binary:
-        if labels.all():
-            # The one cluster there is has the lowest label.
-            labels = 1 - labels
-            weights = replace(weights, W=-weights.W, b=-weights.b)
-            coef = None if coef is None else -coef
-        return labels, np.bincount(labels, minlength=2), weights, coef
-    used, labels = np.unique(labels, return_inverse=True)
-    if used.size < settings.k:
-        warn_user(
-            f"found {used.size} clusters, fewer than the {settings.k} asked for: the weights of "
-            "the others win no point"
-        )
-    weights = replace(weights, W=weights.W[used], b=weights.b[used])
-    coef = None if coef is None else coef[:, used]
-    return labels.astype(np.int64), np.bincount(labels), weights, coef
-
-
-def _make_result(settings, points, kernel, features, best, best_init, objectives, status, n_init):
-    """Gather what the winning start found."""
-    labels, sizes, weights, coef = _gather(settings, best)
-    support = None if coef is None else np.flatnonzero(coef.reshape(labels.size, -1).any(axis=1))
-    given = {
-        "rank": None if features is None else features.Z.shape[1],
-        "kernel": kernel.name if kernel.function is None else kernel.function,
-        "sigma": kernel.sigma,
-        "gamma": kernel.gamma,
-        "degree": kernel.degree,
-        "coef0": kernel.coef0,
-        "kernel_params": kernel.kernel_params,
-        "n_init": n_init,
-    }
-    return MarginResult(
-        labels=labels,
-        objective=best.objective,
-        status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
-        sizes=sizes,
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=settings.params | given,
-        model=_make_model(settings, points, kernel, features, weights),
-        dual_coef=None if coef is None else coef[support],
-        support=support,
-        intercept=float(weights.b[0]) if settings.binary else 0.0,
-        duality_gap=best.found.gap,
-        n_violated=best.found.n_inside,
+    C: float = parameter(
+        default=10.0,
+        doc="""
+        Weight of the mean slack, 1e-50 to 1e50. Weights of length 1 for all k clusters cost k / 2,
+        and no weights at all cost C: give more than k / 2 where points have about that norm, as
+        they have with a Gaussian kernel.
+        """,
+    )
+    score_balance: float = parameter(
+        default=0.03,
+        doc="""
+        l / n, 0 to 1e50: the bound on the difference of the mean scores of any two clusters, in
+        units in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
+        features are centred and have no constant.
+        """,
+    )
+    init: Literal["random", "kmeans"] | ArrayLike = parameter(
+        default="random",
+        doc="""
+        First weights: normal directions through the mean of the points, or those by which the
+        nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
+        to small scores, so that all points have a say in the first plane.
+        """,
     )
 
 
-def _make_settings(
-    points,
-    k,
-    binary,
-    control,
-    *,
-    C,
-    score_balance,
-    eps,
-    stop,
-    cccp_tol,
-    init,
-    solver,
-    max_iter,
-):
-    """Check the parameters of the search and fix what all starts have in common."""
-    n = points.shape[0]
-    if binary and n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    balance = validation.check_number("score_balance", score_balance)
-    if not 0 <= balance <= MOST_PARAMETER:
-        raise ValueError(
-            f"score_balance must be at least 0 and at most {MOST_PARAMETER:g}; got {balance}"
-        )
-    C = validation.check_positive("C", C)
-    if not LEAST_PARAMETER <= C <= MOST_PARAMETER:
-        raise ValueError(
-            f"C must be at least {LEAST_PARAMETER:g} and at most {MOST_PARAMETER:g}; got {C}"
-        )
-    validation.check_choice("solver", solver, SOLVERS)
-    return PlaneSettings(
-        k=k,
-        binary=binary,
-        C=C,
-        score_balance=balance,
-        eps=validation.check_positive("eps", eps),
-        relative=validation.check_choice("stop", stop, STOPS) == "relative",
-        cccp_tol=validation.check_positive("cccp_tol", cccp_tol),
-        max_iter=validation.check_integer("max_iter", max_iter, least=1),
-        # k-means runs on features, which a precomputed kernel has too.
-        init=check_init(init, n, k, Kernel("linear"), STARTS),
-        params={
-            "C": C,
-            "score_balance": score_balance,
-            "eps": eps,
-            "stop": stop,
-            "cccp_tol": cccp_tol,
-            "init": init,
-            "solver": solver,
-            "max_iter": max_iter,
-        },
-        control=control,
+class _Kernel(LandmarkParameters, KernelParameters):
+    """The kernel of CPMMC, and its features."""
+
+    kernel: KernelName | Callable[..., Any] = parameter(
+        default="linear",
+        doc="""
+        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix. "linear" works on
+        the points as they are, dense or sparse; any other on features made from its Gram matrix.
+        """,
+    )
+    coef0: float = parameter(
+        default=1.0,
+        doc="""
+        Constant of the linear and polynomial kernels, at least 0. With the linear kernel it has no
+        effect here, as the bias is free.
+        """,
+    )
+    rank: Rank = parameter(
+        default="auto",
+        doc="""
+        Number of landmarks of a low-rank kernel, or their share of n; None: features of the whole
+        Gram matrix, exact in O(n^3) time. "auto" is that up to 500 points and 500 landmarks above,
+        3e8 / n of them above 600,000. A linear kernel needs no features unless a number is given.
+        """,
+    )
+    rank_tol: float = parameter(
+        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
     )
 
 
-@remember_names
-def solve_planes(
-    X,
-    k=2,
-    *,
-    binary,
-    kernel,
-    sigma,
-    gamma,
-    degree,
-    coef0,
-    kernel_params,
-    rank,
-    landmarks,
-    rank_tol,
-    n_init,
-    random_state,
-    n_jobs,
-    max_time,
-    callback,
-    verbose,
-    on_start_done=None,
-    **search,
-):
-    """Do what :func:`cpmmc` and :func:`cpm3c` do, and report each start that ended.
+class _ManyKernel(_Kernel):
+    """The kernel of CPM3C, and its features."""
 
-    Parameters
-    ----------
-    X, k, kernel, sigma, gamma, degree, coef0, kernel_params, rank, landmarks, rank_tol
-        See :func:`cpm3c`.
-    binary : bool
-        Whether the labels are signs, as of :func:`cpmmc`.
-    n_init, random_state, n_jobs, max_time, callback, verbose
-        See :func:`cpm3c`.
-    on_start_done : callable, optional
-        Called with (index, n_init) in the calling thread; a true return value stops the run.
-    **search
-        The other parameters of :func:`cpm3c`.
-
-    Returns
-    -------
-    MarginResult
-        The best of the starts.
-    """
-    control = check_control(time.perf_counter(), n_jobs, max_time, callback, verbose, on_start_done)
-    n_init = validation.check_starts(n_init)
-    kernel = validation.check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params)
-    points = validation.check_points(X, kernel, sparse=True)
-    settings = _make_settings(points, k, binary, control, **search)
-    form = _check_form(points, kernel, rank, landmarks, rank_tol)
-    if binary:  # of more clusters the result says which are empty
-        warn_of_equal_points(points, 2)
-    if not isinstance(settings.init, str):
-        n_init = 1
-    seed = fixed_seed(random_state)
-    with show_progress(control) as control:
-        kernel = resolve_kernel(kernel, points)
-        features, space = _make_space(points, kernel, form, seed, control)
-        control.bar.prepare(1.0)
-
-        def make_search(index):
-            return PlaneSearch(settings, space, restart_stream(seed, index))
-
-        best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    if status == Status.NUMERICAL:
-        warn_user(
-            f"the quadratic programs were not solved exactly (duality_gap={best.found.gap}); "
-            "centre the points, X - X.mean(axis=0), or scale them"
-        )
-    return _make_result(
-        settings, points, kernel, features, best, best_init, objectives, status, n_init
+    kernel: KernelName | Callable[..., Any] = parameter(default="rbf")
+    coef0: float = parameter(
+        default=1.0,
+        doc="""
+        Constant of the linear and polynomial kernels, at least 0. With the linear kernel it gives
+        every cluster a bias, which is penalised.
+        """,
     )
 
 
-def _mean(rows):
-    """Return the mean of the rows in double precision, (d,)."""
-    if issparse(rows):
-        return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / rows.shape[0]
-    return rows.mean(axis=0, dtype=np.float64)
+class _Run(RunParameters):
+    """The run of CPMMC."""
+
+    n_init: int = parameter(
+        default=10,
+        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the features, some of rank 50 take their place.
+        """,
+    )
 
 
-@two_clusters
-def cpmmc(
-    X,
-    *,
-    C=1.0,
-    score_balance=0.03,
-    eps=0.01,
-    stop="additive",
-    cccp_tol=0.01,
-    init="random",
-    solver="active-set",
-    max_iter=1000,
-    kernel="linear",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=10,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+class _ManyRun(_Run):
+    """The run of CPM3C."""
+
+    n_init: int = parameter(
+        default=10,
+        doc="""
+        Starts; of those that keep most clusters the one with the lowest objective wins. Given
+        labels are started from once.
+        """,
+    )
+
+
+class CPMMCParameters(_Run, _Kernel, _PlaneSearch):
+    """What the function and the estimator have in common."""
+
+
+class CPM3CParameters(_ManyRun, _ManyKernel, _ManyPlanesSearch):
+    """What the function and the estimator have in common."""
+
+
+class _PlanePoints(Points):
+    """What is clustered."""
+
+    X: ArrayLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like or sparse matrix",
+        doc='Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.',
+    )
+
+
+class _ManyClusters(Clusters):
+    """How many clusters are asked for."""
+
+    k: int = parameter(
+        kw_only=False,
+        doc="""
+        Clusters, 1 <= k <= n. Those that end up empty are dropped, and the labels have no gaps.
+        """,
+    )
+
+
+class _CPMMCCall(CPMMCParameters, _PlanePoints):
+    """A call of :func:`cpmmc`."""
+
+
+class _CPM3CCall(CPM3CParameters, _ManyClusters, _PlanePoints):
+    """A call of :func:`cpm3c`."""
+
+
+@function_of(_CPMMCCall)
+def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     """Cluster in two by cutting-plane maximum-margin clustering (CPMMC).
 
     Minimises over weights w and a bias b, with f_i = w . x_i + b,
@@ -402,69 +266,6 @@ def cpmmc(
     The 2^n constraints of the one-slack form join a working set one by one, the most violated
     first; with signs frozen in turn (concave-convex procedure) each step is a quadratic program of
     as many variables as there are constraints in the set, whatever the number of features is.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-    C : float, default=1.0
-        Weight of the mean slack, 1e-50 to 1e50.
-    score_balance : float, default=0.03
-        l / n, 0 to 1e50: the bound on the mean score, in units in which the margin is 1. It bounds
-        scores and not sizes.
-    eps : float, default=0.01
-        A constraint is met if it is violated by no more.
-    stop : {"additive", "relative"}, default="additive"
-        The search ends when the mean slack of all points exceeds the slack xi of the constraints
-        so far by no more than eps, or by no more than eps * xi.
-    cccp_tol : float, default=0.01
-        Relative decrease of the objective at which labels are frozen anew no longer, and the next
-        constraint is sought.
-    init : {"random", "kmeans"} or (n,) array_like of int, default="random"
-        First weights: a normal direction through the mean of the points, or those
-        by which the nearest of the means wins that k-means or the labels given (0..k-1) have. They
-        are scaled to small scores, so that all points have a say in the first plane.
-    solver : {"active-set"}, default="active-set"
-        Solves the quadratic programs: a compiled active-set solver, warm-started.
-    max_iter : int, default=1000
-        Planes of a start at most.
-    kernel : {"linear", "rbf", "poly", "laplacian", "precomputed"} or callable, default="linear"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix. "linear" works on
-        the points as they are, dense or sparse; any other on features made from its Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels. With the linear kernel it has no effect
-        here, as the bias is free.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : None, int, float or "auto", default="auto"
-        Number of landmarks of a low-rank kernel, or their share of n; None: features of the whole
-        Gram matrix, exact in O(n^3) time. "auto" is that up to 500 points and 500 landmarks above,
-        3e8 / n of them above 600,000. A linear kernel needs no features unless a number is given.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that pivoted features may miss.
-    n_init : int, default=10
-        Starts; the one with the lowest objective wins. Given labels are started from once.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same labels, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned. Where there is no
-        time for the features, some of rank 50 take their place.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
 
     Returns
     -------
@@ -511,63 +312,11 @@ def cpmmc(
     >>> fastmmc.cpmmc(X, random_state=0).sizes.sum()
     np.int64(100)
     """
-    return solve_planes(
-        X,
-        binary=True,
-        C=C,
-        score_balance=score_balance,
-        eps=eps,
-        stop=stop,
-        cccp_tol=cccp_tol,
-        init=init,
-        solver=solver,
-        max_iter=max_iter,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
-    )
+    return _cluster(call, control, 2, binary=True)
 
 
-def cpm3c(
-    X,
-    k,
-    *,
-    C=10.0,
-    score_balance=0.03,
-    eps=0.01,
-    stop="additive",
-    cccp_tol=0.01,
-    init="random",
-    solver="active-set",
-    max_iter=1000,
-    kernel="rbf",
-    sigma=None,
-    gamma=None,
-    degree=3,
-    coef0=1.0,
-    kernel_params=None,
-    rank="auto",
-    landmarks="uniform",
-    rank_tol=1e-6,
-    n_init=10,
-    random_state=None,
-    n_jobs=None,
-    max_time=None,
-    callback=None,
-    verbose=0,
-):
+@function_of(_CPM3CCall)
+def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
     """Cluster by cutting-plane maximum-margin clustering of many classes (CPM3C).
 
     Minimises over weights w_p of the clusters
@@ -577,75 +326,6 @@ def cpm3c(
     subject to |sum_i (w_p - w_q) . x_i| <= l for all pairs of clusters. The highest score gives the
     label. Otherwise as :func:`cpmmc`, with winners frozen in place of signs; there the objective on
     the working set never rises, here it may.
-
-    Parameters
-    ----------
-    X : (n, d) array_like or sparse matrix
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-    k : int
-        Clusters, 1 <= k <= n. Those that end up empty are dropped, and the labels have no gaps.
-    C : float, default=10.0
-        Weight of the mean slack, 1e-50 to 1e50. Weights of length 1 for all k clusters cost k / 2,
-        and no weights at all cost C: give more than k / 2 where points have about that norm, as
-        they have with a Gaussian kernel.
-    score_balance : float, default=0.03
-        l / n, 0 to 1e50: the bound on the difference of the mean scores of any two clusters, in
-        units in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
-        features are centred and have no constant.
-    eps : float, default=0.01
-        A constraint is met if it is violated by no more.
-    stop : {"additive", "relative"}, default="additive"
-        The search ends when the mean slack of all points exceeds the slack xi of the constraints
-        so far by no more than eps, or by no more than eps * xi.
-    cccp_tol : float, default=0.01
-        Relative decrease of the objective at which labels are frozen anew no longer, and the next
-        constraint is sought.
-    init : {"random", "kmeans"} or (n,) array_like of int, default="random"
-        First weights: normal directions through the mean of the points, or those
-        by which the nearest of the means wins that k-means or the labels given (0..k-1) have. They
-        are scaled to small scores, so that all points have a say in the first plane.
-    solver : {"active-set"}, default="active-set"
-        Solves the quadratic programs: a compiled active-set solver, warm-started.
-    max_iter : int, default=1000
-        Planes of a start at most.
-    kernel : {"linear", "rbf", "poly", "laplacian", "precomputed"} or callable, default="rbf"
-        Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix. "linear" works on
-        the points as they are, dense or sparse; any other on features made from its Gram matrix.
-    sigma : float, optional
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
-    gamma : float, optional
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the linear and polynomial kernels. With the linear kernel it
-        gives every cluster a bias, which is penalised.
-    kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
-    rank : None, int, float or "auto", default="auto"
-        Number of landmarks of a low-rank kernel, or their share of n; None: features of the whole
-        Gram matrix, exact in O(n^3) time. "auto" is that up to 500 points and 500 landmarks above,
-        3e8 / n of them above 600,000. A linear kernel needs no features unless a number is given.
-    landmarks : {"uniform", "k-means++", "pivoted"} or array_like, default="uniform"
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
-    rank_tol : float, default=1e-6
-        Share of the trace of K that pivoted features may miss.
-    n_init : int, default=10
-        Starts; of those that keep most clusters the one with the lowest objective wins. Given
-        labels are started from once.
-    random_state : int, SeedSequence, Generator, RandomState or None, default=None
-        Same value, same labels, whatever ``n_jobs`` is.
-    n_jobs : int, optional
-        Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
-    max_time : float, optional
-        Seconds for the whole call; the best labels found by then are returned. Where there is no
-        time for the features, some of rank 50 take their place.
-    callback : callable, optional
-        Called with a :class:`~fastmmc.execution.Progress`; a true return value stops the run.
-    verbose : int, default=0
-        1 shows a progress bar (needs the extra ``progress``).
 
     Returns
     -------
@@ -693,31 +373,165 @@ def cpm3c(
     >>> fastmmc.cpm3c(X, 3, random_state=0).sizes.sum()
     np.int64(150)
     """
-    return solve_planes(
-        X,
-        k,
-        binary=False,
-        C=C,
-        score_balance=score_balance,
-        eps=eps,
-        stop=stop,
-        cccp_tol=cccp_tol,
-        init=init,
-        solver=solver,
-        max_iter=max_iter,
-        kernel=kernel,
-        sigma=sigma,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        rank=rank,
-        landmarks=landmarks,
-        rank_tol=rank_tol,
-        n_init=n_init,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        max_time=max_time,
-        callback=callback,
-        verbose=verbose,
+    return _cluster(call, control, call.k, binary=False)
+
+
+def _cluster(call, control, k, binary):
+    """Run the starts; binary labels are signs."""
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    points = validation.check_points(call.X, kernel, sparse=True)
+    n = points.shape[0]
+    if binary and n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    # k-means runs on features, which a precomputed kernel has too.
+    init = check_init(call.init, n, k, Kernel("linear"), STARTS)
+    form = _check_form(points, kernel, **values(call, LandmarkParameters))
+    if binary:  # of more clusters the result says which are empty
+        warn_of_equal_points(points, 2)
+    seed = fixed_seed(call.random_state)
+    with show_progress(control) as control:
+        kernel = resolve_kernel(kernel, points)
+        features, is_brief, rows, constant = None, False, points, kernel.coef0
+        if form is not None:
+            features, is_brief = _make_features(points, kernel, form, seed, control)
+            rows, constant = features.Z, 0.0  # features have the constant in them
+        if not _squares(rows) + n * constant <= MOST_SQUARES:
+            raise ValueError(
+                f"kernel={kernel.name!r} gives values that are too large for these points; scale "
+                "them"
+            )
+        control.bar.prepare(1.0)
+        given = replace(call, init=init)
+        problem = Problem(given, control, k, binary, rows, _mean(rows), constant, is_brief)
+
+        def make_search(index):
+            return PlaneSearch(problem, restart_stream(seed, index))
+
+        n_init = call.n_init if isinstance(init, str) else 1
+        outcome = best_of_restarts(make_search, n_init, control)
+    if outcome.status == Status.NUMERICAL:
+        gap = outcome.best.found.gap
+        warn_user(
+            f"the quadratic programs were not solved exactly (duality_gap={gap}); "
+            "centre the points, X - X.mean(axis=0), or scale them"
+        )
+    labels, weights, coef = _drop_empty(problem, outcome.best)
+    support = None if coef is None else np.flatnonzero(coef.reshape(n, -1).any(axis=1))
+    rank = None if features is None else features.Z.shape[1]
+    return outcome.result(
+        MarginResult,
+        values(call, _PlaneSearch) | {"rank": rank} | kernel.params(),
+        labels=labels,
+        sizes=np.bincount(labels, minlength=2 if binary else 1),
+        model=_make_model(points, kernel, features, weights, binary),
+        dual_coef=None if coef is None else coef[support],
+        support=support,
+        intercept=float(weights.b[0]) if binary else 0.0,
+        duality_gap=outcome.best.found.gap,
+        n_violated=outcome.best.found.n_inside,
     )
+
+
+def _check_form(points, kernel, rank, landmarks, rank_tol):
+    """Return the form of the kernel's features, or None where the points are used as they are."""
+    by_name = isinstance(landmarks, str)
+    is_auto = isinstance(rank, str) and by_name and landmarks != "pivoted"
+    if kernel.name == "linear" and (is_auto or rank is None and by_name):
+        # A rank leaves nothing to refuse in sparse points, which need no features.
+        check_form(points, kernel, 1, landmarks, rank_tol, None)
+        if rank is not None:
+            validation.check_choice("rank", rank, ("auto",), RANKS)
+        return None
+    if kernel.name != "linear" and is_auto and rank == "auto":
+        # Many short programs on features of that many columns; a whole Gram matrix takes O(n^3).
+        n = points.shape[0]
+        if n > AUTO_RANK or issparse(points):
+            rank = min(n, AUTO_RANK, max(LEAST_AUTO_RANK, AUTO_ENTRIES // n))
+    return check_form(points, kernel, rank, landmarks, rank_tol, None)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _make_features(points, kernel, form, seed, control):
+    """Return features, and whether a time limit has left room only for a low rank.
+
+    Without a rank their products are the kernel values: with all points as landmarks they are the
+    empirical kernel map V L^1/2 of K = V L V^T.
+    """
+    n = points.shape[0]
+    try:
+        if form.rank is not None:
+            return form_features(points, kernel, form, seed, control.check_time), False
+        if control.max_time is not None:
+            control.check_time(eigh_seconds(n))
+        memory.check_memory(
+            n, np.dtype(np.float64), arrays=DENSE_ARRAYS, what="eigenvectors of the Gram matrix"
+        )
+        whole = replace(form, rank=n, landmarks=np.arange(n))
+        features = form_features(points, kernel, whole, seed, control.check_time)
+    except OutOfTime:
+        return brief_features(points, kernel, seed), True
+    _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
+    return features, False
+
+
+def _mean(rows):
+    """Return the mean of the rows in double precision, (d,)."""
+    if issparse(rows):
+        return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / rows.shape[0]
+    return rows.mean(axis=0, dtype=np.float64)
+
+
+def _squares(rows):
+    """Return the sum of the squares of all entries in double precision, inf out of its range."""
+    values = rows.data if issparse(rows) else rows.ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.einsum("i,i->", values, values, dtype=np.float64))
+
+
+def _check_definite(Z, diagonal, kernel):
+    """Refuse a Gram matrix with negative eigenvalues, which the features Z of it leave out."""
+    positive = _squares(Z)
+    negative = positive - float(diagonal.sum())
+    if negative > DEFINITE_TOLERANCE * positive:
+        raise ValueError(
+            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
+            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
+            "positive semidefinite kernel"
+        )
+
+
+def _drop_empty(problem, search):
+    """Return the labels without gaps, and the weights and coefficients of the clusters there are.
+
+    Of two clusters both are kept, and if there is only one it has label 0.
+    """
+    weights, labels = search.found.weights, search.found.labels.astype(np.int64)
+    coef = search.planes.coefficients() if search.at_end else None
+    if problem.binary:
+        if labels.all():
+            labels = 1 - labels
+            weights = replace(weights, W=-weights.W, b=-weights.b)
+            coef = None if coef is None else -coef
+        return labels, weights, coef
+    used, labels = np.unique(labels, return_inverse=True)
+    if used.size < problem.k:
+        warn_user(
+            f"found {used.size} clusters, fewer than the {problem.k} asked for: the weights of "
+            "the others win no point"
+        )
+    weights = replace(weights, W=weights.W[used], b=weights.b[used])
+    return labels.astype(np.int64), weights, None if coef is None else coef[:, used]
+
+
+def _make_model(points, kernel, features, weights, binary):
+    """Return the model of the weights of some clusters."""
+    if features is None:
+        # k(x, w) = x . w, and what a constant feature adds is part of the intercept.
+        kernel, basis, indices = Kernel("linear", coef0=0.0), weights.W, None
+        coef = np.eye(len(basis))
+    else:
+        basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
+        coef, indices = features.to_Z @ weights.W.T, features.indices
+    n_features, dtype = points.shape[1], points.dtype
+    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, binary, dtype)

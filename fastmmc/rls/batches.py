@@ -57,9 +57,9 @@ class ClaimForm:
         if isinstance(factor, DenseFactor) or self.batches is not None:
             return factor
         if not self.product:
-            return factor.in_double_precision()
+            return factor._in_double_precision()
         memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
-        R = yield from factor.hat_matrix()
+        R = yield from factor._hat_matrix()
         return DenseFactor(R, factor.lam, factor.kernel, factor.X)
 
 
@@ -168,7 +168,7 @@ class BatchSearch(LabelSearch):
         return float(k * self._plan.n + (4 - k) * total @ total - 4 * np.sum(W**2))
 
     def _scores(self):
-        return self._factor.cluster_scores(self._state.sums)
+        return self._factor._cluster_scores(self._state.sums)
 
     def _pass_cost(self, n_points):
         return n_points * (1 + self._factor.rank // 8)
@@ -177,7 +177,7 @@ class BatchSearch(LabelSearch):
         """Start from the clusters of a sample, which are cheaper to find."""
         plan, form = self._plan, self._form
         indices = np.sort(self._rng.choice(plan.n, form.sample, replace=False))
-        part, extend = yield from self._costs(self._factor.restrict(indices))
+        part, extend = yield from self._costs(self._factor._restrict(indices))
         sample_plan = plan.of_sample(indices, plan.keep_best and form.rounds_in_sample)
         matrix = yield from self._costs(form.of_sample.make_matrix(part))
         search = make_start(
@@ -217,7 +217,7 @@ class BatchSearch(LabelSearch):
             self.n_iter = search.n_iter
         W = np.empty((plan.k, part.rank))
         moves.build_sums(part.Z, compact(search.labels, plan.k), W)
-        scores = self._factor.cluster_scores(W @ extend)
+        scores = self._factor._cluster_scores(W @ extend)
         labels = plan.with_known(scores.argmax(axis=0))
         sizes = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
         lower, upper = plan.rule.bounds_at(sizes)

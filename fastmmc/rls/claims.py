@@ -96,7 +96,8 @@ class ClaimSearch(LabelSearch):
     def _sum(self):
         state, total = self._state, self._arrays.total
         if isinstance(self._factor, LowRankFactor):
-            self._factor.sum_rows(state.labels, state.sums)
+            W = self._factor._cluster_sums(state.labels, len(state.sums))
+            self._factor._cluster_scores(W, state.sums)
         else:
             moves.build_sums(state.matrix, state.labels, state.sums)
         np.sum(state.sums, axis=0, out=total)

@@ -1,9 +1,12 @@
 """scikit-learn estimators of the RLS family."""
 
+from typing import ClassVar, Self
+
 import numpy as np
 
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._typing import MatrixLike
 from fastmmc.parameters import ClusterCount, SemiSupervised
 from fastmmc.rls.methods import (
     EvoMMCParameters,
@@ -19,9 +22,9 @@ from fastmmc.rls.methods import (
 class _RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    _fields = ("loo_mse", *COMMON_FIELDS)
+    _fields: ClassVar[tuple[str, ...]] = ("loo_mse", *COMMON_FIELDS)
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of the scores from the codes of their clusters.
 
         A point of cluster h has the code +1 in column h and -1 elsewhere. Points near a boundary,
@@ -75,7 +78,7 @@ class UMCRLS(
     _labels_are_clusters = True
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Cluster the points.
 
         Parameters

@@ -220,7 +220,7 @@ class EvolutionSearch(SlicedSearch):
         """Return R y from the cache of y."""
         if self._problem.dense:
             return cache
-        return self._factor.cluster_scores(cache[None])[0]
+        return self._factor._cluster_scores(cache[None])[0]
 
     def _classify(self, y):
         """Take the signs of the leave-one-out predictions as labels while that lowers F."""

@@ -121,7 +121,7 @@ class MemeticSearch(SlicedSearch):
         """Return the scores of all points, (k, n), from the sums of the clusters."""
         if self._form.batches is None:
             return sums
-        return self._factor.cluster_scores(sums)
+        return self._factor._cluster_scores(sums)
 
 
 def matched_clusters(a, b, k):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -31,6 +32,7 @@ from fastmmc.parameters import (
     Points,
     PrecisionParameters,
     Rank,
+    Regularisation,
     RunParameters,
     SizeParameters,
 )
@@ -60,7 +62,7 @@ BALANCE = {"memetic": 0.4, "shaking": 0.5}
 class FactorSource(Points):
     """Points, or what was made of them."""
 
-    X: ArrayLike | DenseFactor | LowRankFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
         kind="(n, d) array_like, sparse matrix, DenseFactor or LowRankFactor",
         doc="""
@@ -87,14 +89,6 @@ class RLSRunParameters(RunParameters):
         short for the hat matrix, the search runs on one of rank 100 or less, and the warning says
         so.
         """,
-    )
-
-
-class Regularisation(Parameters):
-    """The regularisation of UMC-RLS."""
-
-    lam: float = parameter(
-        default=0.25, above=0, doc="Regularisation, > 0. The 2009 paper's lambda is lam / n."
     )
 
 
@@ -193,7 +187,7 @@ class _UMCRLSSizes(SizeParameters):
 class _UMCRLSRun(RLSRunParameters):
     """The run of UMC-RLS."""
 
-    n_init: int | Literal["auto"] = parameter(
+    n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
         Starts; the one with the lowest Q wins. "auto": 30, above 10,000 points 300,000 / n, and
@@ -592,7 +586,7 @@ class FastEvoMMCParameters(
 class _EvolutionSource(FactorSource):
     """Points, or what was made of them."""
 
-    X: ArrayLike | DenseFactor | LowRankFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor = parameter(
         kw_only=False,
         doc="""
         Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes

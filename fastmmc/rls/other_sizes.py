@@ -20,7 +20,7 @@ LEAST_PER_CLUSTER = 10
 FAR_BETTER = np.array([1 / 2, 2 / 3])
 
 # The sample of each factor, its hat matrix and tree, kept for the next clustering from it.
-_SAMPLES = WeakKeyDictionary()
+_SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
 
 # One of the other clusters must differ from the mean size by this share of it.
 OTHER_SIZE = 0.2

@@ -121,10 +121,10 @@ def fit_labels(factor, labels, k):
     """Return the model that fits the labels, and its mean squared leave-one-out error."""
     diag, d = factor.diagonal(), factor.X.shape[1]
     if isinstance(factor, LowRankFactor):
-        W = factor.cluster_sums(labels, k)
+        W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
-        blocks = factor.score_blocks(W)
+        blocks = factor._score_blocks(W)
     else:
         U = np.empty((k, factor.n))
         moves.build_sums(factor.R, compact(labels, k), U)
@@ -150,23 +150,17 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
     n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound.
     """
-    best, best_init, objectives, status = best_of_restarts(make_search, n_init, control)
-    model, loo_mse = fit_labels(factor, best.labels, k)
-    status = rate_figures(status, loo_mse=loo_mse)
+    outcome = best_of_restarts(make_search, n_init, control)
+    labels = outcome.best.labels
+    model, loo_mse = fit_labels(factor, labels, k)
+    status = rate_figures(outcome.status, loo_mse=loo_mse)
     _warn_if_unpredictable(factor, k, loo_mse)
-    sizes = np.bincount(best.labels, minlength=k)
-    return RLSResult(
-        labels=best.labels,
-        objective=best.objective,
+    sizes = np.bincount(labels, minlength=k)
+    return outcome.result(
+        RLSResult,
+        params | factor_params(factor),
         status=status,
-        n_iter=best.n_iter,
-        n_moves=best.n_moves,
         sizes=sizes,
-        history=best.history,
-        trace=best.trace,
-        objectives=objectives,
-        best_init=best_init,
-        params=params | factor_params(factor) | {"n_init": n_init},
         model=model,
         loo_mse=loo_mse,
         bound=None if bound is None else bound(sizes),
@@ -193,14 +187,5 @@ def _warn_if_unpredictable(factor, k, loo_mse):
 
 def factor_params(factor):
     """Return the parameters of the hat matrix, for a result."""
-    kernel = factor.kernel
-    return {
-        "lam": factor.lam,
-        "rank": factor.rank if isinstance(factor, LowRankFactor) else None,
-        "kernel": kernel.name if kernel.function is None else kernel.function,
-        "sigma": kernel.sigma,
-        "gamma": kernel.gamma,
-        "degree": kernel.degree,
-        "coef0": kernel.coef0,
-        "kernel_params": kernel.kernel_params,
-    }
+    rank = factor.rank if isinstance(factor, LowRankFactor) else None
+    return {"lam": factor.lam, "rank": rank} | factor.kernel.params()

@@ -322,15 +322,7 @@ def _make_result(data, y, machine, constant, relaxation, n_moves, params, contro
         trace={"moves": np.array([n_moves])},
         objectives=np.array([machine.value]),
         best_init=0,
-        params=params
-        | {
-            "kernel": kernel.name if kernel.function is None else kernel.function,
-            "sigma": kernel.sigma,
-            "gamma": kernel.gamma,
-            "degree": kernel.degree,
-            "coef0": kernel.coef0,
-            "kernel_params": kernel.kernel_params,
-        },
+        params=params | kernel.params(),
         model=make_model(machine, data.points, data.mean, kernel, data.K, constant),
         bound=bound,
         matrix=relaxation.matrix,

@@ -405,27 +405,8 @@ def _settings_and_data(X, rank=None, solver="smo"):
     from fastmmc.execution import RunControl, fixed_seed
 
     kernel = Kernel("rbf", sigma=2.0)
-    settings, bounds = methods._make_settings(
-        X,
-        kernel,
-        RunControl(),
-        loss="laplace",
-        C=500.0,
-        epsilon=0.0,
-        init="random",
-        bias="joint",
-        solver=solver,
-        tol=1e-3,
-        max_iter=50,
-        refit=False,
-        sample_weight=None,
-        rank=rank,
-        landmarks="uniform",
-        rank_tol=1e-6,
-        balance=0.03,
-        target_sizes=None,
-        min_size=1,
-    )
+    call = methods._IterSVRCall(X=X, init="random", solver=solver, rank=rank)
+    settings, bounds = methods._make_settings("laplace", X, kernel, call, RunControl())
     return settings, rounds.make_data(settings, X, bounds, fixed_seed(0), lambda fraction: None)
 
 

@@ -184,6 +184,7 @@ def test_single_precision_points_of_any_size(function, init, given, scale, point
     ],
     ids=str,
 )
-def test_products_out_of_range_are_refused(function, given, points):
+@pytest.mark.parametrize("max_time", [None, 1e-9])
+def test_products_out_of_range_are_refused(function, given, max_time, points):
     with pytest.raises(ValueError, match="kernel=.* too large for these points"):
-        function(points * 1e80, **given)
+        function(points * 1e80, max_time=max_time, **given)

@@ -375,22 +375,9 @@ def make_search(X, binary, k):
     from fastmmc.cutting_plane import methods, search
     from fastmmc.execution import fixed_seed, restart_stream
 
-    settings = methods._make_settings(
-        X,
-        k,
-        binary,
-        RunControl(),
-        C=1.0,
-        score_balance=0.03,
-        eps=0.01,
-        stop="additive",
-        cccp_tol=0.01,
-        init="random",
-        solver="active-set",
-        max_iter=10,
-    )
-    rng = restart_stream(fixed_seed(0), 0)
-    return search.PlaneSearch(settings, search.Space(X, X.mean(axis=0), 1.0), rng)
+    call = methods._CPMMCCall(X=X, max_iter=10)
+    problem = search.Problem(call, RunControl(), k, binary, X, X.mean(axis=0), 1.0)
+    return search.PlaneSearch(problem, restart_stream(fixed_seed(0), 0))
 
 
 @every
@@ -485,7 +472,7 @@ def test_a_kernel_that_is_not_positive_semidefinite(function, overlapping):
 
 
 BAD = [
-    ({"C": 0}, ValueError, "C must be greater than 0"),
+    ({"C": 0}, ValueError, "C must be at least 1e-50"),
     ({"C": 1e-300}, ValueError, "C must be at least 1e-50 and at most 1e\\+50; got 1e-300"),
     ({"C": 1e60}, ValueError, "C must be at least"),
     ({"score_balance": 1e300}, ValueError, "score_balance must be at least 0 and at most"),
@@ -626,9 +613,9 @@ def test_a_start_that_keeps_more_clusters_wins():
             """Do nothing."""
 
     searches = [Search(1, 1.0), Search(0, 9.0), Search(0, 5.0), Search(2, 0.0)]
-    best, best_init, objectives, _ = best_of_restarts(searches.__getitem__, 4, RunControl())
-    assert best_init == 2 and best is searches[2]
-    assert objectives.tolist() == [1.0, 9.0, 5.0, 0.0]
+    outcome = best_of_restarts(searches.__getitem__, 4, RunControl())
+    assert outcome.best_init == 2 and outcome.best is searches[2]
+    assert outcome.objectives.tolist() == [1.0, 9.0, 5.0, 0.0]
 
 
 def test_sparse_points_have_landmarks_by_default(rng):

@@ -1,0 +1,343 @@
+"""Trees of clusters: grown by splits in two, and the model that routes points down."""
+
+import re
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc._declare import declared
+from fastmmc._display import OneLine
+from fastmmc.execution import Progress, RunControl, warn_user
+from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
+from fastmmc.parameters import RunParameters
+from fastmmc.registry import Method
+from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode
+
+# What the call of the whole tree says, which tells every split.
+OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParameters)))
+
+STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
+
+# Least seconds for a split, as max_time must be positive.
+LEAST_TIME = 1e-3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeModel(OneLine):
+    """Routes points, or their kernel values, down a tree by the model of each split."""
+
+    tree: Tree
+    kernel: Kernel
+    n_features: int
+    dtype: np.dtype
+
+    def decision_function(self, X):
+        """Return the least margin on the way to every cluster, (m, k); 1 for a single cluster.
+
+        The margin of a split is half the difference of its model's two scores, positive for the
+        clusters on the preferred side and negative for the others. The largest score is that of
+        the cluster that routing leads to: its margins are all at least 0, and every other cluster
+        has the negative of one of them. Both are 0 only for a point on the border, which goes to
+        the left part, of the lower labels, either way.
+        """
+        X = self._check(X)
+        nodes = self.tree.nodes
+        scores = np.empty((X.shape[0], (len(nodes) + 1) // 2))
+        pending = [(0, np.full(X.shape[0], np.inf if len(nodes) > 1 else 1.0))]
+        while pending:
+            i, least = pending.pop()
+            node = nodes[i]
+            if node.label is not None:
+                scores[:, node.label] = least
+            else:
+                margin = _margin(node, X)
+                pending.append((node.left, np.minimum(least, -margin)))
+                pending.append((node.right, np.minimum(least, margin)))
+        return scores
+
+    def predict(self, X):
+        """Return the clusters (m,) that the points are routed to."""
+        X = self._check(X)
+        labels = np.empty(X.shape[0], dtype=np.int64)
+        pending = [(0, np.arange(X.shape[0]))]
+        while pending:
+            i, rows = pending.pop()
+            node = self.tree.nodes[i]
+            if node.label is not None:
+                labels[rows] = node.label
+            elif rows.size:
+                right = _margin(node, X if rows.size == X.shape[0] else X[rows]) > 0
+                pending += [(node.left, rows[~right]), (node.right, rows[right])]
+        return labels
+
+    def _check(self, X):
+        return validation.check_new_points(X, self.kernel, self.n_features, self.dtype)
+
+
+def _margin(node, X):
+    """Return by how much the model of a split prefers the right part, (m,)."""
+    scores = node.model.decision_function(X if node.columns is None else X[:, node.columns])
+    return 0.5 * (scores[:, 1] - scores[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPoints:
+    """The points of a call, or their kernel values, and their weights; ``rows`` weigh above 0."""
+
+    X: np.ndarray
+    kernel: Kernel
+    weights: np.ndarray | None
+    rows: np.ndarray
+
+    @property
+    def is_gram(self):
+        """Whether X holds kernel values."""
+        return self.kernel.name == "precomputed"
+
+    def part(self, rows):
+        """Return the points of some rows, or the kernel values between them."""
+        if rows.size == self.X.shape[0]:
+            return self.X
+        return self.X[np.ix_(rows, rows)] if self.is_gram else self.X[rows]
+
+    def part_weights(self, rows):
+        """Return the weights of some rows."""
+        return np.ones(rows.size) if self.weights is None else self.weights[rows]
+
+    def scatter(self, rows):
+        """Return the weighted sum of squared distances from the mean, computed in blocks."""
+        weights = self.part_weights(rows)
+        blocks = [slice(start, start + BLOCK) for start in range(0, rows.size, BLOCK)]
+        if self.is_gram:
+            squares = weights @ np.diagonal(self.X)[rows]
+            cross = sum(weights[b] @ (self.X[np.ix_(rows[b], rows)] @ weights) for b in blocks)
+            return max(0.0, float(squares - cross / weights.sum()))
+        mean = sum(weights[b] @ dense_rows(self.X, rows[b]) for b in blocks) / weights.sum()
+        scatter = 0.0
+        for b in blocks:
+            apart = dense_rows(self.X, rows[b]) - mean
+            scatter += float(weights[b] @ np.einsum("ij,ij->i", apart, apart))
+        return scatter
+
+
+@dataclass(eq=False)
+class _Leaf:
+    """A set of points that may be split, and the split of it that was tried."""
+
+    # Its place in a binary tree: 1 is the root, and 2 i and 2 i + 1 are the parts of i.
+    key: int
+    rows: np.ndarray
+    weight: float
+    scatter: float
+    split: ClusteringResult | None = None
+    parts: tuple = ()
+    gain: float = 0.0
+    refusal: str | None = None
+
+    @property
+    def depth(self):
+        """Splits above the leaf."""
+        return self.key.bit_length() - 1
+
+
+@dataclass(eq=False)
+class TreeGrower:
+    """Splits leaves until there are k; ``params`` are those of the method."""
+
+    data: WeightedPoints
+    k: int
+    rule: str
+    method: Method
+    params: dict
+    n_init: int
+    seed: np.random.SeedSequence
+    control: RunControl
+    n_tried: int = 0
+    stopped: Status | None = None
+    # The leaves whose splits were kept, by key, in the order of the splits.
+    kept: dict = field(default_factory=dict)
+    # What the user's callback raised.
+    raised: Exception | None = None
+
+    def __post_init__(self):
+        self.root = self._make_leaf(1, self.data.rows)
+        self.leaves = [self.root]
+        # The largest gain is known once all leaves but the last two have been split.
+        self.n_splits = max(1, self.k - 1 if self.rule == "largest" else 2 * self.k - 3)
+
+    def grow(self):
+        """Split until there are k leaves, none can be split, or something stops the run."""
+        try:
+            while len(self.kept) < self.k - 1:
+                leaf = self._next()
+                if leaf is None:
+                    break
+                self.kept[leaf.key] = leaf
+                i = self.leaves.index(leaf)
+                self.leaves[i : i + 1] = leaf.parts
+        except KeyboardInterrupt:
+            if not self.kept:
+                raise
+            self.stopped = Status.INTERRUPTED
+
+    def _next(self):
+        """Return the leaf whose split is the next to be kept, or None."""
+        if self.rule == "gain":
+            tried = [leaf for leaf in self.leaves if self._try(leaf)]
+            return max(tried, key=lambda leaf: leaf.gain, default=None)
+        by_weight = sorted(self.leaves, key=lambda leaf: -leaf.weight)
+        return next((leaf for leaf in by_weight if self._try(leaf)), None)
+
+    def _try(self, leaf):
+        """Split a leaf unless that was tried before; return whether it has a split."""
+        if leaf.split is None and leaf.refusal is None:
+            if leaf is not self.root and self.stopped is None and self.control.out_of_time():
+                self.stopped = Status.TIME_LIMIT
+            if self.stopped is None:
+                self._split(leaf)
+        return leaf.split is not None
+
+    def _split(self, leaf):
+        points = self.data.part(leaf.rows)
+        if count_distinct(points, 2) < 2:
+            leaf.refusal = "its points are equal"
+            return
+        try:
+            result = self.method.function(points, **self._arguments(leaf))
+        except (ValueError, TypeError, MemoryError) as error:
+            if error is self.raised:
+                raise
+            # What does not fit all points is the user's mistake; a part may just be too small.
+            if leaf is self.root or not isinstance(error, ValueError):
+                self._explain(error)
+                raise
+            leaf.refusal = str(error)
+            return
+        right = result.labels == 1
+        if right.all() or not right.any():
+            leaf.refusal = "the method put all its points on one side"
+            return
+        leaf.parts = tuple(
+            self._make_leaf(2 * leaf.key + side, leaf.rows[right == side]) for side in (0, 1)
+        )
+        leaf.gain = max(0.0, leaf.scatter - sum(part.scatter for part in leaf.parts))
+        leaf.split = result
+        self.n_tried += 1
+        if result.status in STOPS:
+            self.stopped = result.status
+        elif self._tell():
+            self.stopped = Status.CALLBACK
+
+    def _explain(self, error):
+        """Raise an error of the method anew if it advises what only method_params can hold."""
+        advised = dict.fromkeys(re.findall(r"\b(\w+)=", str(error)))
+        inner = [name for name in advised if name in self.method.parameters]
+        inner = [name for name in inner if name not in OWN_PARAMETERS]
+        if inner:
+            kind = next(k for k in (ValueError, TypeError, MemoryError) if isinstance(error, k))
+            name = self.method.function.__name__
+            raise kind(f"{error} ({', '.join(inner)}: in method_params, as of {name})") from error
+
+    def _make_leaf(self, key, rows):
+        weight = float(self.data.part_weights(rows).sum())
+        return _Leaf(key, rows, weight, self.data.scatter(rows))
+
+    def _arguments(self, leaf):
+        """Return what the method is called with."""
+        control, weights = self.control, self.data.weights
+        is_watched = control.callback is not None or control.verbose
+        # The stream depends on where the leaf is and not on when it is split.
+        key = (*self.seed.spawn_key, leaf.key)
+        run = {
+            "n_init": self.n_init,
+            "random_state": np.random.SeedSequence(self.seed.entropy, spawn_key=key),
+            "n_jobs": control.n_jobs,
+            "max_time": None if control.max_time is None else max(LEAST_TIME, control.time_left()),
+            "callback": self._tell if is_watched else None,
+            "sample_weight": None if weights is None else weights[leaf.rows],
+        }
+        params = self.params | {name: run[name] for name in run if name in self.method.parameters}
+        rank = params.get("rank")
+        if isinstance(rank, int | np.integer) and leaf is not self.root:
+            params["rank"] = min(rank, leaf.rows.size)
+        return params
+
+    def _tell(self, inner=None):
+        """Report the progress, ``inner`` that of the current split; return whether to stop."""
+        fraction = 0.0 if inner is None else inner.fraction
+        progress = Progress(
+            fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
+            n_done=self.n_tried,
+            n_init=self.n_splits,
+            objective=sum(leaf.scatter for leaf in self.leaves),
+            elapsed=time.perf_counter() - self.control.started,
+        )
+        self.control.bar.show(progress)
+        if self.control.callback is None:
+            return False
+        try:
+            return bool(self.control.callback(progress))
+        except (ValueError, TypeError, MemoryError) as error:
+            self.raised = error
+            raise
+
+    def status(self):
+        """Return why the run ended; warn if there are fewer than k clusters."""
+        splits = [leaf.split.status for leaf in self.kept.values()]
+        if len(splits) == self.k - 1:
+            # A split that was stopped has warned itself.
+            return next((s for s in splits if s != Status.CONVERGED), Status.CONVERGED)
+        status = Status.INFEASIBLE if self.stopped is None else self.stopped
+        made = f"{len(splits) + 1} of {self.k} clusters were made"
+        if self.stopped is None:
+            largest = max(self.leaves, key=lambda leaf: leaf.rows.size)
+            made += f" (the largest one has {largest.rows.size} points: {largest.refusal})"
+        warn_user(f"stopped before the end: {STATUS_TEXT[status]}; {made}")
+        return status
+
+    def build(self):
+        """Return the tree, its model (None if a split has none), the labels, and the history.
+
+        Labels number the leaves from left to right; points of weight 0 get theirs from the model.
+        Only splits that were kept are used, so an interrupt at any time does no harm.
+        """
+        X = self.data.X
+        labels = np.full(X.shape[0], -1, dtype=np.int64)
+        nodes, scatters = [], []
+        pending = [(self.root, None)]
+        while pending:
+            leaf, parent = pending.pop()
+            if parent is not None:
+                nodes[parent] = replace(nodes[parent], right=len(nodes))
+            if leaf.key in self.kept:
+                left, right = leaf.parts
+                pending += [(right, len(nodes)), (left, None)]
+                node = TreeNode(
+                    leaf.rows.size,
+                    leaf.depth,
+                    left=len(nodes) + 1,
+                    objective=leaf.split.objective,
+                    gain=leaf.gain,
+                    params=leaf.split.params,
+                    model=leaf.split.model,
+                    columns=leaf.rows if self.data.is_gram else None,
+                )
+                nodes.append(node)
+            else:
+                label = len(scatters)
+                labels[leaf.rows] = label
+                nodes.append(TreeNode(leaf.rows.size, leaf.depth, label=label))
+                scatters.append(leaf.scatter)
+        tree, model = Tree(tuple(nodes)), None
+        if all(leaf.split.model is not None for leaf in self.kept.values()):
+            model = TreeModel(tree, self.data.kernel, X.shape[1], X.dtype)
+        others = np.flatnonzero(labels < 0)
+        if others.size:
+            labels[others] = model.predict(X[others])
+        # Backwards, so that nothing is lost in differences of large numbers.
+        history = [sum(scatters)]
+        for leaf in reversed(self.kept.values()):
+            history.append(history[-1] + leaf.gain)
+        return tree, model, labels, np.array(history[::-1])
