@@ -106,9 +106,6 @@ def binary_bounds(n, balance, target_sizes, min_size):
     Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
     where n is odd.
     """
-    balance = validation.check_number("balance", balance)
-    if not 0 <= balance < 1:
-        raise ValueError(f"balance must be at least 0 and below 1; got {balance}")
     min_size = validation.check_integer(
         "min_size", min_size, least=1, most=n // 2, why=", half of the points"
     )
