@@ -99,12 +99,10 @@ def make_population(problem, y, nu, random):
     pop = evolution.Population(
         y=np.zeros((mu + nu, n), dtype=np.int8),
         cache=np.zeros((mu + nu, width)),
-        fitness=fitness[order],
-        n_plus=np.sum(y[order] == 1, axis=1, dtype=np.int64),
+        fitness=np.zeros(mu + nu),
+        n_plus=np.zeros(mu + nu, dtype=np.int64),
         slot=np.arange(mu + nu),
         parent=np.zeros(nu, dtype=np.int64),
-        child_fitness=np.zeros(nu),
-        child_plus=np.zeros(nu, dtype=np.int64),
         n_flips=np.zeros(nu, dtype=np.int64),
         # A swap may be the last of the flips.
         flips=np.zeros((nu, most + 1), dtype=np.int64),
@@ -115,7 +113,7 @@ def make_population(problem, y, nu, random):
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
         rank=np.zeros(mu + nu, dtype=np.int64),
         spare=np.zeros((2, mu + nu), dtype=np.int64),
-        spare_fitness=np.zeros(mu),
+        spare_fitness=np.zeros(mu + nu),
         work=np.zeros(0 if dense else width),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
@@ -123,6 +121,8 @@ def make_population(problem, y, nu, random):
     )
     pop.y[:mu] = y[order]
     pop.cache[:mu] = caches[order]
+    pop.fitness[:mu] = fitness[order]
+    pop.n_plus[:mu] = np.sum(pop.y[:mu] == 1, axis=1)
     return pop
 
 
@@ -202,7 +202,7 @@ class EvolutionSearch(SlicedSearch):
         pop = self._population
         y = pop.y[pop.slot[0]]
         self.labels = (y == 1).astype(np.int64)
-        self.objective = self._fitness(y.astype(np.float64))
+        self.objective, _ = self._evaluate(y)
         self.n_iter = int(pop.pos[evolution.GENERATION])
         self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
@@ -210,11 +210,11 @@ class EvolutionSearch(SlicedSearch):
         self.trace = {"generations": self._history.counts()}
         self._population = self._work = None
 
-    def _fitness(self, y):
-        """Return F(y) = n - y^T R y."""
-        return float(
-            _fitness_of(_cached(self._problem.matrix, y[None]), y[None], self._problem.dense)[0]
-        )
+    def _evaluate(self, y):
+        """Return F(y) = n - y^T R y, and R y."""
+        y = y[None].astype(np.float64)
+        cache = _cached(self._problem.matrix, y)
+        return float(_fitness_of(cache, y, self._problem.dense)[0]), self._smoothed(cache[0])
 
     def _smoothed(self, cache):
         """Return R y from the cache of y."""
@@ -224,16 +224,11 @@ class EvolutionSearch(SlicedSearch):
 
     def _classify(self, y):
         """Take the signs of the leave-one-out predictions as labels while that lowers F."""
-        value = self._fitness(y.astype(np.float64))
+        value, predictions = self._evaluate(y)
         while True:
-            targets = y.astype(np.float64)
-            residuals = leave_one_out_residuals(
-                targets,
-                self._smoothed(_cached(self._problem.matrix, targets[None])[0]),
-                self._problem.diag,
-            )
-            new = self._plan.split(targets - residuals)
-            new_value = self._fitness(new.astype(np.float64))
+            residuals = leave_one_out_residuals(y, predictions, self._problem.diag)
+            new = self._plan.split(y - residuals)
+            new_value, predictions = self._evaluate(new)
             if new_value >= value - self._problem.tol:
                 return y
             y, value = new, new_value
@@ -256,23 +251,13 @@ class EvolutionSearch(SlicedSearch):
     def _improvement(self, individual, swaps):
         """Return one or two points whose flips lower F, () if there are none, None if unknown."""
         plan, pop = self._plan, self._population
-        slot = pop.slot[individual]
-        smooth, row = (pop.cache, slot) if self._problem.dense else (pop.anchor, 0)
-        j = evolution.improving_flip(
-            self._problem,
-            pop.y,
-            pop.cache,
-            slot,
-            smooth,
-            row,
-            pop.slack[slot],
-            pop.n_plus[individual],
-        )
+        j = evolution.improving_flip(self._problem, pop, individual)
         yield plan.n
         if j >= 0:
             return (j,)
         if not swaps:
             return ()
+        slot = pop.slot[individual]
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
         yield self._problem.matrix.size // 8
         order = np.argsort(y * t - self._problem.diag, kind="stable")

@@ -404,22 +404,18 @@ def _make_plan(call, source):
         params["balance"] = default
     warn_of_equal_points(points, k)
     return LabelSearchPlan(
+        **values(call, _UMCRLSSearch)
+        | {
+            "method": "shaking" if k == 1 else call.method,
+            "init": check_init(call.init, n, k, source.kernel),
+            "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
+        },
         n=n,
         k=k,
-        method="shaking" if k == 1 else call.method,
-        init=check_init(call.init, n, k, source.kernel),
         points=points,
         rule=rule,
         known=known,
-        n_rounds=call.n_rounds,
-        start_round=call.start_round,
         min_size=min_size,
-        polish=call.polish,
-        keep_best=call.keep_best,
-        batches=call.batches,
-        max_iter=np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
-        population=call.population,
-        patience=call.patience,
         params=params,
         bound=call.bound,
         default_sizes=default is not None and call.balance is call.target_sizes is known is None,
@@ -565,16 +561,19 @@ class EvoMMCParameters(
     """What the function and the estimator have in common."""
 
 
-class _FastSearch(_EvolutionSearch):
-    """The search of FastEvoMMC."""
+class FastEvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    PrecisionParameters,
+    LandmarkParameters,
+    _EvolutionKernel,
+    _EvolutionSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
 
     mu: int = parameter(default=1)
     nu: int = parameter(default=1)
-
-
-class _FastLandmarks(PrecisionParameters, LandmarkParameters):
-    """The low-rank hat matrix of FastEvoMMC."""
-
     rank: Rank = parameter(
         default=0.1,
         doc="""
@@ -582,17 +581,6 @@ class _FastLandmarks(PrecisionParameters, LandmarkParameters):
         and has 1,000 landmarks above, 3e8 / n of them above 300,000 points.
         """,
     )
-
-
-class FastEvoMMCParameters(
-    _EvolutionRun,
-    BinarySizeParameters,
-    _FastLandmarks,
-    _EvolutionKernel,
-    _FastSearch,
-    _EvolutionRegularisation,
-):
-    """What the function and the estimator have in common."""
 
 
 class _EvolutionSource(FactorSource):
