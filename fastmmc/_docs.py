@@ -43,16 +43,18 @@ def insert_section(text, title, body):
     return f"{text}\n\n{title}\n{'-' * len(title)}\n{body}"
 
 
+def section(text, title):
+    """Return the body of a section of a docstring, empty if there is none."""
+    parts = HEADING.split(inspect.cleandoc(text))
+    return parts[parts.index(title) + 1].strip("\n") if title in parts else ""
+
+
 @cache
 def attribute_docs(kind):
     """Return a dict of the entries under Attributes, of a class and of those it inherits from."""
     found = {}
     for base in reversed(kind.__mro__):
-        text = inspect.cleandoc(vars(base).get("__doc__") or "")
-        sections = HEADING.split(text)
-        if "Attributes" not in sections:
-            continue
-        body = sections[sections.index("Attributes") + 1]
+        body = section(vars(base).get("__doc__") or "", "Attributes")
         for names, type_text, lines in re.findall(
             r"^(\w[\w, ]*?) : (.*)\n((?: {4}.*\n?|\n(?= {4}))+)", body, re.MULTILINE
         ):

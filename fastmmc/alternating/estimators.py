@@ -48,24 +48,6 @@ class _AlternatingClusterer(MarginClusterer):
         """
         return self._fit(X, sample_weight=sample_weight)
 
-    def score(self, X: MatrixLike, y: object = None) -> float:
-        """Return minus the mean loss of points that take the label of their side.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; higher is better: points lie at the margin, or (hinge loss) beyond it.
-        """
-        margins = np.abs(self.decision_function(X)[:, 1])
-        return -float(np.mean(self._losses(margins)))
-
 
 class IterSVR(
     _AlternatingClusterer,
@@ -75,12 +57,6 @@ class IterSVR(
     summary="support vector regression on the labels, and new labels from its scores, in turn",
 ):
     """Iterative support vector regression as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.iter_svr`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
 
     Examples
     --------
@@ -103,12 +79,6 @@ class IterSVM(
 ):
     """Iterative support vector machines as a scikit-learn clusterer; always two clusters.
 
-    See :func:`fastmmc.iter_svm`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
-
     Examples
     --------
     >>> import fastmmc
@@ -116,9 +86,6 @@ class IterSVM(
     >>> fastmmc.IterSVM(random_state=0).fit(X).sizes_.sum()
     np.int64(150)
     """
-
-    def _losses(self, margins):
-        return np.maximum(0.0, 1.0 - margins)
 
 
 class IterLSSVM(
@@ -129,12 +96,6 @@ class IterLSSVM(
     summary="the same with least-squares machines: one factorisation for all rounds",
 ):
     """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.iter_ls_svm`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
 
     Examples
     --------

@@ -172,9 +172,6 @@ class _FeatureSpace(LandmarkParameters, KernelParameters):
         points; 1,000 above, 3e8 / n of them above 300,000 points.
         """,
     )
-    rank_tol: float = parameter(
-        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
-    )
 
 
 class _Run(RunParameters):

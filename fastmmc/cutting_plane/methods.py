@@ -39,9 +39,9 @@ from fastmmc.parameters import (
     KernelName,
     KernelParameters,
     LandmarkParameters,
+    MarginRunParameters,
     Points,
     Rank,
-    RunParameters,
 )
 from fastmmc.results import MarginResult, Status
 
@@ -99,7 +99,7 @@ class _PlaneSearch(Parameters):
         default="random",
         kind='{"random", "kmeans"} or (n,) array_like of int',
         doc="""
-        First weights: a normal direction through the mean of the points, or those by which the
+        First weights: normal directions through the mean of the points, or those by which the
         nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
         to small scores, so that all points have a say in the first plane.
         """,
@@ -131,14 +131,6 @@ class _ManyPlanesSearch(_PlaneSearch):
         features are centred and have no constant.
         """,
     )
-    init: Literal["random", "kmeans"] | ArrayLike = parameter(
-        default="random",
-        doc="""
-        First weights: normal directions through the mean of the points, or those by which the
-        nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
-        to small scores, so that all points have a say in the first plane.
-        """,
-    )
 
 
 class _Kernel(LandmarkParameters, KernelParameters):
@@ -166,9 +158,6 @@ class _Kernel(LandmarkParameters, KernelParameters):
         3e8 / n of them above 600,000. A linear kernel needs no features unless a number is given.
         """,
     )
-    rank_tol: float = parameter(
-        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
-    )
 
 
 class _ManyKernel(_Kernel):
@@ -184,29 +173,7 @@ class _ManyKernel(_Kernel):
     )
 
 
-class _Run(RunParameters):
-    """The run of CPMMC."""
-
-    n_init: int = parameter(
-        default=10,
-        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
-    )
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="""
-        Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; the best labels found by then are returned. Where there is no
-        time for the features, some of rank 50 take their place.
-        """,
-    )
-
-
-class _ManyRun(_Run):
+class _ManyRun(MarginRunParameters):
     """The run of CPM3C."""
 
     n_init: int = parameter(
@@ -218,7 +185,7 @@ class _ManyRun(_Run):
     )
 
 
-class CPMMCParameters(_Run, _Kernel, _PlaneSearch):
+class CPMMCParameters(MarginRunParameters, _Kernel, _PlaneSearch):
     """What the function and the estimator have in common."""
 
 
@@ -472,7 +439,15 @@ def _make_features(points, kernel, form, seed, control):
         features = form_features(points, kernel, whole, seed, control.check_time)
     except OutOfTime:
         return brief_features(points, kernel, seed), True
-    _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
+    # The features leave negative eigenvalues out.
+    positive = _squares(features.Z)
+    negative = positive - float(kernel_diagonal(kernel, points).sum())
+    if negative > DEFINITE_TOLERANCE * positive:
+        raise ValueError(
+            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
+            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
+            "positive semidefinite kernel"
+        )
     return features, False
 
 
@@ -488,18 +463,6 @@ def _squares(rows):
     values = rows.data if issparse(rows) else rows.ravel()
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.einsum("i,i->", values, values, dtype=np.float64))
-
-
-def _check_definite(Z, diagonal, kernel):
-    """Refuse a Gram matrix with negative eigenvalues, which the features Z of it leave out."""
-    positive = _squares(Z)
-    negative = positive - float(diagonal.sum())
-    if negative > DEFINITE_TOLERANCE * positive:
-        raise ValueError(
-            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
-            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
-            "positive semidefinite kernel"
-        )
 
 
 def _drop_empty(problem, search):
