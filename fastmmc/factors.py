@@ -220,8 +220,7 @@ class LowRankFactor(OneLine, Named):
 
     def _blocks(self):
         """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
-        for start in range(0, self.n, BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in gen_batches(self.n, BLOCK):
             yield rows, self.Z[rows].astype(np.float64, copy=False)
 
     def _restrict(self, indices):
