@@ -26,10 +26,9 @@ from fastmmc.competitive.methods import (
     lcvqe,
     o_lcvqe,
     rpcl,
-    rule_of,
     wta,
 )
-from fastmmc.competitive.online import check_share
+from fastmmc.competitive.online import check_share, make_rule
 from fastmmc.competitive.saved import (
     make_header,
     read_saved,
@@ -220,7 +219,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _partial_fit(self, X, check_constraints):
         """Learn objects; their constraints are checked when their number is known."""
-        rule = rule_of(self, self._solver.__name__)
+        rule = make_rule(self._solver.__name__, vars(self))
         first = getattr(self, "_model", None) is None
         X = self._check_first(X) if first else self._check_chunk(X)
         constraints = check_constraints(X.shape[0])

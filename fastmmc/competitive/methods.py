@@ -10,11 +10,10 @@ from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
-    WEIGHTED,
     OnlinePlan,
     OnlineSearch,
-    check_rule,
     check_share,
+    make_rule,
     warn_if_fewer,
 )
 from fastmmc.competitive.space import (
@@ -263,35 +262,23 @@ class _LCVQECall(LCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
-def _make_plan(call, method, points, constraints):
-    """Check the parameters of the search."""
+def make_plan(method, told, n, constraints):
+    """Return what all starts on n points have in common, for checked parameters by name."""
+    k = validation.check_integer("k", told["k"], least=1, most=n, why=", the number of points")
     common = {
-        "k": validation.check_integer(
-            "k", call.k, least=1, most=points.shape[0], why=", the number of points"
-        ),
-        "init": check_start(call.init),
-        "max_iter": call.max_iter,
+        "k": k,
+        "init": check_start(told["init"]),
+        "max_iter": told["max_iter"],
         "constraints": constraints,
     }
     if method in BATCH:
         return BatchPlan(pairwise=method == "cvqe", **common)
     return OnlinePlan(
-        rule=rule_of(call, method),
-        shuffle=call.shuffle,
-        min_share=check_share(call.min_share, method, common["k"]),
-        online_first_epoch=getattr(call, "online_first_epoch", False),
+        rule=make_rule(method, told),
+        shuffle=told["shuffle"],
+        min_share=check_share(told["min_share"], method, k),
+        online_first_epoch=told.get("online_first_epoch", False),
         **common,
-    )
-
-
-def rule_of(parameters, method):
-    """Return the rule by which prototypes learn, from a call or an estimator."""
-    return check_rule(
-        WEIGHTED[method],
-        parameters.alpha,
-        getattr(parameters, "beta", 0.0),
-        parameters.schedule,
-        getattr(parameters, "per_constraint", "once"),
     )
 
 
@@ -317,7 +304,7 @@ def _cluster(method, call, control):
         points, call.features, kernel, call.rank, call.landmarks, call.rank_tol
     )
     constraints = _check_constraints(call, points.shape[0])
-    plan = _make_plan(call, method, points, constraints)
+    plan = make_plan(method, vars(call), points.shape[0], constraints)
     enough_points = not warn_of_equal_points(points, plan.k)
     seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch

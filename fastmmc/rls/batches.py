@@ -105,11 +105,7 @@ def make_start(factor, diag, form, plan, index, rng, threads=1):
 
 
 class BatchSearch(LabelSearch):
-    """A search with the sums W = E^T Z, k x r: shake a sample, then all points, then descend.
-
-    What runs is a generator that says after every step what the step cost, so that a slice can
-    end there; nothing depends on where it does.
-    """
+    """A search with the sums W = E^T Z, k x r: shake a sample, then all points, then descend."""
 
     def __init__(self, factor, diag, form, plan, index, rng, threads=1):
         super().__init__(factor, diag, plan, rng, width=factor.rank)
@@ -118,29 +114,18 @@ class BatchSearch(LabelSearch):
         self._rng = rng
         self._threads = threads
         self._sample = None
-        self._fraction = 0.0
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        for cost in self._work:
-            budget -= cost
-            if budget <= 0:
-                return False
-        return True
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        return self._fraction
+        targets = plan.rule.targets
+        self._targets = np.full(plan.k, plan.n // plan.k) if targets is None else targets
+        # A cluster claims a share of the size that it is meant to have at a time, not of what it
+        # claims: late rounds claim little, which moves the scores little.
+        self._batch = np.maximum(1, -(-self._targets // form.batches))
 
     def finish(self):
-        """Do what every search does, from fresh sums, and let the work space go."""
+        """Do what every search does, from fresh sums."""
         if self._sample is not None:
             self._extend_sample()
         self._fill()
-        sums = super().finish()
-        self._work = None
-        return sums
+        return super().finish()
 
     def _run(self):
         """Go through the phases; yield what each step cost."""
@@ -271,30 +256,15 @@ class BatchSearch(LabelSearch):
         """
         if self._plan.rule.targets is not None:
             return len(self._plan.quota)
-        batch = self._batch_sizes()
-        worth = (batch == 1) | (2 * (self._plan.quota - self._targets()) > batch)
+        worth = (self._batch == 1) | (2 * (self._plan.quota - self._targets) > self._batch)
         return np.count_nonzero(worth.any(axis=1))
-
-    def _targets(self):
-        plan = self._plan
-        return np.full(plan.k, plan.n // plan.k) if plan.rule.targets is None else plan.rule.targets
-
-    def _batch_sizes(self):
-        """Return how many points each cluster claims at a time.
-
-        It is a share of the size that the cluster is meant to have, not of what it claims: late
-        rounds claim little, which moves the scores little.
-        """
-        return np.maximum(1, -(-self._targets() // self._form.batches))
 
     def _turn(self, d, wanted, floor):
         """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost."""
-        plan = self._plan
-        most = self._batch_sizes()[d]
         while wanted > 0:
             score = self._score(d, floor)
-            yield self._pass_cost(plan.n)
-            size = min(most, wanted, np.count_nonzero(np.isfinite(score)))
+            yield self._pass_cost(self._plan.n)
+            size = min(self._batch[d], wanted, np.count_nonzero(np.isfinite(score)))
             if size == 0:
                 return
             limit = np.partition(score, size - 1)[size - 1]

@@ -9,9 +9,10 @@ import numpy as np
 from fastmmc._means import k_means
 from fastmmc.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.gram import BLOCK, dense_rows, squared_distances
-from fastmmc.results import HISTORY_CAPACITY, History, Status
+from fastmmc.results import HISTORY_CAPACITY, Status
 from fastmmc.rls import _loops_evolution as evolution
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.sliced import SlicedSearch
 
 # Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
@@ -66,18 +67,18 @@ class EvolutionPlan:
         return y
 
 
-def make_problem(factor, diag, *, lower, upper, flips, distinct):
-    """Return what the compiled loops read of the hat matrix and the parameters."""
+def make_problem(factor, diag, plan):
+    """Return what the compiled loops read of the hat matrix and the plan."""
     dense = not isinstance(factor, LowRankFactor)
     return evolution.Problem(
         matrix=factor.R if dense else factor.Z,
         dense=dense,
         diag=diag,
         root=np.sqrt(diag),
-        lower=lower,
-        upper=upper,
-        fixed=flips,
-        distinct=distinct,
+        lower=plan.lower,
+        upper=plan.upper,
+        fixed=plan.flips,
+        distinct=plan.distinct,
         tol=1e-12 * factor.n,
     )
 
@@ -139,41 +140,26 @@ def _fitness_of(caches, y, dense):
     return y.shape[1] - np.einsum("ij,ij->i", caches, y if dense else caches)
 
 
-class EvolutionSearch:
+class EvolutionSearch(SlicedSearch):
     """One restart: generations, then the polish of the best individual."""
 
     def __init__(self, factor, diag, plan, rng):
+        super().__init__()
         self._factor = factor
         self._plan = plan
-        self._problem = make_problem(
-            factor,
-            diag,
-            lower=plan.lower,
-            upper=plan.upper,
-            flips=plan.flips,
-            distinct=plan.distinct,
-        )
+        self._problem = make_problem(factor, diag, plan)
         self._next_proof = plan.n
-        self._history = History()
-        self._budget = 0
-        self.status = Status.CONVERGED
         y = plan.first_labels(rng)
         if plan.classify:
             y = np.stack([self._classify(individual) for individual in y])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         self._population = make_population(self._problem, y, plan.nu, random)
         self._note()
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        self._budget = budget
-        return next(self._work, "ended") == "ended"
 
     def _run(self):
-        """Make generations, then polish; yield when the budget of a slice is used up."""
+        """Make generations, then polish."""
         while not (yield from self._search()):
-            yield
+            yield self._budget
         self._note()
         while self._plan.polish:
             points = yield from self._improvement(0, swaps=True)
@@ -181,22 +167,19 @@ class EvolutionSearch:
                 return
             self._flip_best(points)
 
-    def _pay(self, cost):
-        """Charge a cost to the budget of the slice; tell whether it is used up."""
-        self._budget -= cost
-        return self._budget <= 0
-
     def _search(self):
         """Make a slice of generations; return whether it was the last."""
         plan, pop = self._plan, self._population
         patience = min(plan.patience, self._next_proof)
         ended = evolution.evolve(self._problem, pop, patience, plan.max_iter, self._budget)
         self._history.drain(pop.history, pop.pos, moves.RECORDS)
-        stale = int(pop.pos[evolution.STALE])
+        stale, generation = int(pop.pos[evolution.STALE]), int(pop.pos[evolution.GENERATION])
+        done = max(stale / plan.patience, generation / max(1, plan.max_iter))
+        self._fraction = min(0.95, done)
         self._next_proof = plan.n * (stale // plan.n + 1)
         if not ended:
             return False
-        if pop.pos[evolution.GENERATION] >= plan.max_iter:
+        if generation >= plan.max_iter:
             self.status = Status.MAX_ITER
             return True
         return stale >= plan.patience or (yield from self._is_local_optimum())
@@ -213,12 +196,6 @@ class EvolutionSearch:
         if not self._problem.dense:
             pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
         pop.pos[moves.MOVES] += 1
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        pos = self._population.pos
-        stale = pos[evolution.STALE] / self._plan.patience
-        return min(0.95, max(stale, pos[evolution.GENERATION] / max(1, self._plan.max_iter)))
 
     def finish(self):
         """Take the final figures, from scratch, and let the work space go."""
@@ -291,15 +268,13 @@ class EvolutionSearch:
             pop.slack[slot],
             pop.n_plus[individual],
         )
-        if self._pay(plan.n):
-            yield
+        yield plan.n
         if j >= 0:
             return (j,)
         if not swaps:
             return ()
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
-        if self._pay(self._problem.matrix.size // 8):
-            yield
+        yield self._problem.matrix.size // 8
         order = np.argsort(y * t - self._problem.diag, kind="stable")
         largest = self._problem.diag.max()
         at = np.array([0, 1])
@@ -310,8 +285,7 @@ class EvolutionSearch:
                 return tuple(int(i) for i in order[at])
             if found == 0:
                 return ()
-            if self._pay(price * PAIRS_A_TIME):
-                yield
+            yield price * PAIRS_A_TIME
         return None
 
     def _note(self):
