@@ -26,17 +26,15 @@ class Named:
 
 def name_columns(made, X):
     """Return what was made of X, or a list of such, with the names of the columns of X."""
-    names = X.feature_names_in if isinstance(X, Named) else _names_of(X)
+    if isinstance(X, Named):
+        names = X.feature_names_in
+    else:
+        estimator = _stand_in("X")()
+        validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
+        names = getattr(estimator, "feature_names_in_", None)
     if isinstance(made, list):
         return [replace(one, feature_names_in=names) for one in made]
     return replace(made, feature_names_in=names)
-
-
-def _names_of(X):
-    """Return the names of the columns of X, or None."""
-    estimator = _stand_in("X")()
-    validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
-    return getattr(estimator, "feature_names_in_", None)
 
 
 @cache

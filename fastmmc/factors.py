@@ -220,8 +220,7 @@ class LowRankFactor(OneLine, Named):
 
     def _blocks(self):
         """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
-        for start in range(0, self.n, BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in gen_batches(self.n, BLOCK):
             yield rows, self.Z[rows].astype(np.float64, copy=False)
 
     def _restrict(self, indices):
@@ -437,10 +436,13 @@ def _shrink(Z, lam):
     """
     r = Z.shape[1]
     L = np.zeros((r, r))
+
+    def square(rows):
+        wide = Z[rows].astype(np.float64, copy=False)
+        return wide.T @ wide, len(wide)
+
     with map_of_threads(Z.size * r) as map_pieces:
-        for product, n_rows in map_pieces(
-            lambda rows: _square(Z[rows]), gen_batches(len(Z), BLOCK)
-        ):
+        for product, n_rows in map_pieces(square, gen_batches(len(Z), BLOCK)):
             L += product
             yield n_rows
         L.flat[:: r + 1] += lam
@@ -453,12 +455,6 @@ def _shrink(Z, lam):
 
         yield from map_pieces(multiply, gen_batches(len(Z), BLOCK))
     return half, L
-
-
-def _square(rows):
-    """Return Z^T Z of some rows in double precision, and their number."""
-    rows = rows.astype(np.float64, copy=False)
-    return rows.T @ rows, len(rows)
 
 
 def hat_matrix(kernel, X, lam):

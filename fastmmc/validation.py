@@ -47,11 +47,6 @@ def _brief(value):
     return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
 
 
-def check_starts(n_init):
-    """Return the number of starts of a call, at most a million."""
-    return check_integer("n_init", n_init, least=1, most=MOST_STARTS)
-
-
 def check_number(name, value):
     """Return ``value`` as a finite float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

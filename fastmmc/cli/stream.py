@@ -426,7 +426,10 @@ class _Source:
                 X.append(layout.numbers(self._line, row))
                 lines.append(self._line)
                 if layout.label is not None:
-                    y.append(self._class_of(row[layout.label].strip()))
+                    name = row[layout.label].strip()
+                    unknown = name in ("", "-1")
+                    classes = self._classes
+                    y.append(-1 if unknown else classes.setdefault(name, len(classes)))
             X = np.array(X)
             far = np.argwhere(np.abs(X) > LARGEST)
             if len(far):
@@ -435,11 +438,6 @@ class _Source:
                     "overflows; scale the columns first"
                 )
         return X, (None if layout.label is None else np.array(y, dtype=np.int64))
-
-    def _class_of(self, name):
-        if name in ("", "-1"):
-            return -1
-        return self._classes.setdefault(name, len(self._classes))
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""

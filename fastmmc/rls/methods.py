@@ -363,7 +363,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
 def resolve_starts(n_init, method, n):
     """Return the number of starts; "auto" depends on the method and on n alone."""
     if not isinstance(n_init, str):
-        return validation.check_starts(n_init)
+        return n_init
     if method == "memetic":
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
