@@ -92,7 +92,7 @@ class Stream:
             each = np.arange(links.own.size)
             nearest.append(rule.present(X[part], each, each, self._prototypes, links)[0])
             self.n_seen += each.size
-        return np.concatenate(nearest)
+        return nearest[0] if len(nearest) == 1 else np.concatenate(nearest)
 
     def _parts(self, n, labels):
         """Return slices of a chunk whose lists of partners are not too long."""
