@@ -49,6 +49,17 @@ def section(text, title):
     return parts[parts.index(title) + 1].strip("\n") if title in parts else ""
 
 
+def with_sections_of(text, other):
+    """Return a docstring with Returns, Raises and Warns of another one where it has none."""
+    text = inspect.cleandoc(text)
+    own = HEADING.split(text)[1::2]
+    parts = HEADING.split(other)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title in ("Returns", "Raises", "Warns") and title not in own:
+            text = insert_section(text, title, body.strip("\n"))
+    return text
+
+
 @cache
 def attribute_docs(kind):
     """Return a dict of the entries under Attributes, of a class and of those it inherits from."""
