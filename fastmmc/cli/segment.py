@@ -13,7 +13,7 @@ from fastmmc.cli import common
 from fastmmc.cli.common import Option
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
-from fastmmc.segmentation import BALANCE, segment, settings_of
+from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (
@@ -51,8 +51,7 @@ def add_command(commands):
         metavar="PICTURE",
         help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
     )
-    methods = [name for name in METHODS if name != "recursive-mmc"]
-    common.add_method(parser, methods, "iter-svr")
+    common.add_method(parser, usable_methods(), "iter-svr")
     common.add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
