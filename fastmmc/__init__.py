@@ -9,59 +9,18 @@ array([100, 100])
 import importlib
 from typing import TYPE_CHECKING
 
-from fastmmc import datasets
-from fastmmc.alternating import (
-    IterLSSVM,
-    IterSVM,
-    IterSVR,
-    iter_ls_svm,
-    iter_svm,
-    iter_svr,
-)
-from fastmmc.annealing import SAMMC, sammc
-from fastmmc.competitive import (
-    CRPCL,
-    CVQE,
-    FSCL,
-    LCVQE,
-    OLCVQE,
-    RPCL,
-    WTA,
-    c_rpcl,
-    cvqe,
-    fscl,
-    lcvqe,
-    o_lcvqe,
-    rpcl,
-    wta,
-)
-from fastmmc.cutting_plane import CPM3C, CPMMC, cpm3c, cpmmc
+from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
+from fastmmc.alternating import *
+from fastmmc.annealing import *
+from fastmmc.competitive import *
+from fastmmc.cutting_plane import *
 from fastmmc.execution import Progress
 from fastmmc.factors import DenseFactor, LowRankFactor, factor
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
-from fastmmc.results import (
-    CentroidResult,
-    ClusteringResult,
-    MarginResult,
-    RLSResult,
-    SDPResult,
-    SegmentationResult,
-    Status,
-    Tree,
-    TreeNode,
-    TreeResult,
-)
-from fastmmc.rls import (
-    UMCRLS,
-    EvoMMC,
-    FastEvoMMC,
-    evo_mmc,
-    fast_evo_mmc,
-    umc_rls,
-    umc_rls_path,
-)
-from fastmmc.sdp import GMMC, SDPMMC, gmmc, sdp_mmc
+from fastmmc.results import *
+from fastmmc.rls import *
+from fastmmc.sdp import *
 from fastmmc.segmentation import segment
 
 __version__ = "0.1.0.dev0"
@@ -70,65 +29,27 @@ __version__ = "0.1.0.dev0"
 _LAZY = ("distributed", "plotting")
 
 __all__ = [
-    "CPM3C",
-    "CPMMC",
-    "CRPCL",
-    "CVQE",
-    "CentroidResult",
-    "ClusteringResult",
-    "DenseFactor",
-    "EvoMMC",
-    "FSCL",
-    "FastEvoMMC",
-    "GMMC",
-    "IterLSSVM",
-    "IterSVM",
-    "IterSVR",
-    "LCVQE",
-    "LowRankFactor",
     "METHODS",
-    "MarginResult",
-    "OLCVQE",
+    "DenseFactor",
+    "LowRankFactor",
     "Progress",
-    "RLSResult",
-    "RPCL",
     "RecursiveMMC",
-    "SAMMC",
-    "SDPMMC",
-    "SDPResult",
-    "SegmentationResult",
-    "Status",
-    "Tree",
-    "TreeNode",
-    "TreeResult",
-    "UMCRLS",
-    "WTA",
-    "c_rpcl",
-    "cpm3c",
-    "cpmmc",
-    "cvqe",
     "datasets",
     "distributed",
-    "evo_mmc",
     "factor",
-    "fast_evo_mmc",
-    "fscl",
-    "gmmc",
-    "iter_ls_svm",
-    "iter_svm",
-    "iter_svr",
-    "lcvqe",
-    "o_lcvqe",
     "plotting",
     "recursive_mmc",
-    "rpcl",
-    "sammc",
-    "sdp_mmc",
     "segment",
-    "umc_rls",
-    "umc_rls_path",
-    "wta",
 ]
+# One statement each, as type checkers understand no loop.
+__all__ += alternating.__all__
+__all__ += annealing.__all__
+__all__ += competitive.__all__
+__all__ += cutting_plane.__all__
+__all__ += results.__all__
+__all__ += rls.__all__
+__all__ += sdp.__all__
+__all__.sort()
 
 
 if TYPE_CHECKING:

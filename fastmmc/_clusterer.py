@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import document, two_clusters_only
-from fastmmc._docs import attribute_docs, entry, insert_section
+from fastmmc._docs import attribute_docs, entry, insert_section, section
 from fastmmc._sklearn import BaseEstimator, ClusterMixin
 from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
@@ -239,6 +239,30 @@ class MarginClusterer(Clusterer):
     def _count_tasks(self, n):
         return self.n_init if isinstance(self.init, str) else 1
 
+    def score(self, X: MatrixLike, y: object = None) -> float:
+        """Return minus the mean loss of points that take the label of their side.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            Points.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 0; higher is better: points lie at the margin of their cluster, or (hinge loss,
+            also that of cutting planes) beyond it.
+        """
+        return -float(np.mean(self._losses(self._margins(self.decision_function(X)))))
+
+    def _margins(self, scores):
+        return np.abs(scores[:, 1])
+
+    def _losses(self, margins):
+        return np.maximum(0.0, 1.0 - margins)
+
 
 def _document(estimator, solver):
     """Return the docstring of an estimator with all its parameters and attributes."""
@@ -248,4 +272,9 @@ def _document(estimator, solver):
     shown += [entry(name, *told) for name, told in estimator._own_attributes.items()]
     common = COMMON_ATTRIBUTES.format(result=result.__name__)
     text = document(estimator.__doc__, estimator)
+    name = f"fastmmc.{solver.__name__}"
+    if f"`{name}`" not in text:
+        text = insert_section(text, "See Also", f"{name} : The same as a function, with notes.")
+    if not section(text, "References"):
+        text = insert_section(text, "References", section(solver.__doc__, "References"))
     return insert_section(text, "Attributes", "\n".join([*shown, common]))

@@ -26,7 +26,7 @@ from typing import (
 )
 
 from fastmmc import validation
-from fastmmc._docs import entry, insert_section
+from fastmmc._docs import entry, insert_section, with_sections_of
 from fastmmc._names import name_columns
 from fastmmc._wraps import wraps
 from fastmmc.execution import RunControl
@@ -243,12 +243,14 @@ def document(text, group):
 
 def function_of(
     group: Callable[P, Call],
+    like: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[[Call, RunControl], Result]], Callable[P, Result]]:
     """Make a public function of a solver: ``solve(call, control)`` gets the checked parameters.
 
     ``call`` is an instance of the group with checked values, which nobody changes, and ``control``
     says how the run is carried out; the time counts from the beginning of the call. What is
-    returned remembers the names of the columns of X.
+    returned remembers the names of the columns of X. What the docs do not tell of what is returned,
+    raised and warned of is taken from those of the function ``like``.
     """
 
     def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
@@ -270,7 +272,10 @@ def function_of(
             result = solve(call, control_of(call, started))
             return name_columns(result, call.X) if hasattr(call, "X") else result
 
-        function.__doc__ = document(solve.__doc__, group)
+        text = solve.__doc__
+        if like is not None:
+            text = with_sections_of(text, like.__doc__)
+        function.__doc__ = document(text, group)
         function.__signature__ = signature
         function.__annotations__ = {one.name: one.type for one in declared(group)}
         function.__annotations__["return"] = returns

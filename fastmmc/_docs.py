@@ -13,6 +13,7 @@ ORDER = (
     "Attributes",
     "Returns",
     "Yields",
+    "Other Parameters",
     "Raises",
     "Warns",
     "See Also",
@@ -42,16 +43,29 @@ def insert_section(text, title, body):
     return f"{text}\n\n{title}\n{'-' * len(title)}\n{body}"
 
 
+def section(text, title):
+    """Return the body of a section of a docstring, empty if there is none."""
+    parts = HEADING.split(inspect.cleandoc(text))
+    return parts[parts.index(title) + 1].strip("\n") if title in parts else ""
+
+
+def with_sections_of(text, other):
+    """Return a docstring with Returns, Raises and Warns of another one where it has none."""
+    text = inspect.cleandoc(text)
+    own = HEADING.split(text)[1::2]
+    parts = HEADING.split(other)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title in ("Returns", "Raises", "Warns") and title not in own:
+            text = insert_section(text, title, body.strip("\n"))
+    return text
+
+
 @cache
 def attribute_docs(kind):
     """Return a dict of the entries under Attributes, of a class and of those it inherits from."""
     found = {}
     for base in reversed(kind.__mro__):
-        text = inspect.cleandoc(vars(base).get("__doc__") or "")
-        sections = HEADING.split(text)
-        if "Attributes" not in sections:
-            continue
-        body = sections[sections.index("Attributes") + 1]
+        body = section(vars(base).get("__doc__") or "", "Attributes")
         for names, type_text, lines in re.findall(
             r"^(\w[\w, ]*?) : (.*)\n((?: {4}.*\n?|\n(?= {4}))+)", body, re.MULTILINE
         ):

@@ -13,6 +13,8 @@ from sklearn.metrics.pairwise import _euclidean_distances
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from fastmmc.gram import dense_rows
+
 MOST_ROUNDS = 300
 
 # Rounds between two calls of ``look``.
@@ -85,11 +87,21 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     weights = weights / weights.max()
     rows, exponent = scale_rows(rows)
     mean = 0.0
-    if not issparse(rows):
+    if issparse(rows):
+        variances = mean_variance_axis(rows, axis=0)[1]
+    else:
         mean = rows.mean(axis=0)
         rows = rows - mean
-    centers = _first_centers(rows, k, seed, weights, init, exponent, mean, look)
-    tolerance = TOLERANCE * _mean_variance(rows)
+        variances = np.var(rows, axis=0)
+    tolerance = TOLERANCE * float(np.mean(variances))
+    stream = np.random.RandomState(seed)
+    if not isinstance(init, str):
+        centers = np.ascontiguousarray(np.ldexp(init, -exponent) - mean, dtype=rows.dtype)
+    elif init == "random":
+        chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
+        centers = dense_rows(rows, chosen)
+    else:
+        centers = dense_rows(rows, _plus_plus(rows, k, stream, weights, None, look))
     for _ in range(0, MOST_ROUNDS, ROUNDS):
         labels, _, centers, made = _kmeans_single_lloyd(
             rows, weights, centers, max_iter=ROUNDS, tol=tolerance
@@ -98,20 +110,3 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
             break
         look()
     return labels.astype(np.int64), np.ldexp(centers + mean, exponent)
-
-
-def _first_centers(rows, k, seed, weights, init, exponent, mean, look):
-    """Return the first centers, scaled and moved as the rows are."""
-    if not isinstance(init, str):
-        return np.ascontiguousarray(np.ldexp(init, -exponent) - mean, dtype=rows.dtype)
-    stream = np.random.RandomState(seed)
-    if init == "random":
-        chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
-    else:
-        chosen = _plus_plus(rows, k, stream, weights, None, look)
-    return rows[chosen].toarray() if issparse(rows) else rows[chosen]
-
-
-def _mean_variance(rows):
-    variances = mean_variance_axis(rows, axis=0)[1] if issparse(rows) else np.var(rows, axis=0)
-    return float(np.mean(variances))

@@ -9,8 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from fastmmc._wraps import wraps
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Named:
@@ -26,29 +24,17 @@ class Named:
         validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)
 
 
-def remember_names(function):
-    """Make a function of X, points or a Named, name what it returns: a Named or a list of them."""
-
-    @wraps(function)
-    def run(X, *args, **kwargs):
-        return name_columns(function(X, *args, **kwargs), X)
-
-    return run
-
-
 def name_columns(made, X):
     """Return what was made of X, or a list of such, with the names of the columns of X."""
-    names = X.feature_names_in if isinstance(X, Named) else _names_of(X)
+    if isinstance(X, Named):
+        names = X.feature_names_in
+    else:
+        estimator = _stand_in("X")()
+        validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
+        names = getattr(estimator, "feature_names_in_", None)
     if isinstance(made, list):
         return [replace(one, feature_names_in=names) for one in made]
     return replace(made, feature_names_in=names)
-
-
-def _names_of(X):
-    """Return the names of the columns of X, or None."""
-    estimator = _stand_in("X")()
-    validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
-    return getattr(estimator, "feature_names_in_", None)
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from fastmmc.threads import Pieces, counter
+from fastmmc.threads import counter, map_of_threads
 
 # Columns of a block, and rows of a piece.
 BLOCK = 192
@@ -25,11 +25,11 @@ def invert_lower(A, on_progress=None):
     """
     n_products = A.shape[0] ** 3 / 2
     advance = counter(n_products, on_progress)
-    with Pieces(n_products) as pieces:
-        if not _factor(A, pieces, advance):
+    with map_of_threads(n_products) as map_pieces:
+        if not _factor(A, map_pieces, advance):
             return False
-        _invert_triangle(A, pieces, advance)
-        _multiply_triangle(A, pieces, advance)
+        _invert_triangle(A, map_pieces, advance)
+        _multiply_triangle(A, map_pieces, advance)
     return True
 
 
@@ -39,8 +39,8 @@ def factor_lower(A, on_progress=None):
     Above the diagonal it is zero.
     """
     n_products = A.shape[0] ** 3 / 6
-    with Pieces(n_products) as pieces:
-        return _factor(A, pieces, counter(n_products, on_progress))
+    with map_of_threads(n_products) as map_pieces:
+        return _factor(A, map_pieces, counter(n_products, on_progress))
 
 
 def mirror_lower(A, scale=1.0, look=lambda: None):
@@ -64,7 +64,7 @@ def _blocks(start, stop, size):
     return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
 
 
-def _factor(A, pieces, advance):
+def _factor(A, map_pieces, advance):
     """Turn A into its lower Cholesky factor, block column by block column."""
     n = A.shape[0]
     potrf, trtri = lapack.get_lapack_funcs(("potrf", "trtri"), (A,))
@@ -76,7 +76,7 @@ def _factor(A, pieces, advance):
             return (rows.stop - rows.start) * top.size
 
         if block.start > 0:
-            for n_products in pieces.map(update, _blocks(block.start, n, ROWS)):
+            for n_products in map_pieces(update, _blocks(block.start, n, ROWS)):
                 advance(n_products)
         corner, info = potrf(A[block, block], lower=1, clean=1)
         if info != 0:
@@ -88,11 +88,12 @@ def _factor(A, pieces, advance):
         def solve(rows, inverse=inverse, block=block):
             A[rows, block] = A[rows, block] @ inverse.T
 
-        pieces.run(solve, _blocks(block.stop, n, ROWS))
+        for _ in map_pieces(solve, _blocks(block.stop, n, ROWS)):
+            pass
     return True
 
 
-def _invert_triangle(A, pieces, advance):
+def _invert_triangle(A, map_pieces, advance):
     """Invert a lower triangular matrix in place, block column by block column from the right."""
     n = A.shape[0]
     trtri = lapack.get_lapack_funcs("trtri", (A,))
@@ -106,12 +107,12 @@ def _invert_triangle(A, pieces, advance):
             return (rows.stop - rows.start) * (rows.stop - below) * panel.shape[1]
 
         # The longest first, so that no thread works on it alone at the end.
-        for n_products in pieces.map(multiply, reversed(_blocks(below, n, ROWS))):
+        for n_products in map_pieces(multiply, reversed(_blocks(below, n, ROWS))):
             advance(n_products)
         A[block, block] = corner
 
 
-def _multiply_triangle(A, pieces, advance):
+def _multiply_triangle(A, map_pieces, advance):
     """Turn a lower triangular X into the lower triangle of X^T X, block row by block row."""
 
     def multiply(piece):
@@ -120,7 +121,7 @@ def _multiply_triangle(A, pieces, advance):
         return piece
 
     # No later block row needs this one, so the next can begin before it is written.
-    for block, part, product in pieces.map(multiply, _products(A)):
+    for block, part, product in map_pieces(multiply, _products(A)):
         advance((len(A) - block.start) * product.shape[0] * (part.stop - part.start))
         if part.stop == block.stop:
             A[block, : block.stop] = product

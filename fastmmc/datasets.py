@@ -78,18 +78,23 @@ def load(
         raise TypeError(f"name must be a string; got {name!r}")
     if name in BUNDLED:
         return getattr(bundled, f"load_{name}")(return_X_y=True)
-    if name == "moons":
-        return make_moons(200, noise=0.05, random_state=0)
-    if name == "rings":
-        return make_rings(400, noise=0.05, random_state=0)
-    if name == "nine_gaussians":
-        return make_nine_gaussians(random_state=0)
-    folder = _folder(data_home)
+    if name in GENERATED:
+        return globals()[f"make_{name}"](random_state=0)
+    folder = data_home or os.environ.get("FASTMMC_DATA")
+    folder = Path(folder).expanduser() if folder else None
     if folder is not None and (folder / f"{name}.npz").is_file():
         return read_npz(folder / f"{name}.npz")
+    unknown = _unknown(name, folder)
     if not online:
-        raise ValueError(f"{_unknown(name, data_home)}; online=True asks OpenML for it")
-    return _fetch(name, data_home)
+        raise ValueError(f"{unknown}; online=True asks OpenML for it")
+    known, version = OPENML.get(name, (name, "active"))
+    try:
+        X, y = bundled.fetch_openml(
+            known, version=version, data_home=data_home, return_X_y=True, as_frame=False
+        )
+    except Exception as error:  # no network, no such set, a broken download: one message
+        raise ValueError(f"{unknown}, and OpenML did not give it ({error})") from error
+    return X, _number(y)
 
 
 def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
@@ -226,15 +231,8 @@ def make_nine_gaussians(
     return X[order], y[order]
 
 
-def _folder(data_home):
-    """Return the folder of the .npz files, or None."""
-    folder = data_home or os.environ.get("FASTMMC_DATA")
-    return Path(folder).expanduser() if folder else None
-
-
-def _unknown(name, data_home):
+def _unknown(name, folder):
     """Return the message for an unknown name, with names like it."""
-    folder = _folder(data_home)
     names = dict.fromkeys([*BUNDLED, *GENERATED, *OPENML])
     if folder is not None:
         names |= dict.fromkeys(file.stem for file in folder.glob("*.npz"))
@@ -245,19 +243,6 @@ def _unknown(name, data_home):
         f"one of {', '.join(BUNDLED + GENERATED)}, and there is no {name}.npz in data_home or in "
         "the folder FASTMMC_DATA names"
     )
-
-
-def _fetch(name, data_home):
-    known, version = OPENML.get(name, (name, "active"))
-    try:
-        X, y = bundled.fetch_openml(
-            known, version=version, data_home=data_home, return_X_y=True, as_frame=False
-        )
-    except Exception as error:  # no network, no such set, a broken download: one message
-        raise ValueError(
-            f"{_unknown(name, data_home)}, and OpenML did not give it ({error})"
-        ) from error
-    return X, _number(y)
 
 
 def _number(y):

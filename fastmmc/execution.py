@@ -108,6 +108,14 @@ class RunControl:
         """Tell whether max_time is over."""
         return self.time_left() <= 0
 
+    def report(self, **progress):
+        """Tell the bar and the callback the Progress; return the reason to stop, or CONVERGED."""
+        progress = Progress(**progress, elapsed=time.perf_counter() - self.started)
+        self.bar.show(progress)
+        if self.callback is not None and self.callback(progress):
+            return Status.CALLBACK
+        return Status.TIME_LIMIT if self.out_of_time() else Status.CONVERGED
+
     def prepare(self, fraction, ahead=0.0):
         """Show the share of the preparation that is done; raise OutOfTime when it takes too long.
 
@@ -313,20 +321,14 @@ def rate_figures(status, **figures):
 
 
 def _look(control, board, done):
-    """Tell the callback and the bar how far the run is; return the reason to stop, or CONVERGED."""
-    progress = Progress(
+    """Report how far the run is; return the reason to stop, or CONVERGED."""
+    status = control.report(
         fraction=float(board.fractions.mean()),
         n_done=len(done),
         n_init=board.fractions.size,
         objective=min((search.objective for search in done.values()), default=np.inf),
-        elapsed=time.perf_counter() - control.started,
     )
-    control.bar.show(progress)
-    if control.callback is not None and control.callback(progress):
-        return Status.CALLBACK
-    if control.out_of_time() or board.late.is_set():
-        return Status.TIME_LIMIT
-    return Status.CONVERGED
+    return Status.TIME_LIMIT if status == Status.CONVERGED and board.late.is_set() else status
 
 
 def warn_if_stopped(status, n_done, n_init, shortage=""):

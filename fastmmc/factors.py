@@ -34,7 +34,7 @@ from fastmmc.parameters import (
     Regularisation,
     Seed,
 )
-from fastmmc.threads import Pieces, counter, exhaust, one_blas_thread
+from fastmmc.threads import counter, exhaust, map_of_threads, one_blas_thread
 
 # Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
 GRAM_SHARE = 0.2
@@ -194,20 +194,10 @@ class LowRankFactor(OneLine, Named):
             total += P[rows].T @ Z
         return self.projection @ total.T
 
-    def cluster_sums(self, labels, k):
-        """Return W = E^T Z: the rows of Z, summed over each cluster.
+    def _cluster_sums(self, labels, k):
+        """Return W = E^T Z, (k, r) float64: the rows of Z, summed over each cluster.
 
-        Parameters
-        ----------
-        labels : (n,) int array
-            Clusters 0..k-1.
-        k : int
-            Number of clusters.
-
-        Returns
-        -------
-        (k, r) float64 array
-            Sums; the codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
+        The codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
         """
         W = np.zeros((k, self.rank))
         clusters = np.arange(k)[:, None]
@@ -215,86 +205,32 @@ class LowRankFactor(OneLine, Named):
             W += (clusters == labels[rows]).astype(np.float64) @ Z
         return W
 
-    def sum_rows(self, labels, out):
-        """Fill (Z Z^T E)^T: the hat matrix's rows, summed over each cluster.
-
-        Parameters
-        ----------
-        labels : (n,) int array
-            Clusters 0..k-1.
-        out : (k, n) float64 array
-            Modified in place.
-        """
-        self.cluster_scores(self.cluster_sums(labels, out.shape[0]), out)
-
-    def _blocks(self):
-        """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
-        for start in range(0, self.n, BLOCK):
-            rows = slice(start, start + BLOCK)
-            yield rows, self.Z[rows].astype(np.float64, copy=False)
-
-    def cluster_scores(self, W, out=None):
-        """Return Z W^T transposed: how well each point fits each of k directions.
-
-        Parameters
-        ----------
-        W : (k, r) array
-            Directions.
-        out : (k, n) float64 array, optional
-            Filled with them; None: a new array.
-
-        Returns
-        -------
-        (k, n) float64 array
-            Inner products.
-        """
+    def _cluster_scores(self, W, out=None):
+        """Return W Z^T, (k, n) float64, in ``out`` if given: how well points fit k directions."""
         if out is None:
             out = np.empty((W.shape[0], self.n))
-        for rows, scores in self.score_blocks(W):
+        for rows, scores in self._score_blocks(W):
             out[:, rows] = scores
         return out
 
-    def score_blocks(self, W):
-        """Yield what :func:`cluster_scores` returns, block by block.
-
-        Parameters
-        ----------
-        W : (k, r) array
-            Directions.
-
-        Yields
-        ------
-        rows : slice
-            The points.
-        scores : (k, b) float64 array
-            Inner products.
-        """
+    def _score_blocks(self, W):
+        """Yield slices of points and their columns of W Z^T."""
         for rows, Z in self._blocks():
             yield rows, W @ Z.T
 
-    def restrict(self, indices):
-        """Make the factor of some of the points alone, and the map from its scores to all points.
+    def _blocks(self):
+        """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""
+        for rows in gen_batches(self.n, BLOCK):
+            yield rows, self.Z[rows].astype(np.float64, copy=False)
 
-        The points are a problem of their own with the same landmarks and lam: with
-        Y = Z_S L^T their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T.
+    def _restrict(self, indices):
+        """Return the factor of some points alone, and the map from its scores to all points.
 
-        Parameters
-        ----------
-        indices : (m,) int array
-            The points.
-
-        Yields
-        ------
-        int
-            Rows worked on since the last time; each is counted three times.
-
-        Returns
-        -------
-        part : LowRankFactor
-            Their factor; its ``indices`` still count all points.
-        extend : (r, r) float64 array
-            ``cluster_scores(W @ extend)`` are the predictions for all points from labels E of
-            these, with W = E^T Z of their factor.
+        The points are a problem of their own with the same landmarks and lam: with Y = Z_S L^T
+        their hat matrix is Y (Y^T Y + lam I)^-1 Y^T, which is not a part of Z Z^T. Its ``indices``
+        still count all points. With the map, (r, r), ``_cluster_scores(W @ extend)`` predicts all
+        points from labels E of these, with W = E^T Z of their factor. Yields the number of rows
+        worked on, each of which is counted three times.
         """
         Z = np.empty((indices.size, self.rank), self.Z.dtype)
         to_Y = self.scale.T.astype(Z.dtype)
@@ -303,56 +239,35 @@ class LowRankFactor(OneLine, Named):
             np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
             return len(Z[rows])
 
-        with Pieces(Z.size * self.rank) as pieces:
-            yield from pieces.map(scale, gen_batches(len(Z), BLOCK))
+        with map_of_threads(Z.size * self.rank) as map_pieces:
+            yield from map_pieces(scale, gen_batches(len(Z), BLOCK))
         half, new_scale = yield from _shrink(Z, self.lam)
         extend = self.scale.T @ half
-        part = replace(
-            self,
-            Z=Z,
-            X=self.X[indices],
-            projection=self.projection @ extend,
-            scale=new_scale,
-        )
+        projection = self.projection @ extend
+        part = replace(self, Z=Z, X=self.X[indices], projection=projection, scale=new_scale)
         return part, extend.T
 
-    def in_double_precision(self):
-        """Return the factor with Z in double precision, itself if it has that already.
+    def _in_double_precision(self):
+        """Return the factor with a float64 Z, itself if it has one.
 
         Searches that go point by point compute rows of Z Z^T, whose rounding must not exceed that
         of its diagonal.
-
-        Returns
-        -------
-        LowRankFactor
-            With the same entries.
         """
         if self.Z.dtype == np.float64:
             return self
         memory.check_memory(self.n, np.dtype(np.float64), columns=self.rank)
         return replace(self, Z=self.Z.astype(np.float64))
 
-    def hat_matrix(self):
-        """Make Z Z^T.
-
-        Yields
-        ------
-        int
-            Rows filled since the last time.
-
-        Returns
-        -------
-        (n, n) array
-            The product, exactly symmetric, of the dtype of Z.
-        """
+    def _hat_matrix(self):
+        """Return Z Z^T, exactly symmetric, of the dtype of Z; yield the numbers of rows filled."""
         R = np.empty((self.n, self.n), self.Z.dtype)
 
         def fill(rows):
             np.matmul(self.Z[rows], self.Z[: rows.stop].T, out=R[rows, : rows.stop])
             return rows.stop - rows.start
 
-        with Pieces(R.size * self.rank / 2) as pieces:
-            yield from pieces.map(fill, gen_batches(self.n, BLOCK))
+        with map_of_threads(R.size * self.rank / 2) as map_pieces:
+            yield from map_pieces(fill, gen_batches(self.n, BLOCK))
         mirror_lower(R)
         return R
 
@@ -499,9 +414,7 @@ def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
     """Return the factor of low rank for one lam; ``rng`` draws the landmarks."""
     # Every row is visited three times.
     advance = counter(3 * X.shape[0], on_progress)
-    features = make_features(
-        X, kernel, form.rank, form.landmarks, form.rank_tol, rng, form.dtype, advance
-    )
+    features = make_features(X, kernel, form, rng, advance)
     Z = features.Z
     if lam < features.left_out:
         raise ValueError(
@@ -523,10 +436,13 @@ def _shrink(Z, lam):
     """
     r = Z.shape[1]
     L = np.zeros((r, r))
-    with Pieces(Z.size * r) as pieces:
-        for product, n_rows in pieces.map(
-            lambda rows: _square(Z[rows]), gen_batches(len(Z), BLOCK)
-        ):
+
+    def square(rows):
+        wide = Z[rows].astype(np.float64, copy=False)
+        return wide.T @ wide, len(wide)
+
+    with map_of_threads(Z.size * r) as map_pieces:
+        for product, n_rows in map_pieces(square, gen_batches(len(Z), BLOCK)):
             L += product
             yield n_rows
         L.flat[:: r + 1] += lam
@@ -537,14 +453,8 @@ def _shrink(Z, lam):
             Z[rows] = Z[rows] @ half
             return len(Z[rows])
 
-        yield from pieces.map(multiply, gen_batches(len(Z), BLOCK))
+        yield from map_pieces(multiply, gen_batches(len(Z), BLOCK))
     return half, L
-
-
-def _square(rows):
-    """Return Z^T Z of some rows in double precision, and their number."""
-    rows = rows.astype(np.float64, copy=False)
-    return rows.T @ rows, len(rows)
 
 
 def hat_matrix(kernel, X, lam):

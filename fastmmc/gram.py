@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fastmmc._display import OneLine
-from fastmmc.threads import Pieces
+from fastmmc.threads import map_of_threads
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 
@@ -161,9 +161,9 @@ def count_distinct(X, most):
     seen = set()
     # Sparse rows may have very many columns.
     step = BLOCK // 8 if issparse(X) else BLOCK
-    for start in range(0, X.shape[0], step):
+    for rows in gen_batches(X.shape[0], step):
         # Adding 0 turns -0, which has other bytes, into 0.
-        for row in dense_rows(X, slice(start, start + step)) + 0.0:
+        for row in dense_rows(X, rows) + 0.0:
             seen.add(row.tobytes())
             if len(seen) >= most:
                 return most
@@ -175,8 +175,7 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
 
     ``columns`` are the training points that Z consists of, which precomputed values need.
     """
-    for start in range(0, X.shape[0], block):
-        rows = slice(start, min(start + block, X.shape[0]))
+    for rows in gen_batches(X.shape[0], block):
         values = kernel.block(dense_rows(X, rows), Z)
         if kernel.name == "precomputed" and columns is not None:
             values = values[:, columns]
@@ -199,8 +198,8 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
-    with Pieces(n_products) as pieces:
-        for n_rows in pieces.map(fill, gen_batches(n, BLOCK)):
+    with map_of_threads(n_products) as map_pieces:
+        for n_rows in map_pieces(fill, gen_batches(n, BLOCK)):
             if advance is not None:
                 advance(n_rows)
     return out
@@ -214,9 +213,9 @@ def kernel_diagonal(kernel, X):
     if kernel.name == "precomputed":
         return np.diagonal(X).astype(np.float64)
     out = np.empty(n)
-    for start in range(0, n, BLOCK):
-        points = dense_rows(X, slice(start, start + BLOCK))
-        out[start : start + BLOCK] = np.diagonal(kernel.block(points, points))
+    for rows in gen_batches(n, BLOCK):
+        points = dense_rows(X, rows)
+        out[rows] = np.diagonal(kernel.block(points, points))
     return out
 
 
@@ -337,23 +336,22 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
         X = X - X.mean(axis=0, dtype=np.float64)
         norms = row_norms(X, squared=True)
 
-    def fill(start):
-        stop = min(start + BLOCK, n)
-        rows = X[start:stop]
+    def fill(rows):
+        stop = rows.stop
         if kernel.name == "precomputed":
-            values = rows[:, :stop]
+            values = X[rows, :stop]
         elif kernel.name == "rbf":
             with np.errstate(over="ignore", invalid="ignore"):
-                values = kernel.gaussian(rows, X[:stop], norms[start:stop], norms[:stop])
+                values = kernel.gaussian(X[rows], X[:stop], norms[rows], norms[:stop])
             kernel.check_values(values)
         else:
-            values = kernel.block(rows, X[:stop])
-        out[start:stop, :stop] = values
+            values = kernel.block(X[rows], X[:stop])
+        out[rows, :stop] = values
         return stop
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
-    with Pieces(n_products) as pieces:
-        for stop in pieces.map(fill, range(0, n, BLOCK)):
+    with map_of_threads(n_products) as map_pieces:
+        for stop in map_pieces(fill, gen_batches(n, BLOCK)):
             if on_progress is not None:
                 on_progress((stop / n) ** 2)

@@ -226,14 +226,19 @@ def _check_indices(name, values):
 
 def find_conflicts(must, cannot):
     """Return the sorted rows of ``cannot`` whose objects chains of must-links join."""
-    if not (len(must) and len(cannot)):
-        return np.empty(0, dtype=np.int64)
-    # Renumbered without gaps: a stream may be long.
+    objects, must, cannot = renumber(must, cannot)
+    a, b = _join(must, objects.size)[cannot].T
+    return np.flatnonzero(a == b)
+
+
+def renumber(must, cannot):
+    """Return the objects of pairs, rising, and the pairs with objects named by their place there.
+
+    These numbers have no gaps: a stream may be long.
+    """
     objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
     places = places.reshape(-1, 2)
-    group = _join(places[: len(must)], objects.size)
-    a, b = group[places[len(must) :]].T
-    return np.flatnonzero(a == b)
+    return objects, places[: len(must)], places[len(must) :]
 
 
 def pairs_of_labels(labels, equal):
@@ -255,15 +260,18 @@ def pairs_of_labels(labels, equal):
 
 
 def partner_lists(pairs, n):
-    """Return the partners of every object in compressed rows, in the order of the pairs.
+    """Return the partners of every object in compressed rows, in the order of the pairs."""
+    return compress(pairs.ravel(), pairs[:, ::-1].ravel(), n)
 
-    Those of object i are partners[start[i] : start[i + 1]]: (n + 1,) and (2 p,) int64.
+
+def compress(objects, partners, n):
+    """Return the partners of the objects 0..n-1 in compressed rows, in the order given.
+
+    Those of object i are partners[start[i] : start[i + 1]]: (n + 1,) and (p,) int64.
     """
-    ends, others = pairs.ravel(), pairs[:, ::-1].ravel()
-    order = np.argsort(ends, kind="stable")
     start = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends, minlength=n), out=start[1:])
-    return start, np.ascontiguousarray(others[order])
+    np.cumsum(np.bincount(objects, minlength=n), out=start[1:])
+    return start, partners[np.argsort(objects, kind="stable")]
 
 
 def unique_pairs(pairs):

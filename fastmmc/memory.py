@@ -45,17 +45,13 @@ def available_memory():
     This is the least that the kernel, the control groups of a container and the groups around them
     allow. Cached files give way to anything else, so they count as free.
     """
-    limits = [_system_memory(), *_group_memory()]
-    known = [limit for limit in limits if limit is not None]
+    known = [limit for limit in _group_memory() if limit is not None]
+    available = _read_fields(PROC / "meminfo").get("MemAvailable:")
+    if available is not None:
+        known.append(available * 1024)
     if not known and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(known, default=None)
-
-
-def _system_memory():
-    """Return what the kernel counts as available, or None on another operating system."""
-    available = _read_fields(PROC / "meminfo").get("MemAvailable:")
-    return None if available is None else available * 1024
 
 
 def _group_memory():

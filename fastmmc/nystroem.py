@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, lapack, solve_triangular
@@ -55,9 +55,9 @@ class Form(OneLine):
 
 
 def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
-    """Return the checked parameters that choose the form, with the rank as a number or None."""
+    """Return the form that declared parameters describe, with the rank as a number or None."""
     landmarks = check_landmarks(landmarks, X, kernel)
-    rank_tol = validation.check_number("rank_tol", rank_tol)
+    rank_tol = validation.check_number("rank_tol", rank_tol)  # partial_fit brings its own
     if not 0 <= rank_tol < 1:
         raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
     rank = resolve_rank(rank, landmarks, X.shape[0])
@@ -66,7 +66,7 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
             "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
             "none, but fast_evo_mmc has), or X.toarray()"
         )
-    return Form(rank, landmarks, rank_tol, validation.check_dtype(dtype))
+    return Form(rank, landmarks, rank_tol, dtype)
 
 
 def resolve_rank(rank, landmarks, n):
@@ -137,39 +137,29 @@ class Features(OneLine):
     left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
 
 
-def make_features(
-    X, kernel, rank, landmarks, rank_tol, rng, dtype=None, advance=lambda n_rows: None
-):
+def make_features(X, kernel, form, rng, advance=lambda n_rows: None):
     """Return features with Z Z^T = K_nB K_BB^+ K_Bn, for the landmarks B of a checked form.
 
-    ``rank`` limits pivoted landmarks; None as ``dtype`` is that of X. ``advance`` is told how many
-    rows were worked on, sometimes none; what it raises ends the work.
+    ``advance`` is told how many rows were worked on, sometimes none; what it raises ends the work.
     """
-    dtype = dtype or X.dtype
+    dtype = form.dtype or X.dtype
     left_out = 0.0
-    if isinstance(landmarks, str) and landmarks == "pivoted":
-        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, rank, rank_tol, advance)
+    if isinstance(form.landmarks, str) and form.landmarks == "pivoted":
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, form, advance)
         memory.check_memory(X.shape[0], dtype, columns=Z.shape[1])
         Z = np.ascontiguousarray(Z, dtype=dtype)
     else:
-        memory.check_memory(X.shape[0], dtype, columns=rank)
-        indices, basis = _choose(X, rank, landmarks, rng, advance)
+        memory.check_memory(X.shape[0], dtype, columns=form.rank)
+        indices, basis = _choose(X, form, rng, advance)
         Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
 
 
 def form_features(X, kernel, form, seed, look=lambda: None):
     """Return float64 features of a checked form; what ``look`` raises ends the work."""
-    return make_features(
-        X,
-        kernel,
-        form.rank,
-        form.landmarks,
-        form.rank_tol,
-        restart_stream(seed, LANDMARK_STREAM),
-        np.dtype(np.float64),
-        lambda n_rows: look(),
-    )
+    form = replace(form, dtype=np.dtype(np.float64))
+    rng = restart_stream(seed, LANDMARK_STREAM)
+    return make_features(X, kernel, form, rng, lambda n_rows: look())
 
 
 def brief_features(X, kernel, seed):
@@ -177,8 +167,9 @@ def brief_features(X, kernel, seed):
     return form_features(X, kernel, Form(min(BRIEF_RANK, X.shape[0])), seed)
 
 
-def _choose(X, rank, landmarks, rng, advance):
+def _choose(X, form, rng, advance):
     """Return the indices and the points of the landmarks."""
+    rank, landmarks = form.rank, form.landmarks
     if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
         return None, landmarks
     if isinstance(landmarks, np.ndarray):
@@ -241,18 +232,18 @@ def _is_indefinite(K, corner, order):
     return bool(np.abs(left).max() > NOISE * n * allowed)
 
 
-def _pivoted_cholesky(X, kernel, rank, tol, advance):
-    """Factor K = L L^T column by column until less than ``tol`` of its trace is missing.
+def _pivoted_cholesky(X, kernel, form, advance):
+    """Factor K = L L^T column by column until less than ``rank_tol`` of its trace is missing.
 
     Each step looks at the points that are approximated worst, and keeps taking the worst one left
     while it is nearly as bad as the first. Only the columns of these points are evaluated. Returns
     L (n, r), the pivots, their points, and the map with L = K_nB map.
     """
-    n = X.shape[0]
+    n, rank = X.shape[0], form.rank
     missing = kernel_diagonal(kernel, X)
     # Rounding noise cannot be explained.
     total = missing.sum() or 1.0
-    enough = max(tol, n * np.finfo(np.float64).eps) * total
+    enough = max(form.rank_tol, n * np.finfo(np.float64).eps) * total
     L = np.empty((n, 0))
     pivots = np.empty(0, dtype=np.int64)
     while pivots.size < rank and missing.sum() > enough:

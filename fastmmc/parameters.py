@@ -184,7 +184,7 @@ class LandmarkParameters(Parameters):
         default=1e-6,
         least=0,
         below=1,
-        doc="Share of the trace of K that a pivoted factor may miss.",
+        doc="Share of the trace of K that pivoted landmarks may miss.",
     )
 
 
@@ -308,3 +308,26 @@ class Verbosity(Parameters):
 
 class RunParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Starts):
     """How a run is carried out."""
+
+
+class MarginRunParameters(RunParameters):
+    """How a run of a margin method is carried out."""
+
+    n_init: int = parameter(
+        default=10,
+        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Threads that share the starts and their Gram matrix. None: 1, or what joblib's configuration
+        says; -1: all.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the Gram matrix or the features, features of rank 50 take their place.
+        """,
+    )

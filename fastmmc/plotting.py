@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,17 +14,12 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
 from fastmmc import validation
+from fastmmc._docs import insert_section
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.factors import factor
 from fastmmc.parameters import RandomState
-from fastmmc.results import (
-    ClusteringResult,
-    RLSResult,
-    SegmentationResult,
-    Tree,
-    TreeResult,
-)
+from fastmmc.results import ClusteringResult, RLSResult, SegmentationResult, Tree, TreeResult
 from fastmmc.rls import umc_rls
 from fastmmc.sizes import balanced_random_labels
 
@@ -66,53 +62,39 @@ def import_pyplot() -> Any:
 
 
 class _Display:
-    """A display in one Axes, drawn by ``_draw(ax, **kwargs)``."""
+    """A display in one Axes, drawn by ``_draw(ax, **kwargs)``.
 
+    A subclass says which method of matplotlib's Axes takes the other arguments of ``plot``; what
+    all displays have in common is added to its docs.
+    """
+
+    _ax = "ax : matplotlib.axes.Axes, optional\n    Where to draw; None: a new figure."
+    _attributes = """\
+ax_ : matplotlib.axes.Axes
+    The Axes that it was drawn in.
+figure_ : matplotlib.figure.Figure
+    The figure that holds it."""
     _draw: Callable[..., None]
+
+    def __init_subclass__(cls, drawn_by: str = "") -> None:
+        if not drawn_by:
+            return
+        cls.__doc__ = insert_section(inspect.getdoc(cls), "Attributes", cls._attributes)
+        function = next(f for name, f in vars(cls).items() if name.startswith("from_")).__func__
+        kwargs = f"**kwargs\n    For :meth:`matplotlib.axes.Axes.{drawn_by}`."
+        text = inspect.getdoc(function)
+        text = insert_section(text, "Returns", f"{cls.__name__}\n    Already drawn.")
+        text = insert_section(text, "Other Parameters", f"{cls._ax}\n{kwargs}")
+        text = insert_section(text, "Raises", "ImportError\n    If matplotlib is not installed.")
+        function.__doc__ = text
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For the method of matplotlib's Axes that the class names.
-
-        Returns
-        -------
-        Display
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        if ax is None:
-            _, ax = import_pyplot().subplots(layout="constrained")
-        self._draw(ax, **kwargs)
-        ax.spines[["top", "right"]].set_visible(False)
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
-
-
-class _PanelsDisplay:
-    """A display in several Axes, each drawn by ``_draw(ax, index, **kwargs)``."""
-
-    _draw: Callable[..., None]
-    _new_axes: Callable[[], Any]
-    _panels: Callable[[], tuple[Sequence[str], str]]
-
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the panels.
-
-        Parameters
-        ----------
-        ax : array_like of matplotlib.axes.Axes, optional
-            One for each panel; None: a new figure.
+        ax : matplotlib.axes.Axes, or array_like of them
+            Where to draw, one for each panel if there are several; None: a new figure.
         **kwargs
             For the method of matplotlib's Axes that the class names.
 
@@ -128,6 +110,34 @@ class _PanelsDisplay:
         ImportError
             If matplotlib is not installed.
         """
+        self._plot(ax, **kwargs)
+        return self
+
+    def _plot(self, ax, **kwargs):
+        if ax is None:
+            _, ax = import_pyplot().subplots(layout="constrained")
+        self._draw(ax, **kwargs)
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+
+
+class _PanelsDisplay(_Display):
+    """A display in several Axes, each drawn by ``_draw(ax, index, **kwargs)``."""
+
+    _ax = (
+        "ax : array_like of matplotlib.axes.Axes, optional\n"
+        "    One for each panel; None: a new figure."
+    )
+    _attributes = """\
+axes_ : (panels,) array of matplotlib.axes.Axes
+    The Axes that they were drawn in.
+figure_ : matplotlib.figure.Figure
+    The figure that holds them."""
+    _new_axes: Callable[[], Any]
+    _panels: Callable[[], tuple[Sequence[str], str]]
+
+    def _plot(self, ax, **kwargs):
         axes = np.ravel(self._new_axes() if ax is None else ax)
         titles, wanted = self._panels()
         if axes.size != len(titles):
@@ -137,11 +147,10 @@ class _PanelsDisplay:
             panel.set_title(title)
         self.axes_ = axes
         self.figure_ = axes[0].figure
-        return self
 
 
 @dataclass(eq=False, repr=False)
-class ClusterDisplay(_Display):
+class ClusterDisplay(_Display, drawn_by="scatter"):
     """Scatter plot of clusters.
 
     Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.scatter`, which
@@ -155,13 +164,6 @@ class ClusterDisplay(_Display):
         Clusters 0..k-1.
     axis_names : sequence of str
         Names of the columns of ``points``.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        The Axes that it was drawn in.
-    figure_ : matplotlib.figure.Figure
-        The figure that holds it.
 
     Examples
     --------
@@ -217,15 +219,6 @@ class ClusterDisplay(_Display):
         X : (n, d) array_like or sparse matrix, optional
             The points; None: those that the result remembers, which it does if it was made with a
             dense hat matrix (``umc_rls`` up to 10,000 points, ``evo_mmc``).
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.scatter`.
-
-        Returns
-        -------
-        ClusterDisplay
-            Already drawn.
 
         Raises
         ------
@@ -233,8 +226,6 @@ class ClusterDisplay(_Display):
             If X does not fit the result, or is needed and not given.
         TypeError
             If it is not a result.
-        ImportError
-            If matplotlib is not installed.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
         points = check_array(
@@ -251,7 +242,7 @@ class ClusterDisplay(_Display):
 
 
 @dataclass(eq=False, repr=False)
-class ObjectiveDisplay(_Display):
+class ObjectiveDisplay(_Display, drawn_by="plot"):
     """Line plot of the objective of the winning start against its moves, generations or rounds.
 
     Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.plot`, which
@@ -269,10 +260,6 @@ class ObjectiveDisplay(_Display):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The Axes that it was drawn in.
-    figure_ : matplotlib.figure.Figure
-        The figure that holds it.
     line_ : matplotlib.lines.Line2D
         The line.
 
@@ -305,15 +292,6 @@ class ObjectiveDisplay(_Display):
         ----------
         result : ClusteringResult
             What a solver returned.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.plot`.
-
-        Returns
-        -------
-        ObjectiveDisplay
-            Already drawn.
 
         Raises
         ------
@@ -321,8 +299,6 @@ class ObjectiveDisplay(_Display):
             If the result has no history, as after a stop before its first entry.
         TypeError
             If it is not a result.
-        ImportError
-            If matplotlib is not installed.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
         if not result.history.size:
@@ -330,12 +306,13 @@ class ObjectiveDisplay(_Display):
                 f"the result has no history: its run ended ({result.status.name}) before the "
                 "first entry; give it more time"
             )
-        steps, unit = _steps_of(result)
+        unit = next((unit for unit in UNITS if unit in result.trace), "rounds")
+        steps = result.trace.get(unit, np.arange(1, result.history.size + 1))
         return cls(steps, result.history, unit).plot(ax, **kwargs)
 
 
 @dataclass(eq=False, repr=False)
-class SegmentationDisplay(_PanelsDisplay):
+class SegmentationDisplay(_PanelsDisplay, drawn_by="imshow"):
     """A picture beside its segments, each in its mean colour.
 
     Usually made by :meth:`from_result`. Its two panels are drawn by
@@ -350,13 +327,6 @@ class SegmentationDisplay(_PanelsDisplay):
         The same with its segments painted, in 0..1.
     k : int
         Number of segments, for the title.
-
-    Attributes
-    ----------
-    axes_ : (2,) array of matplotlib.axes.Axes
-        The Axes that they were drawn in.
-    figure_ : matplotlib.figure.Figure
-        The figure that holds them.
 
     Examples
     --------
@@ -403,15 +373,6 @@ class SegmentationDisplay(_PanelsDisplay):
             What :func:`fastmmc.segment` returned.
         image : (H, W) or (H, W, channels) array_like
             The picture it was given.
-        ax : array_like of matplotlib.axes.Axes, optional
-            Two of them; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        SegmentationDisplay
-            Already drawn.
 
         Raises
         ------
@@ -419,8 +380,6 @@ class SegmentationDisplay(_PanelsDisplay):
             If the image does not fit the result.
         TypeError
             If it is not the result of a segmentation.
-        ImportError
-            If matplotlib is not installed.
         """
         _check_result(result, SegmentationResult, "fastmmc.segment")
         image = np.asarray(image)
@@ -440,7 +399,7 @@ class SegmentationDisplay(_PanelsDisplay):
 
 
 @dataclass(eq=False, repr=False)
-class ShakingDisplay(_PanelsDisplay):
+class ShakingDisplay(_PanelsDisplay, drawn_by="scatter"):
     """Panels of what the rounds of shaking do to the labels of one start of UMC-RLS.
 
     Usually made by :meth:`from_points`. The panels, three a row in a new figure, are drawn by
@@ -454,13 +413,6 @@ class ShakingDisplay(_PanelsDisplay):
         Labels of each panel.
     titles : list of str
         Its title.
-
-    Attributes
-    ----------
-    axes_ : (panels,) array of matplotlib.axes.Axes
-        The Axes that they were drawn in.
-    figure_ : matplotlib.figure.Figure
-        The figure that holds them.
 
     References
     ----------
@@ -533,22 +485,11 @@ class ShakingDisplay(_PanelsDisplay):
             Regularisation, > 0.
         random_state : int, SeedSequence, Generator, RandomState or None, default=0
             Draws the start.
-        ax : array_like of matplotlib.axes.Axes, optional
-            One for each panel; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.scatter`.
-
-        Returns
-        -------
-        ShakingDisplay
-            Already drawn.
 
         Raises
         ------
         ValueError, TypeError
             If a parameter is out of range or X is not a finite matrix.
-        ImportError
-            If matplotlib is not installed.
         """
         rounds = [validation.check_integer("rounds", i, least=0) for i in rounds]
         F = factor(X, lam=lam, sigma=sigma)
@@ -568,7 +509,7 @@ class ShakingDisplay(_PanelsDisplay):
 
 
 @dataclass(eq=False, repr=False)
-class TreeDisplay(_Display):
+class TreeDisplay(_Display, drawn_by="text"):
     """Drawing of the splits of a recursive clustering, with the sizes of their parts.
 
     The root is on top, each cluster below in its colour. Usually made by :meth:`from_result`. The
@@ -579,13 +520,6 @@ class TreeDisplay(_Display):
     ----------
     tree : Tree
         The splits.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        The Axes that it was drawn in.
-    figure_ : matplotlib.figure.Figure
-        The figure that holds it.
 
     Examples
     --------
@@ -627,22 +561,11 @@ class TreeDisplay(_Display):
         ----------
         result : TreeResult
             What :func:`fastmmc.recursive_mmc` returned.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
-        **kwargs
-            For :meth:`matplotlib.axes.Axes.text`.
-
-        Returns
-        -------
-        TreeDisplay
-            Already drawn.
 
         Raises
         ------
         TypeError
             If it is not the result of recursive splitting.
-        ImportError
-            If matplotlib is not installed.
         """
         _check_result(result, TreeResult, "fastmmc.recursive_mmc")
         return cls(result.tree).plot(ax, **kwargs)
@@ -678,14 +601,6 @@ def _points_of(result):
             "from_result(result, X)"
         )
     return result.model.basis
-
-
-def _steps_of(result):
-    """Return the steps made at each entry of the history, and their unit."""
-    unit = next((unit for unit in UNITS if unit in result.trace), None)
-    if unit is None:
-        return np.arange(1, result.history.size + 1), "rounds"
-    return result.trace[unit], unit
 
 
 def _project(X):

@@ -172,7 +172,9 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     )
     data = _check_data(call.X, params.get("kernel"), call.sample_weight)
     k = _check_k(call.k, data)
-    _check_accepted(method, call.n_init, call.sample_weight)
+    if call.sample_weight is not None and "sample_weight" not in method.parameters:
+        raise ValueError(f"sample_weight: {method.name} takes no weights; leave them out")
+    check_starts(method, call.n_init)
     seed = fixed_seed(call.random_state)
     with show_progress(control, "split") as control:
         grower = TreeGrower(data, k, call.split, method, params, call.n_init, seed, control)
@@ -268,10 +270,8 @@ def _check_k(k, data):
     return k
 
 
-def _check_accepted(method, n_init, sample_weight):
-    """Raise an error if the method cannot do what is asked of every split."""
-    if sample_weight is not None and "sample_weight" not in method.parameters:
-        raise ValueError(f"sample_weight: {method.name} takes no weights; leave them out")
+def check_starts(method, n_init):
+    """Refuse several starts of a method that makes one."""
     if n_init > 1 and "n_init" not in method.parameters:
         raise ValueError(f"n_init must be 1, as {method.name} makes one start; got {n_init}")
 

@@ -13,6 +13,19 @@ from sklearn.exceptions import NotFittedError
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 
+__all__ = [
+    "CentroidResult",
+    "ClusteringResult",
+    "MarginResult",
+    "RLSResult",
+    "SDPResult",
+    "SegmentationResult",
+    "Status",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
+]
+
 
 class Status(IntEnum):
     """Why a run ended."""

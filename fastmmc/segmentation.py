@@ -15,7 +15,7 @@ from fastmmc._declare import Parameters, declared, function_of, parameter, value
 from fastmmc._display import OneLine
 from fastmmc.execution import RunControl
 from fastmmc.parameters import RandomState, Rank, RunParameters
-from fastmmc.recursive import check_method_params, recursive_mmc
+from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
 
@@ -183,8 +183,8 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     validation.check_integer(
         "min_region", call.min_region, least=0, most=len(pixels), why=", the number of pixels"
     )
-    names = [name for name in METHODS if name != "recursive-mmc"]
-    method = METHODS[validation.check_choice("method", registry_name(call.method), names)]
+    name = validation.check_choice("method", registry_name(call.method), usable_methods())
+    method = METHODS[name]
     params = check_method_params(method, call.method_params, "segment", OWN_PARAMETERS, _misfit)
     points, colour_of, counts = _merge_colors(pixels)
     k = validation.check_integer(
@@ -199,6 +199,11 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
         label_image = _merge_small_regions(label_image, call.min_region)
     extra = {"k": k, "min_region": call.min_region}
     return _make_result(found, label_image, pixels, extra)
+
+
+def usable_methods():
+    """Return the names of the methods that :func:`segment` takes: it splits by itself."""
+    return [name for name in METHODS if name != "recursive-mmc"]
 
 
 def _check_image(image):
@@ -284,18 +289,15 @@ def _merge_colors(pixels):
 
 def _cluster(method, points, k, counts, params, run):
     """Cluster the distinct colours."""
-    accepted = method.parameters
-    weights = {"sample_weight": counts} if "sample_weight" in accepted else {}
+    told = run | {"k": k, "sample_weight": counts}
+    accepted = {name: told[name] for name in told if name in method.parameters}
     if method.binary and k != 2:
-        name = method.function.__name__
+        name, weights = method.function.__name__, accepted.get("sample_weight")
         return recursive_mmc(
-            points, k, method=name, method_params=params, split=SPLIT, **weights, **run
+            points, k, method=name, method_params=params, split=SPLIT, sample_weight=weights, **run
         )
-    if run["n_init"] != 1 and "n_init" not in accepted:
-        raise ValueError(f"n_init must be 1, as {method.name} makes one start; got {run['n_init']}")
-    size = {} if method.binary else {"k": k}
-    run = {name: value for name, value in run.items() if name in accepted}
-    return method.function(points, **size, **weights, **params, **run)
+    check_starts(method, run["n_init"])
+    return method.function(points, **params, **accepted)
 
 
 def _merge_small_regions(label_image, least):

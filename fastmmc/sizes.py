@@ -106,9 +106,6 @@ def binary_bounds(n, balance, target_sizes, min_size):
     Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
     where n is odd.
     """
-    balance = validation.check_number("balance", balance)
-    if not 0 <= balance < 1:
-        raise ValueError(f"balance must be at least 0 and below 1; got {balance}")
     min_size = validation.check_integer(
         "min_size", min_size, least=1, most=n // 2, why=", half of the points"
     )
@@ -124,14 +121,12 @@ def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
     floor(m_d + m_d / 2^i), at most n, with m_d the target size or exactly n / k (Pahikkala et al.
     2012, equation 11).
     """
-    rows = []
-    for i in range(start_round, n_rounds):
-        # Python integers: 2^i outgrows every fixed width.
-        if targets is None:
-            row = [min(n, n * (1 + 2**i) // (2**i * k))] * k
-        else:
-            row = [min(n, int(m) * (1 + 2**i) // 2**i) for m in targets]
-        rows.append(row)
+    # m_d as fractions of Python integers: 2^i outgrows every fixed width.
+    sizes = [(n, k)] * k if targets is None else [(int(m), 1) for m in targets]
+    rows = [
+        [min(n, size * (1 + 2**i) // (2**i * parts)) for size, parts in sizes]
+        for i in range(start_round, n_rounds)
+    ]
     return np.array(rows, dtype=np.int64).reshape(n_rounds - start_round, k)
 
 
@@ -139,14 +134,9 @@ def balanced_random_labels(n, k, rng, rule=None, known=None):
     """Draw (n,) labels of the target sizes, or as equal as possible, and keep the known ones."""
     targets = None if rule is None else rule.targets
     sizes = equal_sizes(n, k) if targets is None else targets
-    if known is None:
-        labels = np.repeat(np.arange(k), sizes)
-        rng.shuffle(labels)
-        return labels
-    labels = np.array(known, dtype=np.int64)
+    labels = np.full(n, -1) if known is None else np.array(known, dtype=np.int64)
     free = labels < 0
-    room = np.maximum(sizes - np.bincount(labels[~free], minlength=k), 0)
-    places = np.repeat(np.arange(k), room)
+    places = np.repeat(np.arange(k), np.maximum(sizes - held_sizes(labels, k), 0))
     rng.shuffle(places)
     labels[free] = places[: free.sum()]
     return labels

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 from threadpoolctl import ThreadpoolController
 
@@ -54,7 +54,7 @@ class _BlasLimit:
         self._calls = 0
         self._before = []
 
-    def enter(self):
+    def __enter__(self):
         with self._lock:
             if self._calls == 0:
                 self._before = [(pool, pool.num_threads) for pool in _blas_pools()]
@@ -62,7 +62,7 @@ class _BlasLimit:
                     _set_threads(pool, 1)
             self._calls += 1
 
-    def leave(self):
+    def __exit__(self, *exc_info):
         with self._lock:
             self._calls -= 1
             if self._calls == 0:
@@ -82,14 +82,9 @@ class _BlasLimit:
 _LIMIT = _BlasLimit()
 
 
-@contextmanager
 def one_blas_thread():
     """Keep BLAS to one thread; may be nested, and entered by several threads at once."""
-    _LIMIT.enter()
-    try:
-        yield
-    finally:
-        _LIMIT.leave()
+    return _LIMIT
 
 
 def limit_openmp():
@@ -97,47 +92,34 @@ def limit_openmp():
     _threadpools().limit(limits=1, user_api="openmp")
 
 
-class Pieces:
-    """Works on pieces of one task, in as many threads as BLAS was given.
+@contextmanager
+def map_of_threads(n_products):
+    """Open a ``map`` for the pieces of one task, which uses as many threads as BLAS was given.
 
-    A task of few multiplications (``n_products``) stays in the calling thread.
+    Each piece may only write what is its own. A task of few multiplications (``n_products``) stays
+    in the calling thread.
     """
-
-    def __init__(self, n_products):
-        self._n_threads = 1 if n_products < WORTH_A_THREAD else _LIMIT.configured()
-        self._pool = None
-
-    def __enter__(self):
-        _LIMIT.enter()
-        if self._n_threads > 1:
-            self._pool = ThreadPoolExecutor(self._n_threads)
-        return self
-
-    def __exit__(self, *exc_info):
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        _LIMIT.leave()
-
-    def map(self, work, pieces):
-        """Yield ``work(piece)`` in order, beginning only a few pieces ahead of the caller.
-
-        Each piece may only write what is its own.
-        """
-        if self._pool is None:
-            yield from map(work, pieces)
+    n_threads = 1 if n_products < WORTH_A_THREAD else _LIMIT.configured()
+    with one_blas_thread():
+        if n_threads == 1:
+            yield map
             return
-        begun = deque()
-        for piece in pieces:
-            begun.append(self._pool.submit(work, piece))
-            if len(begun) > self._n_threads:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            yield partial(_map_ahead, pool, n_threads)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-    def run(self, work, pieces):
-        """Do all pieces."""
-        for _ in self.map(work, pieces):
-            pass
+
+def _map_ahead(pool, n_threads, work, pieces):
+    """Yield ``work(piece)`` in order, beginning only a few pieces ahead of the caller."""
+    begun = deque()
+    for piece in pieces:
+        begun.append(pool.submit(work, piece))
+        if len(begun) > n_threads:
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
 
 
 def exhaust(steps, on_step):

@@ -47,11 +47,6 @@ def _brief(value):
     return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
 
 
-def check_starts(n_init):
-    """Return the number of starts of a call, at most a million."""
-    return check_integer("n_init", n_init, least=1, most=MOST_STARTS)
-
-
 def check_number(name, value):
     """Return ``value`` as a finite float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
@@ -199,17 +194,13 @@ def _view_compressed(X):
     return view
 
 
-def check_points(X, kernel, estimator=None, sparse=False):
+def check_points(X, kernel, sparse=False):
     """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
 
     With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric.
     """
-    X = check_matrix(
-        X,
-        dtype=[np.float64, np.float32],
-        accept_sparse="csr" if sparse and kernel.name != "precomputed" else False,
-        estimator=estimator,
-    )
+    accepted = "csr" if sparse and kernel.name != "precomputed" else False
+    X = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
     if kernel.name == "precomputed":
         check_gram(X)
     return X

@@ -78,7 +78,7 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
     from fastmmc.alternating.start import first_labels
     from fastmmc.cholesky import mirror_lower
     from fastmmc.gram import Kernel, fill_lower_gram
-    from fastmmc.nystroem import make_features
+    from fastmmc.nystroem import Form, make_features
 
     X = rng.standard_normal((1100, 2))
     K, ridge = np.eye(1100), np.ones(1100)
@@ -86,8 +86,8 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
     phases = {
         "gram": lambda look: fill_lower_gram(kernel, X, K.copy(), look),
         "mirror": lambda look: mirror_lower(K.copy(), look=look),
-        "features": lambda look: make_features(X, kernel, 9, "uniform", 0.0, rng, advance=look),
-        "pivots": lambda look: make_features(X, kernel, 9, "pivoted", 0.0, rng, advance=look),
+        "features": lambda look: make_features(X, kernel, Form(9), rng, look),
+        "pivots": lambda look: make_features(X, kernel, Form(9, "pivoted", 0.0), rng, look),
         "factor": lambda look: dense_solver(K, ridge, look),
         "cut": lambda look: first_labels("ncut", X, kernel, ones, rng, look),
         "k-means++": lambda look: choose_points(X, 20, 0, look=look),

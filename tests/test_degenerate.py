@@ -129,6 +129,11 @@ ASKED = {
     "known labels, balanced": lambda n, k: {"known_labels": partial(n, k), "balance": 0.5},
     "known labels, equal sizes": lambda n, k: {"known_labels": partial(n, k), "balance": 0},
     "known labels, memetic": lambda n, k: {"known_labels": partial(n, k), "method": "memetic"},
+    "free sizes": lambda n, k: {"sizes": "free"},
+    "free sizes of low rank": lambda n, k: {"sizes": "free", "rank": RANK},
+    "free sizes within bounds": lambda n, k: {"sizes": "free", "balance": 0.3},
+    "free sizes, known labels": lambda n, k: {"sizes": "free", "known_labels": partial(n, k)},
+    "free sizes for all points": lambda n, k: {"sizes": "free", "k": n},
     "one cluster": lambda n, k: {"k": 1},
     "as many clusters as points": lambda n, k: {"k": n},
 }
@@ -215,6 +220,8 @@ def objective_again(name, result, X):
     if name not in RLS:
         return None
     R = hat_again(result, X)
+    if name == "umc-rls" and result.params["sizes"] == "free":
+        return naive.free_cost(R, result.labels, len(result.sizes))
     if name == "umc-rls":
         return naive.risk(R, result.labels, len(result.sizes))
     y = 2.0 * result.labels - 1.0

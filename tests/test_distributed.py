@@ -12,6 +12,7 @@ from sklearn.metrics import normalized_mutual_info_score
 import fastmmc
 from fastmmc import Progress, Status
 from fastmmc.competitive import sharded
+from fastmmc.competitive.online import OnlinePlan, Rule
 from fastmmc.distributed import fit_sharded
 from tests.competitive import naive
 
@@ -52,6 +53,11 @@ def check_same(result, other):
 
 def run(X, method="c_rpcl", **kwargs):
     return fit_sharded(X, 3, method=method, **({"random_state": 0, "max_iter": 5} | kwargs))
+
+
+def make_plan(links, shuffle):
+    """What workers learn, of which the tests look at how objects and links are dealt out."""
+    return OnlinePlan(3, "gaussian", 5, links, Rule(True, 0.05), shuffle, 0.0, False)
 
 
 @few_are_fine
@@ -216,7 +222,7 @@ def test_a_worker_that_teaches_more_counts_more():
 def test_shares_are_disjoint_and_complete(blobs, n_workers):
     seed = np.random.SeedSequence(1)
     links = fastmmc.links.Links(NO_PAIRS, NO_PAIRS)
-    shards = sharded._deal(blobs[0], links, n_workers, True, False, seed)
+    shards = sharded._deal(blobs[0], make_plan(links, shuffle=True), n_workers, seed)
     members = np.concatenate([shard.members for shard in shards])
     np.testing.assert_array_equal(np.sort(members), np.arange(75))
     assert {shard.members.size for shard in shards} <= {75 // n_workers, -(-75 // n_workers)}
@@ -250,7 +256,8 @@ def test_constraints_between_workers_are_learned_from(method, kind):
 def test_a_shard_remembers_partners_of_its_own_objects_only(blobs):
     X, _ = blobs
     links = fastmmc.links.check_links([(0, 1), (2, 4)], [(1, 3), (0, 74)], 75)
-    even, odd = sharded._deal(X, links, 2, False, False, np.random.SeedSequence(0))
+    plan = make_plan(links, shuffle=False)
+    even, odd = sharded._deal(X, plan, 2, np.random.SeedSequence(0))
     assert even.linked.tolist() == [0, 1, 2, 4, 74]
     assert odd.linked.tolist() == [0, 1, 3]
     for shard in (even, odd):

@@ -3,6 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import fastmmc
 from fastmmc import sizes
 
 
@@ -95,12 +96,24 @@ def test_binary_bounds_are_those_of_all_allowed_sizes(n, balance, min_size, off)
         assert found == (allowed[0], allowed[-1]) and all(type(size) is int for size in found)
 
 
-def test_binary_bounds_refuse_a_balance_out_of_range():
+@pytest.mark.parametrize(
+    "function",
+    [
+        fastmmc.evo_mmc,
+        fastmmc.fast_evo_mmc,
+        fastmmc.iter_svm,
+        fastmmc.iter_svr,
+        fastmmc.iter_ls_svm,
+        fastmmc.sdp_mmc,
+    ],
+)
+def test_methods_for_two_clusters_refuse_a_balance_out_of_range(function):
+    X = np.arange(10.0)[:, None]
     for balance in (-0.1, 1.0):
         with pytest.raises(ValueError, match="balance must be at least 0 and below 1"):
-            sizes.binary_bounds(10, balance, None, 1)
+            function(X, balance=balance)
     with pytest.raises(TypeError, match="balance"):
-        sizes.binary_bounds(10, "0.1", None, 1)
+        function(X, balance="0.1")
 
 
 def test_larger_clusters_take_larger_targets():

@@ -8,7 +8,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import fastmmc
 from fastmmc import threads
-from fastmmc.threads import Pieces, one_blas_thread
+from fastmmc.threads import map_of_threads, one_blas_thread
 
 
 def blas_threads():
@@ -75,8 +75,8 @@ def test_pieces_come_in_their_order_and_few_are_begun_ahead(monkeypatch):
         begun.append(piece)
         return piece * piece
 
-    with Pieces(np.inf) as pieces:
-        results = pieces.map(work, range(100))
+    with map_of_threads(np.inf) as map_pieces:
+        results = map_pieces(work, range(100))
         assert [next(results) for _ in range(3)] == [0, 1, 4]
         assert len(begun) < 10
         assert list(results) == [i * i for i in range(3, 100)]
@@ -84,8 +84,8 @@ def test_pieces_come_in_their_order_and_few_are_begun_ahead(monkeypatch):
 
 def test_an_error_in_a_piece_reaches_the_caller(monkeypatch):
     monkeypatch.setattr(threads._BlasLimit, "configured", lambda self: 2)
-    with pytest.raises(ZeroDivisionError), Pieces(np.inf) as pieces:
-        pieces.run(lambda piece: 1 / piece, [1, 0, 1])
+    with pytest.raises(ZeroDivisionError), map_of_threads(np.inf) as map_pieces:
+        list(map_pieces(lambda piece: 1 / piece, [1, 0, 1]))
 
 
 def test_the_number_of_threads_is_what_blas_was_given():
@@ -98,8 +98,8 @@ def test_the_number_of_threads_is_what_blas_was_given():
 
 
 def test_small_examples():
-    with Pieces(10) as pieces:
-        assert list(pieces.map(abs, [-1, 2])) == [1, 2]
+    with map_of_threads(10) as map_pieces:
+        assert list(map_pieces(abs, [-1, 2])) == [1, 2]
     heard = []
     threads.exhaust((n for n in [1, 2]), heard.append)
     advance = threads.counter(4, heard.append)

@@ -358,7 +358,6 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
 
 def test_small_examples():
     assert validation.check_integer("k", 3, least=1) == 3
-    assert validation.check_starts(10) == 10
     assert validation.check_number("coef0", 1) == 1.0
     assert validation.check_positive("lam", 2**-6) == 0.015625
     assert validation.check_choice("method", "shaking", ("shaking", "steepest")) == "shaking"

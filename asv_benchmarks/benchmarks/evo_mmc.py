@@ -1,6 +1,7 @@
 """EvoMMC and FastEvoMMC: whole runs, the price of one child, and the paper's own ways to it."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -59,14 +60,8 @@ class Refused:
         result = run(factor, init="kmeans", n_init=1, balance=balance, random_state=0)
         y = np.where(result.labels == 1, 1, -1).astype(np.int8)
         half = int(balance * n / 2)
-        self.problem = make_problem(
-            factor,
-            factor.diagonal(),
-            lower=n // 2 - half,
-            upper=n // 2 + half,
-            flips=1,
-            distinct=False,
-        )
+        plan = SimpleNamespace(lower=n // 2 - half, upper=n // 2 + half, flips=1, distinct=False)
+        self.problem = make_problem(factor, factor.diagonal(), plan)
         self.population = make_population(
             self.problem, np.stack([y] * mu), mu, np.ones(1, dtype=np.uint64)
         )

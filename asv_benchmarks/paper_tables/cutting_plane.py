@@ -26,7 +26,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from fastmmc import cpm3c, cpmmc
 from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.nystroem import make_features
+from fastmmc.nystroem import Form, make_features
 
 PAIRS = sources(
     "digits 3-8",
@@ -106,8 +106,8 @@ def kernel_map(X, sigma):
     """Return points whose products are the Gaussian kernel's values, made once for many runs."""
     kernel, rng = Kernel("rbf", sigma=sigma), np.random.default_rng(0)
     if len(X) > DENSE_LIMIT:
-        return make_features(X, kernel, LANDMARKS, "uniform", 0.0, rng).Z
-    return make_features(X, kernel, len(X), np.arange(len(X)), 0.0, rng).Z
+        return make_features(X, kernel, Form(LANDMARKS), rng).Z
+    return make_features(X, kernel, Form(len(X), np.arange(len(X))), rng).Z
 
 
 def run_pair(X, y, width, Cs, balances, repeats):

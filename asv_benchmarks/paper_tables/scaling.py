@@ -36,11 +36,11 @@ class Products:
         self.rows = dict.fromkeys(("one", "clusters", "sums", "square"), 0)
         self._watch(BatchSearch, "_score", "one", lambda search, *_: search._plan.n)
         self._watch(BatchSearch, "_cluster_scores", "clusters", lambda search, start: ROWS)
-        self._watch(LowRankFactor, "score_blocks", "clusters", lambda factor, W: factor.n)
-        self._watch(LowRankFactor, "cluster_sums", "sums", lambda factor, *_: factor.n)
+        self._watch(LowRankFactor, "_score_blocks", "clusters", lambda factor, W: factor.n)
+        self._watch(LowRankFactor, "_cluster_sums", "sums", lambda factor, *_: factor.n)
         self._watch(_loops_moves, "build_sums", "sums", lambda Z, *_: len(Z))
         # Once to make features of the sample's own, and once to whiten them.
-        self._watch(LowRankFactor, "restrict", "square", lambda factor, rows: 2 * len(rows))
+        self._watch(LowRankFactor, "_restrict", "square", lambda factor, rows: 2 * len(rows))
 
     def _watch(self, owner, name, shape, rows_of):
         called = getattr(owner, name)

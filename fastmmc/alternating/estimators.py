@@ -1,9 +1,13 @@
 """scikit-learn estimators of the alternating family."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import MarginClusterer
+from fastmmc._typing import MatrixLike
 from fastmmc.alternating.methods import (
     IterLSSVMParameters,
     IterSVMParameters,
@@ -18,7 +22,7 @@ class _AlternatingClusterer(MarginClusterer):
     """What the estimators of the family share."""
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -44,24 +48,6 @@ class _AlternatingClusterer(MarginClusterer):
         """
         return self._fit(X, sample_weight=sample_weight)
 
-    def score(self, X, y=None):
-        """Return minus the mean loss of points that take the label of their side.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; higher is better: points lie at the margin, or (hinge loss) beyond it.
-        """
-        margins = np.abs(self.decision_function(X)[:, 1])
-        return -float(np.mean(self._losses(margins)))
-
 
 class IterSVR(
     _AlternatingClusterer,
@@ -71,12 +57,6 @@ class IterSVR(
     summary="support vector regression on the labels, and new labels from its scores, in turn",
 ):
     """Iterative support vector regression as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.iter_svr`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
 
     Examples
     --------
@@ -99,12 +79,6 @@ class IterSVM(
 ):
     """Iterative support vector machines as a scikit-learn clusterer; always two clusters.
 
-    See :func:`fastmmc.iter_svm`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
-
     Examples
     --------
     >>> import fastmmc
@@ -112,9 +86,6 @@ class IterSVM(
     >>> fastmmc.IterSVM(random_state=0).fit(X).sizes_.sum()
     np.int64(150)
     """
-
-    def _losses(self, margins):
-        return np.maximum(0.0, 1.0 - margins)
 
 
 class IterLSSVM(
@@ -125,12 +96,6 @@ class IterLSSVM(
     summary="the same with least-squares machines: one factorisation for all rounds",
 ):
     """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.iter_ls_svm`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
 
     Examples
     --------

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import blas, cho_factor, cho_solve
 
 from fastmmc.alternating import _loops_interior as loops
-from fastmmc.alternating.machines import LEAST_GAP, SupportMachine, box, sum_losses
+from fastmmc.alternating.machines import SupportMachine, box, sum_losses
 from fastmmc.gram import BLOCK
 
 MOST_ITERATIONS = 100
@@ -126,7 +126,7 @@ class InteriorMachine(SupportMachine):
         n, r = core.shape
         used = 0
         # Half of the gap is left to the points that are not worked on.
-        while core.relative_gap() > 0.5 * self._tol:
+        while core.relative_gap() > 0.5 * self._gap_tol:
             if not core.step():
                 break
             self.n_steps += 1
@@ -134,14 +134,14 @@ class InteriorMachine(SupportMachine):
             if used >= budget:
                 return False
         self.look()
-        if self.relative_gap() <= self._tol:
+        if self.relative_gap() <= self._gap_tol:
             return True
         if not isinstance(self._chosen, np.ndarray):
             self.capped = True
             return True
         size = self._chosen.sum()
         more = self._chosen | (self._look_at_kinks()[1] != self._sides)
-        if core.relative_gap() > 0.5 * self._tol or more.sum() == size:
+        if core.relative_gap() > 0.5 * self._gap_tol or more.sum() == size:
             # Rounding ended it or hides the missing points; all points are another problem.
             self._work_on(slice(None))
         elif more.sum() <= GROWTH * size:
@@ -149,13 +149,6 @@ class InteriorMachine(SupportMachine):
         else:
             self._work_on_nearest(GROWTH * size)
         return False
-
-    def refine(self):
-        """Ask for a gap ten times as small."""
-        if self.capped or self.relative_gap() <= LEAST_GAP:
-            return False
-        self._tol = 0.1 * self.relative_gap()
-        return True
 
 
 class _Fixed(NamedTuple):

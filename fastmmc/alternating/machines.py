@@ -128,12 +128,8 @@ class _Machine:
 
     def solution(self):
         """Return a copy of what the machine has found."""
-        return Solution(
-            u=None if self.u is None else self.u.copy(),
-            w=None if self.w is None else self.w.copy(),
-            scores=self.scores.copy(),
-            gap=None if np.isnan(self.gap) else float(self.gap),
-        )
+        u, w = (None if held is None else held.copy() for held in (self.u, self.w))
+        return Solution(u, w, self.scores.copy(), None if np.isnan(self.gap) else float(self.gap))
 
 
 class TrainedMachine(_Machine):
@@ -153,6 +149,7 @@ class SupportMachine(_Machine):
         self._hinge = hinge
         self._epsilon = epsilon
         self._tol = tol
+        self._gap_tol = tol
         self.u = np.zeros(cost.size)
         self.scores = np.zeros(cost.size)
         self.bias = 0.0
@@ -168,6 +165,13 @@ class SupportMachine(_Machine):
         self.objective = norm + 2.0 * losses
         self.gap = max(0.0, self.objective - (2.0 * gain - norm))
 
+    def refine(self):
+        """Ask for a gap ten times as small."""
+        if self.capped or not self.relative_gap() > LEAST_GAP:
+            return False
+        self._gap_tol = 0.1 * self.relative_gap()
+        return True
+
 
 class DualMachine(SupportMachine):
     """The compiled dual solver on a Gram matrix; every round starts from the end of the last one.
@@ -181,7 +185,6 @@ class DualMachine(SupportMachine):
     def __init__(self, K, cost, hinge, epsilon, tol):
         super().__init__(cost, hinge, epsilon, tol)
         self._K = K
-        self._gap_tol = tol
         self._all = _new_dual(np.diagonal(K), self.u)
         self._y = np.zeros(cost.size)
         self._stall_steps = max(STALL_STEPS * cost.size, LEAST_STALL_STEPS)
@@ -317,9 +320,8 @@ class DualMachine(SupportMachine):
 
     def refine(self):
         """Ask for a gap ten times as small."""
-        if self.capped or self.relative_gap() <= LEAST_GAP:
+        if not super().refine():
             return False
-        self._gap_tol = 0.1 * self.relative_gap()
         self._violation = 0.1 * self._violation
         self._begin_watch()
         self._refresh()
@@ -330,21 +332,9 @@ class DualMachine(SupportMachine):
 
 def _new_dual(diag, u):
     """Return a state of the dual solver, which changes u in place."""
-    n = u.size
-    return loops.Dual(
-        u=u,
-        grad=np.zeros(n),
-        lower=np.zeros(n),
-        upper=np.zeros(n),
-        rise=np.zeros(n),
-        fall=np.zeros(n),
-        diag=np.ascontiguousarray(diag),
-        high=np.zeros(loops.LANES),
-        low=np.zeros(loops.LANES),
-        where=np.zeros(loops.LANES),
-        pos=np.zeros(loops.N_POS, dtype=np.int64),
-        value=np.zeros(loops.N_VALUES),
-    )
+    vectors, lanes = np.zeros((5, u.size)), np.zeros((3, loops.LANES))
+    pos, value = np.zeros(loops.N_POS, dtype=np.int64), np.zeros(loops.N_VALUES)
+    return loops.Dual(u, *vectors, np.ascontiguousarray(diag), *lanes, pos, value)
 
 
 def _move_into_box(u, lower, upper):

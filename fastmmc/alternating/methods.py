@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.alternating.bias import WeightBounds
 from fastmmc.alternating.machines import least_violation
 from fastmmc.alternating.rounds import (
     Alternation,
-    AlternationSettings,
+    Problem,
     has_features,
-    make_data,
+    prepare,
     refit_machine,
 )
 from fastmmc.alternating.start import STARTS
@@ -35,9 +36,9 @@ from fastmmc.parameters import (
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
+    MarginRunParameters,
     Points,
     Rank,
-    RunParameters,
     SizeParameters,
 )
 from fastmmc.results import MarginResult, Status
@@ -69,16 +70,16 @@ class _Rounds(Parameters):
     max_iter: int = parameter(default=50, least=1, doc="Rounds of a start.")
 
 
-class _Training(Parameters):
-    """How iterSVR trains its machines."""
+class _Training(_Rounds):
+    """How iterSVR and iterSVM train their machines."""
 
     solver: Literal["auto", "smo", "libsvm", "interior", "linear"] = parameter(
         default="auto",
         doc="""
         Trains the machine. On the Gram matrix "smo", the compiled dual solver, each round starting
-        from the last, or "libsvm", scikit-learn's SVR; on features (low rank, or a linear kernel)
-        "interior", an interior-point method, or "linear", scikit-learn's LinearSVR, which
-        penalises the bias too. "auto" is "smo" or "interior".
+        from the last, or "libsvm", scikit-learn's SVR or SVC; on features (low rank, or a linear
+        kernel) "interior", an interior-point method, or "linear", scikit-learn's LinearSVR or
+        LinearSVC, which penalise the bias too. "auto" is "smo" or "interior".
         """,
     )
     tol: float = parameter(
@@ -100,30 +101,12 @@ class _Training(Parameters):
     )
 
 
-class _ClassifierTraining(_Training):
-    """How iterSVM trains its machines."""
-
-    solver: Literal["auto", "smo", "libsvm", "interior", "linear"] = parameter(
-        default="auto",
-        doc="""
-        Trains the machine. On the Gram matrix "smo", the compiled dual solver, each round starting
-        from the last, or "libsvm", scikit-learn's SVC; on features (low rank, or a linear kernel)
-        "interior", an interior-point method, or "linear", scikit-learn's LinearSVC, which
-        penalises the bias too. "auto" is "smo" or "interior".
-        """,
-    )
-
-
-class _Tube(Parameters):
-    """The loss of support vector regression."""
+class _Regression(_Training):
+    """The alternation of iterSVR; its defaults hold where another method shows no parameter."""
 
     epsilon: float = parameter(
         default=0.0, least=0, doc="Deviations up to it cost nothing; 0 is the Laplacian loss."
     )
-
-
-class _Alternation(_Tube, _Training, _Rounds):
-    """The alternation of iterSVR; its defaults hold where another method shows no parameter."""
 
 
 class _Kernel(LandmarkParameters, KernelParameters):
@@ -145,42 +128,17 @@ class _Kernel(LandmarkParameters, KernelParameters):
         300,000 points.
         """,
     )
-    rank_tol: float = parameter(
-        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
-    )
 
 
-class _Run(RunParameters):
-    """The run."""
-
-    n_init: int = parameter(
-        default=10,
-        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
-    )
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="""
-        Threads that share the Gram matrix. None: 1, or what joblib's configuration says; -1: all.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; the best labels found by then are returned. Where there is no
-        time for the Gram matrix or the features, features of rank 50 take their place.
-        """,
-    )
-
-
-class _Common(_Run, BinarySizeParameters, _Kernel):
+class _Common(MarginRunParameters, BinarySizeParameters, _Kernel):
     """What the methods have in common besides the rounds."""
 
 
-class IterSVRParameters(_Common, _Alternation):
+class IterSVRParameters(_Common, _Regression):
     """What the function and the estimator have in common."""
 
 
-class IterSVMParameters(_Common, _ClassifierTraining, _Rounds):
+class IterSVMParameters(_Common, _Training):
     """What the function and the estimator have in common."""
 
 
@@ -191,7 +149,7 @@ class IterLSSVMParameters(_Common, _Rounds):
 class _WeightedPoints(Points):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
@@ -351,12 +309,14 @@ def _cluster(loss, call, control):
     points = validation.check_points(call.X, kernel, sparse=True)
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
-    call = replace(call, sample_weight=weights)
+    # Parameters that a method does not show have their defaults.
+    call = _IterSVRCall(**vars(call) | {"sample_weight": weights})
     counting = validation.counting_points(weights)
     if counting is None:
         return _alternate(loss, points, kernel, call, control)
     call = _only(counting, points, kernel, call)
-    part = points[np.ix_(counting, counting)] if _is_gram(kernel) else points[counting]
+    is_gram = kernel.name == "precomputed"
+    part = points[np.ix_(counting, counting)] if is_gram else points[counting]
     return _extend(_alternate(loss, part, kernel, call, control), counting, points)
 
 
@@ -378,9 +338,8 @@ def _only(counting, points, kernel, call):
 def _extend(result, counting, points):
     """Return the result with labels for the points that do not count, and indices of all points."""
     model, support = result.model, result.support
-    if _is_gram(model.kernel):
-        indices = counting[model.indices]
-        model = replace(model, indices=indices, n_features=points.shape[0])
+    if model.kernel.name == "precomputed":
+        model = replace(model, indices=counting[model.indices], n_features=points.shape[0])
     labels = np.empty(points.shape[0], dtype=np.int64)
     labels[counting] = result.labels
     others = np.setdiff1d(np.arange(labels.size), counting)
@@ -394,102 +353,82 @@ def _extend(result, counting, points):
     )
 
 
-def _is_gram(kernel):
-    return kernel.name == "precomputed"
-
-
 def _alternate(loss, points, kernel, call, control):
     """Cluster points whose weights are all above 0."""
-    settings, bounds = _make_settings(loss, points, kernel, call, control)
-    n_init = call.n_init if isinstance(settings.init, str) else 1
-    seed = fixed_seed(call.random_state)
-    with show_progress(control) as control:
-        data = make_data(settings, points, bounds, seed, control.bar.prepare)
-
-        def make_search(index):
-            return Alternation(settings, data, index, restart_stream(seed, index))
-
-        return _make_result(settings, data, best_of_restarts(make_search, n_init, control))
-
-
-def _make_settings(loss, points, kernel, call, control):
-    """Return what the alternation is told, and the bounds of the clusters' weights."""
     n = points.shape[0]
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
-    own = {one.name: getattr(call, one.name, one.default) for one in declared(_Alternation)}
     form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
-    _check_solver(own["solver"], kernel, form, points, loss)
     weights = np.ones(n) if call.sample_weight is None else call.sample_weight
     if loss != "square":
-        in_features = has_features(kernel, form, own["solver"], points)
-        _check_tolerance(own["tol"], call.C, weights, in_features)
-    sizes = values(call, SizeParameters)
-    bounds = _weight_bounds(weights, call.sample_weight, **sizes)
+        _check_training(call, kernel, form, points, weights)
+    bounds = _weight_bounds(call, weights)
     init = check_init(call.init, n, 2, kernel, STARTS)
-    params = own | sizes
-    settings = AlternationSettings(
-        **own | {"init": init}, kernel=kernel, form=form, loss=loss, params=params, control=control
-    )
-    return settings, bounds
+    seed = fixed_seed(call.random_state)
+    with show_progress(control) as control:
+        given = replace(call, init=init)
+        problem = prepare(Problem(given, loss, control, points, bounds, kernel, form), seed)
+
+        def make_search(index):
+            return Alternation(problem, index, restart_stream(seed, index))
+
+        n_init = call.n_init if isinstance(init, str) else 1
+        outcome = best_of_restarts(make_search, n_init, control)
+        return _make_result(problem, outcome, values(call, _Regression, SizeParameters))
 
 
-def _check_tolerance(tol, C, weights, is_in_features):
-    """Refuse a tolerance that double precision cannot reach."""
-    # In features it is a share of the objective, else a violation beside C times kernel values.
-    least = least_violation(1.0 if is_in_features else C * weights.max())
-    if tol < least:
-        raise ValueError(
-            f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
-            f"a largest weight of {weights.max():g}; got {tol:g}; give a larger tol, or a lower C"
-        )
-
-
-def _check_solver(solver, kernel, form, points, loss):
-    """Refuse a solver that cannot work on what there is."""
-    if loss == "square" or solver == "auto":
-        return
+def _check_training(call, kernel, form, points, weights):
+    """Refuse a solver that cannot work on what there is, and what double precision cannot reach."""
+    solver, C, tol, largest = call.solver, call.C, call.tol, weights.max()
+    in_features = has_features(kernel, form, solver, points)
     if solver in ("smo", "libsvm") and form.rank is not None:
         raise ValueError(
             f"solver={solver!r} works on the dense Gram matrix, which rank={form.rank} rules out; "
             "give rank=None, or solver='interior'"
         )
-    if solver in ("interior", "linear") and not has_features(kernel, form, solver, points):
+    if solver in ("interior", "linear") and not in_features:
         raise ValueError(
             f"solver={solver!r} works on features; give a rank, say rank=200, or kernel='linear' "
             "with fewer features than points"
         )
-
-
-def _weight_bounds(weights, sample_weight, balance, target_sizes, min_size):
-    """Return what the points of cluster 1 may weigh."""
-    n = weights.size
-    lower, upper = binary_bounds(n, balance, target_sizes, min_size)
-    if sample_weight is None:
-        return WeightBounds(weights, lower, upper)
-    if target_sizes is not None or min_size != 1:
+    # In features it is a share of the objective, else a violation beside C times kernel values.
+    least = least_violation(1.0 if in_features else C * largest)
+    if tol < least:
         raise ValueError(
-            "target_sizes and min_size count points and cannot go with sample_weight; give balance"
+            f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
+            f"a largest weight of {largest:g}; got {tol:g}; give a larger tol, or a lower C"
         )
-    total = weights.sum()
-    return WeightBounds(weights, 0.5 * (1.0 - balance) * total, 0.5 * (1.0 + balance) * total)
 
 
-def _make_result(settings, data, outcome):
+def _weight_bounds(call, weights):
+    """Return what the points of cluster 1 may weigh."""
+    bounds = binary_bounds(weights.size, **values(call, SizeParameters))
+    if call.sample_weight is not None:
+        if call.target_sizes is not None or call.min_size != 1:
+            raise ValueError(
+                "target_sizes and min_size count points and cannot go with sample_weight; give "
+                "balance"
+            )
+        total = weights.sum()
+        bounds = 0.5 * (1.0 - call.balance) * total, 0.5 * (1.0 + call.balance) * total
+    return WeightBounds(weights, *bounds)
+
+
+def _make_result(problem, outcome, params):
     """Gather what the winning start found."""
     best, status = outcome.best, outcome.status
     solution, intercept = best.solution, best.split.threshold
-    if settings.refit:
-        solution, intercept, was_cut = refit_machine(settings, data, best.labels)
+    if problem.call.refit:
+        solution, intercept, was_cut = refit_machine(problem, best.labels)
         if was_cut and status == Status.CONVERGED:
             status = Status.TIME_LIMIT
             warn_if_stopped(status, 1, 1)
-    model, support, coef = _make_model(data, solution, intercept)
+    model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
-    rank = data.features.Z.shape[1] if _is_low_rank(data) else None
+    rank = problem.Z.shape[1] if problem.is_low_rank else None
     return outcome.result(
         MarginResult,
-        settings.params | {"rank": rank} | data.kernel.params(),
+        params | {"rank": rank} | problem.kernel.params(),
         status=status,
         sizes=np.bincount(best.labels, minlength=2),
         model=model,
@@ -501,32 +440,27 @@ def _make_result(settings, data, outcome):
     )
 
 
-def _make_model(data, solution, intercept):
+def _make_model(problem, solution, intercept):
     """Return the model, the indices of the support vectors and their coefficients."""
     u = solution.u
     # The interior-point method comes near to 0 without reaching it.
     support = None if u is None else np.flatnonzero(np.abs(u) > 1e-8 * np.abs(u).max())
     coef = None if u is None else u[support]
-    kernel, features, indices = data.kernel, data.features, None
+    points, kernel, features, indices = problem.points, problem.kernel, problem.features, None
     if features is None:
         precomputed = kernel.name == "precomputed"
-        basis = data.points[:1] if precomputed else dense_rows(data.points, support)
+        basis = points[:1] if precomputed else dense_rows(points, support)
         indices = support if precomputed else None
         weights = coef
-    elif not _is_low_rank(data):
+    elif not problem.is_low_rank:
         # k(x, w) = x . w + coef0, and the constant feature times its weight is part of f.
         w, weights = solution.w, np.ones(1)
         intercept += np.sqrt(kernel.coef0) * w[-1] - kernel.coef0
-        basis = w[None, :-1].astype(data.points.dtype)
+        basis = w[None, :-1].astype(points.dtype)
     else:
         basis, weights, indices = features.basis, features.to_Z @ solution.w, features.indices
-    n_features = data.points.shape[1]
+    n_features = points.shape[1]
     model = KernelModel(
         kernel, basis, weights[:, None], n_features, intercept, indices, binary=True
     )
     return model, support, coef
-
-
-def _is_low_rank(data):
-    """Tell whether there are features that are not the points themselves."""
-    return data.features is not None and len(data.features.basis) > 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from fastmmc import memory
+from fastmmc._declare import Parameters
 from fastmmc.alternating.bias import WeightBounds, search_bias
 from fastmmc.alternating.interior import InteriorMachine
 from fastmmc.alternating.machines import (
@@ -20,10 +20,9 @@ from fastmmc.alternating.machines import (
     dense_solver,
     feature_solver,
 )
-from fastmmc.alternating.start import first_labels
-from fastmmc.cholesky import mirror_lower
+from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import Kernel, box_diagonal, fill_lower_gram, resolve_kernel
+from fastmmc.gram import Kernel, box_diagonal, resolve_kernel
 from fastmmc.nystroem import Features, Form, brief_features, form_features
 from fastmmc.results import Status
 
@@ -51,119 +50,98 @@ REFIT_BUDGET = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class AlternationSettings:
-    """What an alternation is told; ``params`` is what a result says of that."""
+class Problem:
+    """What all starts share; the points come with either their Gram matrix or features.
 
+    ``call`` has the parameters of all methods, and a checked ``init``.
+    """
+
+    call: Parameters
+    loss: str
+    control: RunControl
+    points: np.ndarray | csr_matrix  # (n, d)
+    bounds: WeightBounds
     kernel: Kernel
     form: Form
-    C: float
-    loss: str
-    epsilon: float
-    init: str | np.ndarray
-    bias: str
-    max_iter: int
-    solver: str
-    tol: float
-    refit: bool
-    params: dict
-    control: RunControl
+    K: np.ndarray | None = None
+    features: Features | None = None
+    is_brief: bool = False  # features of low rank, for want of time
+    solve_ridge: Callable | None = None  # for least squares: applies (K + diag(1 / g))^-1
 
     @property
     def tied(self):
         """Whether labels are the signs of the scores."""
-        return self.bias == "tied"
+        return self.call.bias == "tied"
 
-    def cost(self, bounds):
-        """Return what a unit of each point's loss costs, s_i C."""
-        return self.C * bounds.weights
+    @property
+    def cost(self):
+        """What a unit of each point's loss costs, s_i C."""
+        return self.call.C * self.bounds.weights
 
+    @property
+    def Z(self):
+        """The features (n, r), or None."""
+        return None if self.features is None else self.features.Z
 
-@dataclass(frozen=True, eq=False)
-class Data:
-    """Weighted points (n, d), and their Gram matrix or features; brief ones for want of time.
-
-    For least squares ``solve_ridge`` applies (K + diag(1 / g))^-1.
-    """
-
-    points: np.ndarray | csr_matrix
-    bounds: WeightBounds
-    kernel: Kernel
-    K: np.ndarray | None
-    features: Features | None
-    solve_ridge: Callable | None
-    is_brief: bool = False
+    @property
+    def is_low_rank(self):
+        """Whether there are features that are not the points themselves."""
+        return self.features is not None and len(self.features.basis) > 0
 
 
-def make_data(settings, points, bounds, seed, on_progress):
-    """Return the data that all starts share."""
-    kernel = resolve_kernel(settings.kernel, points, _default_width)
-
-    def make(look, is_brief=False):
-        K, features = _make_products(settings, points, kernel, seed, look, is_brief)
-        solve = _make_solver(settings, bounds, K, features, look)
-        return Data(points, bounds, kernel, K, features, solve, is_brief)
-
+def prepare(problem, seed):
+    """Return the problem with the width of its kernel, its Gram matrix or features, its solver."""
+    kernel = resolve_kernel(problem.kernel, problem.points, lambda X: WIDTH * box_diagonal(X))
+    problem = replace(problem, kernel=kernel)
+    look = problem.control.check_time
     try:
-        data = make(settings.control.check_time)
+        made = _with_solver(_with_products(problem, seed, look), look)
     except OutOfTime:
-        data = make(lambda: None, is_brief=True)
-    on_progress(1.0)
-    return data
+        made = _with_solver(_with_products(replace(problem, is_brief=True), seed))
+    problem.control.bar.prepare(1.0)
+    return made
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _make_products(settings, points, kernel, seed, look, is_brief):
-    """Return the Gram matrix or features, the other one None; refuse values out of range."""
-    K, features, form = None, None, settings.form
-    if is_brief:
+def _with_products(problem, seed, look=lambda: None):
+    """Return the problem with its Gram matrix or features; refuse values out of range."""
+    points, kernel, form, K, features = problem.points, problem.kernel, problem.form, None, None
+    if problem.is_brief:
         features = brief_features(points, kernel, seed)
-    elif not has_features(kernel, form, settings.solver, points):
-        K = _gram_matrix(kernel, points, look)
+    elif not has_features(kernel, form, problem.call.solver, points):
+        precomputed = kernel.name == "precomputed"
+        K = (
+            points.astype(np.float64, copy=False)
+            if precomputed
+            else gram_matrix(kernel, points, look)
+        )
     elif form.rank is None:
         features = _linear_features(kernel, points)
     else:
         features = form_features(points, kernel, form, seed, look)
-    if features is None:
-        squares = float(np.trace(K))
-    else:
-        squares = float(np.einsum("ij,ij->", features.Z, features.Z))
+    squares = np.trace(K) if features is None else np.einsum("ij,ij->", features.Z, features.Z)
     if not squares <= MOST_SQUARES:
         raise ValueError(
             f"X: kernel={kernel.name!r} gives values that are too large for these points (the sum "
             f"of k(x, x) is {squares:.3g}, and may be {MOST_SQUARES:g}); scale them"
         )
-    return K, features
+    return replace(problem, K=K, features=features)
 
 
-def _make_solver(settings, bounds, K, features, look):
-    """Return what all least-squares machines share, None for other losses."""
-    if settings.loss != "square":
-        return None
-    ridge = 0.5 / settings.cost(bounds)
-    if features is None:
-        return dense_solver(K, ridge, look)
-    return feature_solver(features.Z, ridge, look)
+def _with_solver(problem, look=lambda: None):
+    """Return the problem with what all least-squares machines share; unchanged for other losses."""
+    if problem.loss != "square":
+        return problem
+    ridge = 0.5 / problem.cost
+    if problem.features is None:
+        return replace(problem, solve_ridge=dense_solver(problem.K, ridge, look))
+    return replace(problem, solve_ridge=feature_solver(problem.Z, ridge, look))
 
 
 def has_features(kernel, form, solver, points):
     """Tell whether the machines work on features instead of the Gram matrix."""
     narrow = kernel.name == "linear" and points.shape[1] < points.shape[0]
     return form.rank is not None or (narrow and solver not in ("smo", "libsvm"))
-
-
-def _default_width(points):
-    return WIDTH * box_diagonal(points)
-
-
-def _gram_matrix(kernel, points, look):
-    if kernel.name == "precomputed":
-        return points.astype(np.float64, copy=False)
-    n = points.shape[0]
-    memory.check_memory(n, np.dtype(np.float64), what="Gram matrix")
-    K = np.empty((n, n))
-    fill_lower_gram(kernel, points.astype(np.float64, copy=False), K, lambda share: look())
-    mirror_lower(K, look=look)
-    return K
 
 
 def _linear_features(kernel, points):
@@ -175,20 +153,19 @@ def _linear_features(kernel, points):
     return Features(Z, np.eye(d + 1), np.empty((0, d)), None)
 
 
-def _make_machine(settings, data, loss, seed):
+def _make_machine(problem, loss, seed):
     """Return a fresh machine for a loss."""
-    cost, features = settings.cost(data.bounds), data.features
+    call, control, K, Z = problem.call, problem.control, problem.K, problem.Z
     if loss == "square":
-        return LeastSquaresMachine(data.solve_ridge, cost, None if features is None else features.Z)
-    given = cost, loss == "hinge", settings.epsilon if loss == "laplace" else 0.0
-    tol, control = settings.tol, settings.control
-    if features is None:
-        if settings.solver == "libsvm":
-            return LibsvmMachine(data.K, *given, tol, control)
-        return DualMachine(data.K, *given, tol)
-    if settings.solver == "linear":
-        return LinearMachine(features.Z, *given, tol, seed, control)
-    return InteriorMachine(features.Z, *given, INTERIOR_TOLERANCE * tol, control.check_time)
+        return LeastSquaresMachine(problem.solve_ridge, problem.cost, Z)
+    given = problem.cost, loss == "hinge", call.epsilon if loss == "laplace" else 0.0
+    if Z is None:
+        if call.solver == "libsvm":
+            return LibsvmMachine(K, *given, call.tol, control)
+        return DualMachine(K, *given, call.tol)
+    if call.solver == "linear":
+        return LinearMachine(Z, *given, call.tol, seed, control)
+    return InteriorMachine(Z, *given, INTERIOR_TOLERANCE * call.tol, control.check_time)
 
 
 class Alternation:
@@ -199,25 +176,24 @@ class Alternation:
     a tied bias the objective may rise, and labels that occurred before end the start.
     """
 
-    def __init__(self, settings, data, index, rng):
-        self._settings = settings
-        self._data = data
-        self._machine = _make_machine(settings, data, settings.loss, int(rng.integers(2**31)))
+    def __init__(self, problem, index, rng):
+        self._problem, self._call = problem, problem.call
+        self._machine = _make_machine(problem, problem.loss, int(rng.integers(2**31)))
         self._rounds = []
         self.objective = np.inf
-        self.status = Status.TIME_LIMIT if data.is_brief else Status.CONVERGED
+        self.status = Status.TIME_LIMIT if problem.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
-        init = settings.init
+        init, points, kernel = self._call.init, problem.points, problem.kernel
         self._scout = None
         if isinstance(init, str):
-            if index > 0 and init == "farthest" and data.kernel.name != "precomputed":
+            if index > 0 and init == "farthest" and kernel.name != "precomputed":
                 # Far points are much the same every time; other starts find other optima.
                 init = "kmeans"
-            self._scout = _make_scout(settings, data, index, rng)
+            self._scout = _make_scout(problem, index, rng)
         if self._scout is None:
-            weights, look = data.bounds.weights, settings.control.check_time
-            labels = first_labels(init, data.points, data.kernel, weights, rng, look)
+            weights, look = problem.bounds.weights, problem.control.check_time
+            labels = first_labels(init, points, kernel, weights, rng, look)
             self._begin(np.where(labels == 1, 1.0, -1.0))
 
     def _begin(self, y):
@@ -233,50 +209,55 @@ class Alternation:
         if self._scout.step(budget):
             w = self._scout.solution.w
             self._scout = None
-            split, _ = self._relabel(TrainedMachine(self._data.features.Z, w))
+            split, _ = self._relabel(TrainedMachine(self._problem.Z, w))
             self._machine.expect(w, split.bias)
             self._begin(split.y)
         return False
 
     def fraction(self):
         """Return a guess of the share that is over: most runs end within ten rounds."""
-        return min(0.95, self.n_iter / min(10, self._settings.max_iter))
+        return min(0.95, self.n_iter / min(10, self._call.max_iter))
 
     def finish(self):
         """Relabel by a machine that is not fully trained, if there is nothing better."""
         if self._scout is not None:
             self._scout.finish()
-            self._machine = TrainedMachine(self._data.features.Z, self._scout.solution.w)
+            self._machine = TrainedMachine(self._problem.Z, self._scout.solution.w)
             self._y = self._relabel(self._machine)[0].y
         if self.n_iter == 0:
             self._machine.look()
             self._keep(*self._relabel(self._machine))
+        self.history, *trace = np.array(self._rounds, dtype=np.float64).T.copy()
+        gap, bias, steps = trace
+        self.trace = {"gap": gap, "bias": bias, "steps": steps.astype(np.int64)}
 
     def _relabel(self, machine):
         """Return the best labels for the machine's scores, and their objective."""
-        given, bounds = self._settings, self._data.bounds
-        split = search_bias(machine.scores, bounds, given.loss, given.epsilon, given.tied)
-        return split, machine.norm + 2.0 * given.C * split.loss
+        problem, call = self._problem, self._call
+        split = search_bias(
+            machine.scores, problem.bounds, problem.loss, call.epsilon, problem.tied
+        )
+        return split, machine.norm + 2.0 * call.C * split.loss
 
     def _end_round(self):
         """Relabel; return whether there is nothing more to do."""
-        settings, machine = self._settings, self._machine
+        call, machine = self._call, self._machine
         split, objective = self._relabel(machine)
         labels = np.packbits(split.y > 0).tobytes()
-        falls = settings.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
+        falls = self._problem.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
         goes_on = falls and labels not in self._seen
-        enough = np.inf if goes_on else settings.tol if falls else LEAST_DECREASE
+        enough = np.inf if goes_on else call.tol if falls else LEAST_DECREASE
         if machine.relative_gap() > enough and machine.refine():
             return False
         self._keep(split, objective)
-        most = max(settings.tol, machine.least_gap)
+        most = max(call.tol, machine.least_gap)
         gives_up = machine.capped and not machine.relative_gap() <= most
         if gives_up or machine.relative_gap() > max(enough, most) or not np.isfinite(objective):
             self.status = Status.NUMERICAL
         if not goes_on:
             return True
         self._seen.add(labels)
-        if self.n_iter == settings.max_iter:
+        if self.n_iter == call.max_iter:
             self.status = Status.MAX_ITER
             return True
         self._y = split.y
@@ -288,7 +269,7 @@ class Alternation:
         machine = self._machine
         self.n_iter += 1
         self.n_moves += int(np.sum(split.y != self._y))
-        if objective > self.objective and not self._settings.tied:
+        if objective > self.objective and not self._problem.tied:
             return  # by less than LEAST_DECREASE: rounding
         self._rounds.append((objective, machine.gap, split.bias, machine.n_steps))
         if objective <= self.objective:
@@ -297,49 +278,35 @@ class Alternation:
             self.labels = (split.y > 0).astype(np.int64)
             self.solution = machine.solution()
 
-    @property
-    def history(self):
-        """Objective after each round, (T,)."""
-        return np.array([row[0] for row in self._rounds])
 
-    @property
-    def trace(self):
-        """Duality gap, bias and steps of the machine, round by round."""
-        _, gaps, biases, steps = zip(*self._rounds, strict=True)
-        return {"gap": np.array(gaps), "bias": np.array(biases), "steps": np.array(steps)}
-
-
-def _make_scout(settings, data, index, rng):
+def _make_scout(problem, index, rng):
     """Return the alternation of a sample of the points, or None if all can be trained at once.
 
     It needs features, whose weights also label the other points; a tied bias follows the paper.
     """
-    weights = data.bounds.weights
-    if data.features is None or settings.tied or weights.size <= MOST_WITHOUT_SAMPLE:
+    weights, features = problem.bounds.weights, problem.features
+    if features is None or problem.tied or weights.size <= MOST_WITHOUT_SAMPLE:
         return None
     total = weights.sum()
     drawn = rng.choice(weights.size, SAMPLE, p=weights / total)
     chosen, counts = np.unique(drawn, return_counts=True)
     # The sample weighs as much as all points, so that C and the sizes mean the same.
-    bounds = replace(data.bounds, weights=counts * (total / SAMPLE))
-    features = replace(data.features, Z=data.features.Z[chosen])
-    solve = _make_solver(settings, bounds, None, features, lambda: None)
-    sample = replace(
-        data, points=data.points[chosen], bounds=bounds, features=features, solve_ridge=solve
-    )
-    return Alternation(settings, sample, index, rng)
+    bounds = replace(problem.bounds, weights=counts * (total / SAMPLE))
+    features = replace(features, Z=features.Z[chosen])
+    sample = replace(problem, points=problem.points[chosen], bounds=bounds, features=features)
+    return Alternation(_with_solver(sample), index, rng)
 
 
-def refit_machine(settings, data, labels):
+def refit_machine(problem, labels):
     """Train a support vector machine on the final labels.
 
     Returns its solution, its bias, and whether the time limit cut it short.
     """
-    machine = _make_machine(settings, data, "hinge", 0)
+    machine = _make_machine(problem, "hinge", 0)
     machine.begin(np.where(labels == 1, 1.0, -1.0))
     try:
         while not machine.step(REFIT_BUDGET):
-            settings.control.check_time()
+            problem.control.check_time()
         was_cut = False
     except OutOfTime:
         machine.look()

@@ -51,7 +51,9 @@ def first_labels(init, points, kernel, weights, rng, look=lambda: None):
 def _of_points(init, points, weights, rng, look):
     seed = int(rng.integers(2**31))
     if init == "ncut":
-        return _normalised_cut(_gaussian_graph(points, look), seed, look)
+        kernel = Kernel("rbf", sigma=median_width(points))
+        graph = gram_matrix(kernel, points, look, "graph of init='ncut'")
+        return _normalised_cut(graph, seed, look)
     if init == "kmeans":
         return k_means(points, 2, seed, weights, look=look)[0]
     # Squares of float32 points far from 1 could leave the range of the type.
@@ -92,16 +94,15 @@ def _far_pair(distances_to, i):
     return first, int(np.argmax(distances_to(first)))
 
 
-def _gaussian_graph(points, look):
-    """Return the Gaussian edge weights between all points, with the median distance as width."""
+def gram_matrix(kernel, points, look, what="Gram matrix"):
+    """Return the kernel values of all points, (n, n) float64; ``what`` names them in errors."""
     n = points.shape[0]
-    kernel = Kernel("rbf", sigma=median_width(points))
-    memory.check_memory(n, np.dtype(np.float64), what="graph of init='ncut'")
-    A = np.empty((n, n))
-    points = dense_rows(points, slice(None)).astype(np.float64)
-    fill_lower_gram(kernel, points, A, lambda share: look())
-    mirror_lower(A, look=look)
-    return A
+    memory.check_memory(n, np.dtype(np.float64), what=what)
+    K = np.empty((n, n))
+    points = dense_rows(points, slice(None)).astype(np.float64, copy=False)
+    fill_lower_gram(kernel, points, K, lambda share: look())
+    mirror_lower(K, look=look)
+    return K
 
 
 def _normalised_cut(affinity, seed, look):

@@ -44,17 +44,15 @@ def assign(blocks, centers, nearest, distances, labels):
 
 
 @njit
-def sum_pulls(points, weights, labels, distances, least, pulls, sums, at_center):
-    """Sum the pulls on the centers; return the weighted sum of distances.
+def sum_pulls(points, weights, labels, distances, least, k):
+    """Return the weighted sum of distances, and ``pulls``, ``sums`` and ``at_center`` of k centers.
 
     A point pulls its center with its weight over its distance: Weiszfeld's next center is
     sum_i w_i x_i / d_i (``sums``, (k, d)) over sum_i w_i / d_i (``pulls``, (k,)). A point no
     farther than ``least`` lies at its center and has no direction: its weight goes to
     ``at_center`` (k,).
     """
-    pulls[:] = 0.0
-    sums[:] = 0.0
-    at_center[:] = 0.0
+    pulls, sums, at_center = np.zeros(k), np.zeros((k, points.shape[1])), np.zeros(k)
     total = 0.0
     for i in range(labels.size):
         j = labels[i]
@@ -66,7 +64,7 @@ def sum_pulls(points, weights, labels, distances, least, pulls, sums, at_center)
         pulls[j] += pull
         for f in range(points.shape[1]):
             sums[j, f] += pull * points[i, f]
-    return total
+    return total, pulls, sums, at_center
 
 
 @njit
@@ -129,8 +127,8 @@ def mark_stale(moved, gaps, new_gaps, radii, stale, reach):
 
 
 @njit
-def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_gaps, new_costs):
-    """Update the costs of all parts after some centers moved; return the total and the work done.
+def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs):
+    """Return the total, gaps and costs of all parts after some centers moved, and the work done.
 
     A part is a set of points in a ball. A center farther from the ball's middle than the nearest
     center by more than the ball's diameter is nearest to none of its points, so only parts that a
@@ -139,12 +137,11 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
     ``flat`` (n * d,) holds the parts one after the other, each with its points in columns, and
     ``offsets`` (p + 1,) where each begins, in points; ``means`` (d, p) are the middles of the
     balls. ``gaps`` (k, p) and ``costs`` (p,) are the distances between middles and centers and the
-    sums of distances before the move; ``new_gaps`` and ``new_costs`` are written. The work is the
-    number of distances between points and centers.
+    sums of distances before the move. The work is the number of distances between points and
+    centers.
     """
     k, d = centers.shape
-    new_gaps[:] = gaps
-    new_costs[:] = costs
+    new_gaps, new_costs = gaps.copy(), costs.copy()
     stale = np.zeros(radii.size, dtype=np.bool_)
     for j in range(k):
         if moved[j]:
@@ -168,7 +165,7 @@ def update_costs(flat, offsets, means, radii, centers, moved, gaps, costs, new_g
         near = candidates[:n_candidates]
         new_costs[p] = part_cost(part, near, centers, best[:size], found[:size])
         n_looked += n_candidates * size
-    return np.sum(new_costs), n_looked
+    return np.sum(new_costs), new_gaps, new_costs, n_looked
 
 
 @njit

@@ -38,36 +38,38 @@ def halve(points, shares):
 
 
 @njit
-def fit_diagonal(points, share, ridge, mean, variances):
-    """Write the mean and variances of points with the given shares; return their total weight."""
-    n, d = points.shape
+def fit_mean(points, share, mean):
+    """Write the mean (d,) of points with the given shares; return their total weight."""
     weight = np.sum(share)
     mean[:] = 0.0
-    variances[:] = 0.0
-    for i in range(n):
-        for f in range(d):
+    for i in range(points.shape[0]):
+        for f in range(mean.size):
             mean[f] += share[i] * points[i, f] / weight
+    return weight
+
+
+@njit
+def fit_diagonal(points, share, ridge, mean, variances, logs):
+    """Fit mean and variances to points with the given shares; write weighted log-densities (n,)."""
+    n, d = points.shape
+    weight = fit_mean(points, share, mean)
+    variances[:] = 0.0
     for i in range(n):
         for f in range(d):
             gap = points[i, f] - mean[f]
             variances[f] += share[i] * gap * gap / weight
     for f in range(d):
         variances[f] += ridge[f]
-    return weight
+    norm = np.log(weight / n) - 0.5 * np.sum(np.log(variances))
+    for i in range(n):
+        logs[i] = norm - 0.5 * np.sum((points[i] - mean) ** 2 / variances)
 
 
 @njit
-def fit_full(points, share, ridge, mean, factor):
-    """Write the mean of points with the given shares and the Cholesky factor of their covariance.
-
-    Returns their total weight.
-    """
+def fit_full(points, share, ridge, mean, factor, logs):
+    """Do what :func:`fit_diagonal` does, with the Cholesky factor (d, d) of a full covariance."""
     n, d = points.shape
-    weight = np.sum(share)
-    mean[:] = 0.0
-    for i in range(n):
-        for f in range(d):
-            mean[f] += share[i] * points[i, f] / weight
+    weight = fit_mean(points, share, mean)
     factor[:] = 0.0
     for i in range(n):
         for f in range(d):
@@ -82,7 +84,11 @@ def fit_full(points, share, ridge, mean, factor):
                 rest -= factor[f, h] * factor[g, h]
             # The ridge keeps the pivot positive but for rounding.
             factor[f, g] = np.sqrt(max(rest, 1e-3 * ridge[f])) if f == g else rest / factor[g, g]
-    return weight
+    norm = np.log(weight / n)
+    for f in range(d):
+        norm -= np.log(factor[f, f])
+    for i in range(n):
+        logs[i] = norm - 0.5 * solve_lower(factor, points[i] - mean)
 
 
 @njit
@@ -112,8 +118,8 @@ def mix(logs, shares):
 
 
 @njit
-def diagonal_divergence(points, ridge, n_rounds):
-    """Fit two Gaussians with diagonal covariances; return the mean of both KL divergences.
+def divergence(points, ridge, n_rounds, is_full):
+    """Fit two Gaussians, ``is_full`` or diagonal; return the mean of both KL divergences.
 
     ``ridge`` (d,), positive, is added to the variances. The result is -inf if a component loses its
     points.
@@ -121,56 +127,30 @@ def diagonal_divergence(points, ridge, n_rounds):
     n, d = points.shape
     shares, logs = np.empty((2, n)), np.empty((2, n))
     means, variances = np.empty((2, d)), np.empty((2, d))
+    factors = np.empty((2, d, d if is_full else 0))
     halve(points, shares)
     before = -np.inf
     for _ in range(n_rounds):
         for c in range(2):
             if np.sum(shares[c]) < LEAST_WEIGHT:
                 return -np.inf
-            weight = fit_diagonal(points, shares[c], ridge, means[c], variances[c])
-            norm = np.log(weight / n) - 0.5 * np.sum(np.log(variances[c]))
-            for i in range(n):
-                logs[c, i] = norm - 0.5 * np.sum((points[i] - means[c]) ** 2 / variances[c])
+            if is_full:
+                fit_full(points, shares[c], ridge, means[c], factors[c], logs[c])
+            else:
+                fit_diagonal(points, shares[c], ridge, means[c], variances[c], logs[c])
         now = mix(logs, shares)
         if now - before < TOLERANCE:
             break
         before = now
-    gaps = (means[0] - means[1]) ** 2
-    both = (variances[0] + gaps) / variances[1] + (variances[1] + gaps) / variances[0]
     # The logarithms of the determinants cancel in the mean of both directions.
-    return 0.25 * np.sum(both) - 0.5 * d
-
-
-@njit
-def full_divergence(points, ridge, n_rounds):
-    """Do what :func:`diagonal_divergence` does, with full covariances."""
-    n, d = points.shape
-    shares, logs = np.empty((2, n)), np.empty((2, n))
-    means, factors = np.empty((2, d)), np.empty((2, d, d))
-    vector = np.empty(d)
-    halve(points, shares)
-    before = -np.inf
-    for _ in range(n_rounds):
-        for c in range(2):
-            if np.sum(shares[c]) < LEAST_WEIGHT:
-                return -np.inf
-            weight = fit_full(points, shares[c], ridge, means[c], factors[c])
-            norm = np.log(weight / n)
-            for f in range(d):
-                norm -= np.log(factors[c, f, f])
-            for i in range(n):
-                vector[:] = points[i] - means[c]
-                logs[c, i] = norm - 0.5 * solve_lower(factors[c], vector)
-        now = mix(logs, shares)
-        if now - before < TOLERANCE:
-            break
-        before = now
+    if not is_full:
+        gaps = (means[0] - means[1]) ** 2
+        both = (variances[0] + gaps) / variances[1] + (variances[1] + gaps) / variances[0]
+        return 0.25 * np.sum(both) - 0.5 * d
     total = 0.0
     for c in range(2):
+        total += solve_lower(factors[c], means[1 - c] - means[c]) - d
         # tr(S_q^-1 S_p) is the squared Frobenius norm of L_q^-1 L_p.
-        vector[:] = means[1 - c] - means[c]
-        total += solve_lower(factors[c], vector) - d
         for f in range(d):
-            vector[:] = factors[1 - c][:, f]
-            total += solve_lower(factors[c], vector)
+            total += solve_lower(factors[c], factors[1 - c][:, f].copy())
     return 0.25 * total

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from fastmmc import memory
@@ -15,7 +14,7 @@ from fastmmc._means import k_means
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing.costs import MOST_BALLS, BallCosts, Evaluated
-from fastmmc.annealing.points import descend, means_where_used, sum_pulls, weiszfeld_targets
+from fastmmc.annealing.points import descend, means_where_used, sum_clusters, weiszfeld_targets
 from fastmmc.annealing.representatives import (
     cut,
     distances_to,
@@ -112,6 +111,8 @@ class AnnealingSearch(Search):
         state = yield from self._begin()
         first_objective = state.objective
         waited = 0
+        # Iterations until the temperature is low enough.
+        cooling = max(1.0, (np.log(plan.T_min) - np.log(plan.T0)) / np.log(plan.cooling))
         self._most_parts = MOST_GROWTH * len(state.means)
         self._keep(state)
         while True:
@@ -122,7 +123,8 @@ class AnnealingSearch(Search):
             self._keep(state)
             self._temperature *= plan.cooling
             waited = 0 if self.objective < least else waited + 1
-            self._share = self._fraction_done(waited)
+            done = max(self.n_iter / cooling, waited / plan.patience, self.n_iter / plan.max_iter)
+            self._share = min(0.99, float(done))
             if self._temperature < plan.T_min or waited >= plan.patience:
                 break
             if self.n_iter == plan.max_iter:
@@ -132,13 +134,6 @@ class AnnealingSearch(Search):
             found = yield from descend(self._walker, self.centers, FINAL_TOL, self._rng)
             self.objective, self.centers = found
             self._record(self.objective)
-
-    def _fraction_done(self, waited):
-        plan = self._plan
-        # Iterations until the temperature is low enough.
-        cooling = max(1.0, (np.log(plan.T_min) - np.log(plan.T0)) / np.log(plan.cooling))
-        done = max(self.n_iter / cooling, waited / plan.patience, self.n_iter / plan.max_iter)
-        return min(0.99, float(done))
 
     def _keep(self, state):
         """Note the state, and keep it if it is the best so far."""
@@ -215,7 +210,7 @@ class AnnealingSearch(Search):
                 yield READS * reps.size * present.size
                 predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
-            sums, totals = _weighted_sums(reps, weights, own, names.size)
+            totals, sums = sum_clusters(reps, weights, own, names.size)
             means = sums / totals[:, None]
             after = names[np.argmin(cdist(reps, means), axis=1)]
             if np.array_equal(after, labels):
@@ -252,14 +247,16 @@ class AnnealingSearch(Search):
     def _inherited_centers(self, state):
         """Return the centers of the clusters; points take their representatives' labels."""
         means, sizes, labels = state.means, state.sizes, state.labels
-        sums, totals = _weighted_sums(means, sizes, labels, self._plan.k)
+        totals, sums = sum_clusters(means, sizes, labels, self._plan.k)
         centers = means_where_used(sums, totals, state.evaluated.centers)
         if self._plan.center == "mean":
             return centers
         # Near enough, and a function of the state alone: the final descent is over all points.
         for _ in range(MEDIAN_STEPS):
             distances = distances_to(means, centers, labels)
-            _, *pulls = sum_pulls(means, sizes, labels, distances, self._points.least, centers)
+            _, *pulls = kernels.sum_pulls(
+                means, sizes, labels, distances, self._points.least, len(centers)
+            )
             targets = weiszfeld_targets(centers, *pulls)
             centers = centers + self._walker.relaxation * (targets - centers)
         return centers
@@ -278,28 +275,27 @@ class AnnealingSearch(Search):
             return state
         own = state.members[p]
         halves = cut(self._points.rows[own], 2, self._rng)
-        if not halves.any():
-            return _with_divergence(state, p, -np.inf)
-        proposal = self._with_parts(state, p, own[halves == 0], own[halves == 1])
-        proposal = yield from self._alternate(proposal)
-        if self._accepts(state, proposal, temperature):
-            return proposal
-        return _with_divergence(state, p, -np.inf)
+        if halves.any():
+            proposal = yield from self._alternate(self._with_halves(state, p, halves))
+            if self._accepts(state, proposal, temperature):
+                return proposal
+        divergences = state.divergences.copy()
+        divergences[p] = -np.inf
+        return replace(state, divergences=divergences)
 
-    def _with_parts(self, state, p, first, second):
-        """Return the state with an initial cluster in two, the second part behind the first."""
-        rows = [self._points.rows[own] for own in (first, second)]
-        means = np.concatenate(
-            [sizes_and_means(part, np.zeros(part.shape[0], dtype=np.int64))[1] for part in rows]
-        )
-        divergences = [self._divergence(own) for own in (first, second)]
+    def _with_halves(self, state, p, halves):
+        """Return the state with an initial cluster in two, the second half behind the first."""
+        own = state.members[p]
+        parts = own[halves == 0], own[halves == 1]
+        means = sizes_and_means(self._points.rows[own], halves)[1]
+        divergences = [self._divergence(part) for part in parts]
 
         def with_both(old, new):
             return np.concatenate((old[:p], new, old[p + 1 :]))
 
         return replace(
             state,
-            members=(*state.members[:p], first, second, *state.members[p + 1 :]),
+            members=(*state.members[:p], *parts, *state.members[p + 1 :]),
             means=with_both(state.means, means),
             representatives=with_both(state.representatives, means),
             divergences=with_both(state.divergences, divergences),
@@ -310,8 +306,7 @@ class AnnealingSearch(Search):
         """Return how far apart two Gaussians fitted to an initial cluster are (equation 7)."""
         if own.size < LEAST_SPLIT:
             return -np.inf
-        rows = self._points.rows[own]
-        rows = np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)
+        rows = dense_rows(self._points.rows, own).astype(np.float64, copy=False)
         variances = rows.var(axis=0)
         if not variances.any():
             return -np.inf
@@ -319,8 +314,7 @@ class AnnealingSearch(Search):
         # Constant features get a share of the largest variance, and so tell nothing.
         ridge = MIXTURE_RIDGE * np.where(variances > 0, variances, variances.max())
         is_full = d <= MOST_FULL and n >= 2 * (d + 1)
-        diverge = mixture.full_divergence if is_full else mixture.diagonal_divergence
-        return diverge(rows, ridge, MIXTURE_ROUNDS)
+        return mixture.divergence(rows, ridge, MIXTURE_ROUNDS, is_full)
 
     def _move(self, state, temperature):
         """Propose to move a random representative to a point of its initial cluster (step 4)."""
@@ -355,17 +349,3 @@ def rename(labels, before, k):
     names = np.empty(k, dtype=np.int64)
     names[news] = olds
     return names[labels]
-
-
-def _weighted_sums(rows, weights, labels, k):
-    """Return the weighted sums of the rows of each cluster, (k, d), and of their weights, (k,)."""
-    sums = np.zeros((k, rows.shape[1]))
-    np.add.at(sums, labels, weights[:, None] * rows)
-    return sums, np.bincount(labels, weights=weights, minlength=k)
-
-
-def _with_divergence(state, p, divergence):
-    """Return the state with one cluster's divergence changed."""
-    divergences = state.divergences.copy()
-    divergences[p] = divergence
-    return replace(state, divergences=divergences)

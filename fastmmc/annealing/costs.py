@@ -57,15 +57,11 @@ class BallCosts:
         if self._is_sparse:
             self._walker.assign(centers)
             return Evaluated(centers, float(self._walker.distances.sum()))
-        k, n_balls = len(centers), self._radii.size
         if before is None:
             # Every center could have been anywhere.
-            moved = np.ones(k, dtype=bool)
-            old = np.full((k, n_balls), np.inf), np.zeros(n_balls)
-        else:
-            moved = (centers != before.centers).any(axis=1)
-            old = before.gaps, before.costs
-        gaps, costs = np.empty((k, n_balls)), np.empty(n_balls)
+            gaps = np.full((len(centers), self._radii.size), np.inf)
+            before = Evaluated(np.full_like(centers, np.nan), np.inf, gaps, gaps[0])
+        moved = (centers != before.centers).any(axis=1)
         balls = self._flat, self._offsets, self._means, self._radii
-        objective, _ = kernels.update_costs(*balls, centers, moved, *old, gaps, costs)
-        return Evaluated(centers, objective, gaps, costs)
+        found = kernels.update_costs(*balls, centers, moved, before.gaps, before.costs)
+        return Evaluated(centers, *found[:3])

@@ -1,9 +1,11 @@
 """The scikit-learn estimator of the annealing family."""
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from fastmmc._typing import MatrixLike
 from fastmmc.annealing.methods import SAMMCParameters, sammc
 from fastmmc.parameters import ClusterCount
 
@@ -47,7 +49,7 @@ class SAMMC(
     def _n_features_out(self):
         return self.cluster_centers_.shape[0]
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return the distances of new points to the centers.
 
         Parameters
@@ -62,7 +64,7 @@ class SAMMC(
         """
         return self.result_._distances(self._check_new_points(X))
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean distance of points to their nearest center.
 
         Parameters

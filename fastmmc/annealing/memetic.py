@@ -116,10 +116,8 @@ class MemeticSearch(Search):
         lost = int(self._rng.integers(len(centers)))
         walker.assign(np.delete(centers, lost, axis=0))
         yield walker.points.cost * len(centers)
-        shares = walker.shares()
-        drawn = np.searchsorted(shares, self._rng.random() * shares[-1], side="right")
         changed = centers.copy()
-        changed[lost] = dense_rows(walker.points.rows, [min(drawn, shares.size - 1)])
+        changed[lost] = walker.draw(self._rng, 1)
         return changed
 
     def _descend(self, walker, centers, tol):

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
+from fastmmc.annealing.search import Settled
 from fastmmc.execution import (
     RunControl,
     best_of_restarts,
@@ -24,7 +26,7 @@ from fastmmc.gram import Kernel, dense_rows
 from fastmmc.models import row_blocks
 from fastmmc.parameters import Clusters, RunParameters
 from fastmmc.parameters import Points as PointsParameter
-from fastmmc.results import CentroidResult, Status
+from fastmmc.results import CentroidResult
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
 STARTS = ("k-means++", "random")
@@ -159,10 +161,10 @@ class SAMMCParameters(RunParameters, _Search):
     """What the function and the estimator have in common."""
 
 
-class _ScaledPoints(PointsParameter):
-    """What is clustered."""
+class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
+    """A call of :func:`sammc`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
@@ -172,30 +174,10 @@ class _ScaledPoints(PointsParameter):
     )
 
 
-class _SAMMCCall(SAMMCParameters, Clusters, _ScaledPoints):
-    """A call of :func:`sammc`."""
-
-
-def _resolve(call, n, n_features):
-    """Return the call with its number of clusters and centers checked, and nothing left open."""
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
-    if (call.search, call.center) == ("memetic", "mean"):
-        raise ValueError(
-            "search='memetic' descends by geometric medians; got center='mean', which only "
-            "search='annealing' has"
-        )
-    return dataclasses.replace(
-        call,
-        k=k,
-        init=_check_init(call.init, k, n_features),
-        patience=call.patience or PATIENCE[call.search],
-    )
-
-
 def _check_scale(rows):
     """Check that squared distances neither overflow nor vanish."""
-    values = rows if isinstance(rows, np.ndarray) else rows.data
-    largest = float(np.abs(values).max(initial=0.0))
+    numbers = rows if isinstance(rows, np.ndarray) else rows.data
+    largest = float(np.abs(numbers).max(initial=0.0))
     most = LARGEST[rows.dtype.type]
     if largest > most or 0 < largest < 1.0 / most:
         raise ValueError(
@@ -234,40 +216,13 @@ def _check_init(init, k, n_features):
 
 
 def _distinct_points(points, k):
-    """Return the distinct points if there are no more than k of them, else None."""
+    """Return the distinct points in float64 if there are no more than k of them, else None."""
     distinct = dense_rows(points, slice(1))
     for block in row_blocks(*points.shape):
         distinct = np.unique(np.concatenate((distinct, dense_rows(points, block))), axis=0)
         if len(distinct) > k:
             return None
-    return distinct
-
-
-class _Settled:
-    """The search where every distinct point can have a center of its own: nothing is left to do."""
-
-    status = Status.CONVERGED
-    n_iter = 0
-    n_moves = 0
-    objective = 0.0
-    representatives = None
-
-    def __init__(self, rows, centers):
-        self.centers = centers
-        self.labels, _ = make_model(centers, rows).assign(rows)
-        self.history = np.zeros(1)
-        self.trace = {}
-
-    def step(self, budget):
-        """Return that the search has ended."""
-        return True
-
-    def fraction(self):
-        """Return the share of the work done: all of it."""
-        return 1.0
-
-    def finish(self):
-        """Do nothing."""
+    return distinct.astype(np.float64)
 
 
 @function_of(_SAMMCCall)
@@ -320,33 +275,39 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     (96.54, array([39, 50, 61]))
     """
     rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
-    plan = _resolve(call, *rows.shape)
+    n, d = rows.shape
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    if (call.search, call.center) == ("memetic", "mean"):
+        raise ValueError(
+            "search='memetic' descends by geometric medians; got center='mean', which only "
+            "search='annealing' has"
+        )
+    init, patience = _check_init(call.init, k, d), call.patience or PATIENCE[call.search]
+    plan = dataclasses.replace(call, k=k, init=init, patience=patience)
     _check_scale(rows)
     seed = fixed_seed(call.random_state)
-    distinct = _distinct_points(rows, plan.k)
+    distinct = _distinct_points(rows, k)
     if distinct is None and not isinstance(rows, np.ndarray):
         _check_spread(rows)
+    kind = SEARCHES[plan.search] if distinct is None else partial(Settled, distinct)
     points = Points(rows)
 
     def make_search(index):
-        if distinct is not None:
-            return _Settled(rows, distinct.astype(np.float64))
-        rng = restart_stream(seed, index)
-        return SEARCHES[plan.search](plan, points, rng, control.check_time)
+        return kind(plan, points, restart_stream(seed, index), control.check_time)
 
     with show_progress(control) as control:
         outcome = best_of_restarts(make_search, call.n_init, control)
     best = outcome.best
     used, labels = np.unique(best.labels, return_inverse=True)
-    if used.size < plan.k:
+    if used.size < k:
         warn_user(
-            f"found {used.size} clusters, fewer than the {plan.k} asked for: the other centers are "
+            f"found {used.size} clusters, fewer than the {k} asked for: the other centers are "
             "nearest to no point, as happens where points coincide"
         )
     centers = best.centers[used]
     return outcome.result(
         CentroidResult,
-        values(call, _Search) | {"patience": plan.patience},
+        values(call, _Search) | {"patience": patience},
         labels=labels.astype(np.int64),
         sizes=np.bincount(labels),
         model=make_model(centers, rows),

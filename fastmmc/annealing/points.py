@@ -124,38 +124,40 @@ class Walker:
             least = np.take_along_axis(squares, self.labels[block, None], axis=1)[:, 0]
             self.distances[block] = np.sqrt(np.maximum(least + norms[block], 0.0))
 
-    def shares(self):
-        """Return the running sums of the weighted distances, by which points are drawn."""
-        return np.cumsum(self.points.weights * self.distances)
+    def draw(self, rng, count):
+        """Return points (count, d) drawn by their weighted distances to their centers."""
+        shares = np.cumsum(self.points.weights * self.distances)
+        drawn = np.searchsorted(shares, rng.random(count) * shares[-1], side="right")
+        return dense_rows(self.points.rows, np.minimum(drawn, shares.size - 1))
 
     def look(self, centers):
         """Assign the points to centers (k, d), and return the Pass."""
         self.assign(centers)
         points, k = self.points, centers.shape[0]
         if not self._by_distance:
-            sizes, sums = self._sum_points(points.weights, k)
+            sizes, sums = sum_clusters(points.rows, points.weights, self.labels, k)
             objective = float(points.weights @ self.distances)
             return Pass(objective, means_where_used(sums, sizes, centers), sizes == 0)
         if points.is_sparse:
             at = self.distances <= points.least
             share = np.where(at, 0.0, points.weights / np.where(at, 1.0, self.distances))
-            pulls, sums = self._sum_points(share, k)
+            pulls, sums = sum_clusters(points.rows, share, self.labels, k)
             at_center = np.bincount(self.labels, weights=at * points.weights, minlength=k)
             objective = float(points.weights @ self.distances)
         else:
-            objective, pulls, sums, at_center = sum_pulls(
-                points.rows, points.weights, self.labels, self.distances, points.least, centers
+            objective, pulls, sums, at_center = kernels.sum_pulls(
+                points.rows, points.weights, self.labels, self.distances, points.least, k
             )
         targets = weiszfeld_targets(centers, pulls, sums, at_center)
         return Pass(objective, targets, (pulls == 0) & (at_center == 0))
 
-    def _sum_points(self, weights, k):
-        """Return the weights of each cluster, and the weighted sums of its points."""
-        sizes = np.bincount(self.labels, weights=weights, minlength=k)
-        each = np.arange(self.labels.size)
-        shares = csr_matrix((weights, (self.labels, each)), shape=(k, self.labels.size))
-        sums = shares @ self.points.rows
-        return sizes, sums.toarray() if issparse(sums) else np.asarray(sums)
+
+def sum_clusters(rows, weights, labels, k):
+    """Return the weights of k clusters, (k,), and the weighted sums of their rows, (k, d)."""
+    each = np.arange(labels.size)
+    sums = csr_matrix((weights, (labels, each)), shape=(k, labels.size)) @ rows
+    totals = np.bincount(labels, weights=weights, minlength=k)
+    return totals, sums.toarray() if issparse(sums) else sums
 
 
 def means_where_used(sums, sizes, centers):
@@ -164,14 +166,6 @@ def means_where_used(sums, sizes, centers):
     used = sizes > 0
     targets[used] = sums[used] / sizes[used, None]
     return targets
-
-
-def sum_pulls(rows, weights, labels, distances, least, centers):
-    """Return what the compiled loop of this name does: the objective, and three sums."""
-    k = len(centers)
-    pulls, sums, at_center = np.empty(k), np.empty(centers.shape), np.empty(k)
-    objective = kernels.sum_pulls(rows, weights, labels, distances, least, pulls, sums, at_center)
-    return objective, pulls, sums, at_center
 
 
 def weiszfeld_targets(centers, pulls, sums, at_center):
@@ -202,10 +196,12 @@ def descend(walker, centers, tol, rng, most=np.inf):
     yield cost
     for _ in range(int(min(MAX_ROUNDS, most / cost))):
         if found.is_empty.any():
-            filled = _fill_empty(walker, centers, found.is_empty, rng)
-            if filled is None:
+            # Nothing is left to gain if every point lies at a center.
+            if not walker.distances.any():
                 break
-            centers, found = filled, walker.look(filled)
+            centers = centers.copy()
+            centers[found.is_empty] = walker.draw(rng, int(found.is_empty.sum()))
+            found = walker.look(centers)
             yield cost
         step = centers + walker.relaxation * (found.targets - centers)
         after = walker.look(step)
@@ -220,18 +216,6 @@ def descend(walker, centers, tol, rng, most=np.inf):
         if gain <= tol * found.objective:
             break
     return found.objective, centers
-
-
-def _fill_empty(walker, centers, is_empty, rng):
-    """Put empty centers at points drawn by distance; None if every point lies at a center."""
-    shares = walker.shares()
-    total = shares[-1]
-    if total <= 0:
-        return None
-    chosen = np.searchsorted(shares, rng.random(int(is_empty.sum())) * total, side="right")
-    filled = centers.copy()
-    filled[is_empty] = dense_rows(walker.points.rows, np.minimum(chosen, shares.size - 1))
-    return filled
 
 
 def descend_briefly(walker, centers, rng):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
 
 from fastmmc._means import choose_points, k_means
 from fastmmc.annealing import _loops as kernels
-from fastmmc.annealing.points import Points, Walker, make_model
+from fastmmc.annealing.points import Points, Walker, make_model, sum_clusters
 from fastmmc.gram import dense_rows
 from fastmmc.models import row_blocks
 
@@ -108,8 +107,5 @@ def distances_to(rows, centers, labels):
 
 def sizes_and_means(rows, labels):
     """Return the sizes and means of clusters numbered without gaps."""
-    sizes = np.bincount(labels).astype(np.float64)
-    each = csr_matrix((np.ones(labels.size), (labels, np.arange(labels.size))))
-    sums = each @ rows
-    sums = sums.toarray() if issparse(sums) else np.asarray(sums, dtype=np.float64)
+    sizes, sums = sum_clusters(rows, np.ones(labels.size), labels, int(labels.max()) + 1)
     return sizes, sums / sizes[:, None]

@@ -73,3 +73,22 @@ class Search:
     def _record(self, objective):
         """Add an objective to the history."""
         self._history.note(self.n_iter, objective)
+
+
+class Settled(Search):
+    """The search where each distinct point can have a center of its own: nothing is left to do."""
+
+    def __init__(self, distinct, *args):
+        super().__init__(*args)
+        self._distinct = distinct
+
+    @property
+    def trace(self):
+        """Nothing, as there were no steps."""
+        return {}
+
+    def _run(self):
+        """Take the distinct points; there are no steps."""
+        self.centers = self._distinct
+        self._record(0.0)
+        yield from ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +95,9 @@ def _cluster(args):
 
 def _solver_params(args, method):
     """Return the options that were given, as parameters of the solver."""
-    accepted = inspect.signature(method.function).parameters
+    accepted = method.parameters
     names = {option.flag: common.solver_name(option, accepted) for option in OPTIONS}
-    given = {names[flag]: x for flag, x in common.given_options(args, OPTIONS).items()}
+    given = {names[o.flag]: value for o, value in common.given_options(args, OPTIONS).items()}
     if method.binary:
         k = given.pop("k", 2)
         if k != 2:

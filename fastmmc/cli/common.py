@@ -94,8 +94,8 @@ def add_options(parser, options):
 
 
 def given_options(args, options):
-    """Return the values of the options that were given, by their flags."""
-    return {o.flag: getattr(args, o.name) for o in options if hasattr(args, o.name)}
+    """Return a dict of the options that were given and their values."""
+    return {option: getattr(args, option.name) for option in options if hasattr(args, option.name)}
 
 
 def tell(kind, text):
@@ -146,28 +146,26 @@ def solver_name(option, accepted):
 
 def run_solver(function, X, params, options):
     """Return what a solver finds, and how many seconds it took; its errors name the options."""
+    accepted = inspect.signature(function).parameters
     began = time.perf_counter()
     try:
-        return _solve(function, X, params), time.perf_counter() - began
+        return _solve(function, X, params, accepted), time.perf_counter() - began
     except ValueError as error:
         message = str(error)
         for advice, instead in NO_OPTION.items():
             message = message.replace(advice, instead)
-        accepted = inspect.signature(function).parameters
         for option in options:
             name = solver_name(option, accepted)
             message = re.sub(rf"(?<![\w-]){name}(?= must )", option.flag, message)
         raise ValueError(message) from error
 
 
-def _solve(function, X, params):
+def _solve(function, X, params, accepted):
     """Run the solver; on a terminal show how far it is."""
-    accepted = inspect.signature(function).parameters
-    if not sys.stderr.isatty():
-        return function(X, **params)
-    if "verbose" in accepted and find_spec("rich"):
+    is_terminal = sys.stderr.isatty()
+    if is_terminal and "verbose" in accepted and find_spec("rich"):
         return function(X, verbose=1, **params)
-    if "callback" not in accepted:
+    if not is_terminal or "callback" not in accepted:
         return function(X, **params)
     try:
         return function(X, callback=_show_percentage, **params)

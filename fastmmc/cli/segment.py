@@ -13,7 +13,7 @@ from fastmmc.cli import common
 from fastmmc.cli.common import Option
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
-from fastmmc.segmentation import BALANCE, segment, settings_of
+from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (
@@ -51,8 +51,7 @@ def add_command(commands):
         metavar="PICTURE",
         help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
     )
-    methods = [name for name in METHODS if name != "recursive-mmc"]
-    common.add_method(parser, methods, "iter-svr")
+    common.add_method(parser, usable_methods(), "iter-svr")
     common.add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
@@ -79,13 +78,15 @@ def _segment(args):
 
 def _segment_params(args):
     given = common.given_options(args, OPTIONS)
-    if "--k" not in given:
+    if not hasattr(args, "k"):
         raise ValueError("--k is missing: segment must be told the number of segments")
-    params = {option.name: given[option.flag] for option in OPTIONS if option.flag in given}
     accepted = settings_of(METHODS[args.solver])
-    for flag, name in zip(given, params, strict=True):
-        if name not in accepted:
-            raise ValueError(f"{args.solver} has no {flag}; give another --method or leave it out")
+    for option in given:
+        if option.name not in accepted:
+            raise ValueError(
+                f"{args.solver} has no {option.flag}; give another --method or leave it out"
+            )
+    params = {option.name: value for option, value in given.items()}
     if "balance" in params:
         params["method_params"] = {"balance": params.pop("balance")}
     return {"method": args.solver, **params}

@@ -314,7 +314,8 @@ def _given_settings(args):
         given["SOURCE"] = os.path.abspath(args.source)
     if hasattr(args, "solver"):
         given["--method"] = args.solver
-    return given | common.given_options(args, (*LEARNING, *KNOWLEDGE, OUT))
+    options = common.given_options(args, (*LEARNING, *KNOWLEDGE, OUT))
+    return given | {option.flag: value for option, value in options.items()}
 
 
 def _new_settings(given, chunk):
@@ -345,16 +346,13 @@ def _check_same(given, settings, state):
     """Refuse options that contradict those of the run that a state was saved of."""
     for option, value in given.items():
         saved = settings.get(option)
-        if value == saved:
-            continue
-        if saved is not None:
-            told = f"{option} {saved}"
-        else:
-            told = "standard output" if option == "--out" else f"no {option}"
-        raise ValueError(
-            f"{option} {value} contradicts {state}, the state of a run with {told}; give the "
-            "same, or another --state to begin anew"
-        )
+        if value != saved:
+            none = "standard output" if option == "--out" else f"no {option}"
+            raise ValueError(
+                f"{option} {value} contradicts {state}, the state of a run with "
+                f"{none if saved is None else f'{option} {saved}'}; give the same, or another "
+                "--state to begin anew"
+            )
 
 
 def _read_state(path):
@@ -428,7 +426,10 @@ class _Source:
                 X.append(layout.numbers(self._line, row))
                 lines.append(self._line)
                 if layout.label is not None:
-                    y.append(self._class_of(row[layout.label].strip()))
+                    name = row[layout.label].strip()
+                    unknown = name in ("", "-1")
+                    classes = self._classes
+                    y.append(-1 if unknown else classes.setdefault(name, len(classes)))
             X = np.array(X)
             far = np.argwhere(np.abs(X) > LARGEST)
             if len(far):
@@ -437,11 +438,6 @@ class _Source:
                     "overflows; scale the columns first"
                 )
         return X, (None if layout.label is None else np.array(y, dtype=np.int64))
-
-    def _class_of(self, name):
-        if name in ("", "-1"):
-            return -1
-        return self._classes.setdefault(name, len(self._classes))
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
@@ -622,8 +618,7 @@ def read_constraints(path):
     Its rows are ``i,j,kind`` with the kinds must, ml, cannot and cl, or ``i,j`` for cannot; the
     first one may be a header.
     """
-    pairs = {"must": [], "cannot": []}
-    lines = []
+    found = {"must": [], "cannot": []}
     with tables.open_table(path, ",") as rows:
         for count, (line, row) in enumerate(rows):
             if count == 0:
@@ -635,18 +630,16 @@ def read_constraints(path):
                     f"line {line} has {len(row)} cells; line {first_line} has {n_cells}"
                 )
             kind, pair = _pair(line, row)
-            pairs[kind].append(pair)
-            if kind == "cannot":
-                lines.append(line)
-        must, cannot = (np.array(p, dtype=np.int64).reshape(-1, 2) for p in pairs.values())
-        conflicts = find_conflicts(must, cannot)
+            found[kind].append((line, *pair))
+        must, cannot = (np.array(rows, dtype=np.int64).reshape(-1, 3) for rows in found.values())
+        conflicts = find_conflicts(must[:, 1:], cannot[:, 1:])
         if conflicts.size:
-            i, j = cannot[conflicts[0]]
+            line, i, j = cannot[conflicts[0]]
             raise ValueError(
-                f"line {lines[conflicts[0]]} keeps rows {i} and {j} apart, but must-links join "
-                "them; remove one of them"
+                f"line {line} keeps rows {i} and {j} apart, but must-links join them; remove one "
+                "of them"
             )
-    return must, cannot
+    return must[:, 1:], cannot[:, 1:]
 
 
 def _pair(line, row):

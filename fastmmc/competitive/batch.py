@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc._loops_centers import all_distances
 from fastmmc.competitive import _loops as kernels
@@ -177,7 +178,7 @@ class BatchSearch:
             return total
         return sum(
             kernels.sum_distances(dense_rows(self._rows, b), centers, self._assigned[b])
-            for b in _blocks(self._rows)
+            for b in gen_batches(self._rows.shape[0], ROWS)
         )
 
     def _penalty(self, labels):
@@ -220,15 +221,10 @@ class BatchSearch:
         return {"rounds": self._history.counts()}
 
 
-def _blocks(rows):
-    """Return slices that make up the rows."""
-    return [slice(start, start + ROWS) for start in range(0, rows.shape[0], ROWS)]
-
-
 def _squared_norms(rows):
     """Return the sum of the squared norms of the rows, and the largest one."""
     total = largest = 0.0
-    for block in _blocks(rows):
+    for block in gen_batches(rows.shape[0], ROWS):
         X = dense_rows(rows, block)
         norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         total += float(norms.sum())

@@ -14,29 +14,24 @@ from fastmmc._declare import Parameters, parameter, values
 from fastmmc._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from fastmmc._typing import MatrixLike
 from fastmmc.competitive.methods import (
-    CRPCLParameters,
-    FSCLParameters,
-    LCVQEParameters,
-    OLCVQEParameters,
-    RPCLParameters,
-    WTAParameters,
+    FeatureSpace,
+    Learning,
+    OnlineVectorQuantisation,
+    PartnersSeen,
+    RivalLearning,
+    Rounds,
+    Run,
+    WeightedLearning,
     c_rpcl,
     cvqe,
     fscl,
     lcvqe,
     o_lcvqe,
     rpcl,
-    rule_of,
     wta,
 )
-from fastmmc.competitive.online import check_share
-from fastmmc.competitive.saved import (
-    make_header,
-    read_saved,
-    restore,
-    stream_arrays,
-    write_saved,
-)
+from fastmmc.competitive.online import check_share, make_rule
+from fastmmc.competitive.saved import restore, write_saved
 from fastmmc.competitive.space import (
     LARGEST,
     check_magnitude,
@@ -48,7 +43,7 @@ from fastmmc.competitive.space import (
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.models import CenterModel
-from fastmmc.parameters import ClusterCount, KernelParameters, SemiSupervised
+from fastmmc.parameters import ClusterCount, KernelParameters, LinkRules, SemiSupervised
 
 
 class PrototypeCount(ClusterCount):
@@ -83,7 +78,9 @@ class StreamMemory(Parameters):
     )
 
 
-class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class _CompetitiveClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer, Run, FeatureSpace
+):
     """What the estimators of the family share."""
 
     _fields = (
@@ -172,8 +169,7 @@ class _CompetitiveClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return -float(self._distances(X).min(axis=1).mean())
 
     def _distances(self, X):
-        X = self._check_new_points(X)
-        return self._model.distances(X)
+        return self._model.distances(self._check_new_points(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -220,12 +216,16 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _partial_fit(self, X, check_constraints):
         """Learn objects; their constraints are checked when their number is known."""
-        rule = rule_of(self, self._solver.__name__)
+        rule = make_rule(self._solver.__name__, vars(self))
         first = getattr(self, "_model", None) is None
-        X = self._check_first(X) if first else self._check_chunk(X)
+        if first:
+            X = self._check_training_points(X)
+            check_magnitude(X)
+        else:
+            X = self._check_chunk(X)
         constraints = check_constraints(X.shape[0])
         if getattr(self, "_stream", None) is None:
-            self._stream = self._continue_fit() if not first else self._begin(X)
+            self._stream = self._begin(X) if first else self._continue_fit()
         stream = self._stream
         rows = stream.space.rows(X)
         if stream.space.has_features:
@@ -234,11 +234,6 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.labels_ = stream.present(rows, rule, size, constraints)
         self._show_stream()
         return self
-
-    def _check_first(self, X):
-        X = self._check_training_points(X)
-        check_magnitude(X)
-        return X
 
     def _check_chunk(self, X):
         """Check further objects; scikit-learn's checks take as long as a thousand objects."""
@@ -319,16 +314,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         """
         check_is_fitted(self, "cluster_centers_")
         stream = self._stream if self._stream is not None else self._continue_fit()
-        arrays = stream_arrays(stream)
-        if hasattr(self, "feature_names_in_"):
-            arrays["feature_names_in"] = self.feature_names_in_.astype(str)
-        params = self.get_params(deep=False)
-        for name in ("init", "landmarks"):
-            if not isinstance(params[name], str):
-                arrays[f"param_{name}"] = np.asarray(params.pop(name))
-        # A stream draws nothing any more; progress is for the process that made it.
-        params |= {"random_state": None, "callback": None}
-        write_saved(Path(path), arrays, make_header(self, params, stream.space.kernel, extra))
+        write_saved(Path(path), self, stream, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -351,29 +337,13 @@ class _StreamingClusterer(_CompetitiveClusterer):
         OSError
             If there is no such file.
         """
-        arrays, header = read_saved(path)
-        model, model._stream = restore(path, arrays, header, cls)
-        model.n_features_in_ = int(arrays["n_features_in"])
-        if "feature_names_in" in arrays:
-            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+        model = restore(path, cls)
         model._show_stream()
-        model.extra_ = header.get("extra")
         return model
 
 
-class _ConstrainedStream(_StreamingClusterer):
-    """Those that learn on line, with constraints."""
-
-    _own_attributes = _StreamingClusterer._own_attributes | {
-        "n_forgotten_": (
-            "int",
-            "Pairs that could not be used, as the earlier object was not remembered.",
-        ),
-        "n_late_": (
-            "int",
-            "Pairs given after both their objects had been presented, as often as they were.",
-        ),
-    }
+class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules):
+    """Those with constraints."""
 
     @with_callbacks
     def fit(
@@ -406,6 +376,21 @@ class _ConstrainedStream(_StreamingClusterer):
             As the function of the same method.
         """
         return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
+
+
+class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer):
+    """Those that learn on line, with constraints."""
+
+    _own_attributes = _StreamingClusterer._own_attributes | {
+        "n_forgotten_": (
+            "int",
+            "Pairs that could not be used, as the earlier object was not remembered.",
+        ),
+        "n_late_": (
+            "int",
+            "Pairs given after both their objects had been presented, as often as they were.",
+        ),
+    }
 
     def partial_fit(
         self,
@@ -478,45 +463,9 @@ class _ConstrainedStream(_StreamingClusterer):
         self.n_conflicts_ = self._stream.n_conflicts
 
 
-class _ConstrainedClusterer(_CompetitiveClusterer):
-    """Those that work in batch, with constraints."""
-
-    @with_callbacks
-    def fit(
-        self,
-        X: MatrixLike,
-        y: object = None,
-        must_link: MatrixLike | None = None,
-        cannot_link: MatrixLike | None = None,
-    ) -> Self:
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            Points.
-        y : (n,) or (n, 1) array_like, optional
-            Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
-            and -1, NaN or None elsewhere.
-        must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
-            Pairs of objects that belong together, and that do not.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As the function of the same method.
-        """
-        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
-
-
 class WTA(
     _StreamingClusterer,
-    WTAParameters,
+    Learning,
     PrototypeCount,
     solver=wta,
     paper="Kohonen, 1995",
@@ -537,7 +486,7 @@ class WTA(
 
 class FSCL(
     _StreamingClusterer,
-    FSCLParameters,
+    WeightedLearning,
     PrototypeCount,
     solver=fscl,
     paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
@@ -558,7 +507,7 @@ class FSCL(
 
 class RPCL(
     _StreamingClusterer,
-    RPCLParameters,
+    RivalLearning,
     PrototypeCount,
     solver=rpcl,
     paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
@@ -579,7 +528,8 @@ class RPCL(
 
 class CRPCL(
     _ConstrainedStream,
-    CRPCLParameters,
+    PartnersSeen,
+    RivalLearning,
     StreamMemory,
     LinkingLabels,
     PrototypeCount,
@@ -602,7 +552,7 @@ class CRPCL(
 
 class OLCVQE(
     _ConstrainedStream,
-    OLCVQEParameters,
+    OnlineVectorQuantisation,
     StreamMemory,
     LinkingLabels,
     PrototypeCount,
@@ -625,7 +575,7 @@ class OLCVQE(
 
 class LCVQE(
     _ConstrainedClusterer,
-    LCVQEParameters,
+    Rounds,
     LinkingLabels,
     PrototypeCount,
     solver=lcvqe,
@@ -647,7 +597,7 @@ class LCVQE(
 
 class CVQE(
     _ConstrainedClusterer,
-    LCVQEParameters,
+    Rounds,
     LinkingLabels,
     PrototypeCount,
     solver=cvqe,

@@ -10,11 +10,10 @@ from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
-    WEIGHTED,
     OnlinePlan,
     OnlineSearch,
-    check_rule,
     check_share,
+    make_rule,
     warn_if_fewer,
 )
 from fastmmc.competitive.space import (
@@ -63,7 +62,7 @@ class PrototypeStart(Parameters):
     )
 
 
-class _Learning(PrototypeStart):
+class Learning(PrototypeStart):
     """How prototypes learn on line."""
 
     alpha: float = parameter(default=0.05, doc="Rate of learning, 0 < alpha <= 1.")
@@ -93,13 +92,13 @@ class _Learning(PrototypeStart):
     )
 
 
-class _WeightedLearning(_Learning):
+class WeightedLearning(Learning):
     """Learning where wins weight the distances."""
 
     init: Literal["gaussian", "k-means++"] | ArrayLike = parameter(default="gaussian")
 
 
-class _RivalLearning(_WeightedLearning):
+class RivalLearning(WeightedLearning):
     """Learning that drives rivals away."""
 
     beta: float = parameter(
@@ -111,7 +110,7 @@ class _RivalLearning(_WeightedLearning):
     )
 
 
-class _PartnersSeen(Parameters):
+class PartnersSeen(Parameters):
     """Which partners count at first."""
 
     online_first_epoch: bool = parameter(
@@ -123,7 +122,7 @@ class _PartnersSeen(Parameters):
     )
 
 
-class _OnlineVectorQuantisation(_PartnersSeen, _Learning):
+class OnlineVectorQuantisation(PartnersSeen, Learning):
     """The learning of O-LCVQE."""
 
     beta: float = parameter(
@@ -140,13 +139,13 @@ class _OnlineVectorQuantisation(_PartnersSeen, _Learning):
     )
 
 
-class _Rounds(PrototypeStart):
+class Rounds(PrototypeStart):
     """The rounds of constrained k-means."""
 
     max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
 
 
-class _FeatureSpace(LandmarkParameters, KernelParameters):
+class FeatureSpace(LandmarkParameters, KernelParameters):
     """The space of the prototypes."""
 
     features: Literal["nystroem"] | None = parameter(
@@ -173,12 +172,9 @@ class _FeatureSpace(LandmarkParameters, KernelParameters):
         points; 1,000 above, 3e8 / n of them above 300,000 points.
         """,
     )
-    rank_tol: float = parameter(
-        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
-    )
 
 
-class _Run(RunParameters):
+class Run(RunParameters):
     """The run."""
 
     n_init: int = parameter(
@@ -189,30 +185,6 @@ class _Run(RunParameters):
         default=None,
         doc="Seconds for the whole call; the prototypes as they are by then are returned.",
     )
-
-
-class WTAParameters(_Run, _FeatureSpace, _Learning):
-    """What the function and the estimator have in common."""
-
-
-class FSCLParameters(_Run, _FeatureSpace, _WeightedLearning):
-    """What the function and the estimator have in common."""
-
-
-class RPCLParameters(_Run, _FeatureSpace, _RivalLearning):
-    """What the function and the estimator have in common."""
-
-
-class CRPCLParameters(_Run, _FeatureSpace, LinkRules, _PartnersSeen, _RivalLearning):
-    """What the function and the estimator have in common."""
-
-
-class OLCVQEParameters(_Run, _FeatureSpace, LinkRules, _OnlineVectorQuantisation):
-    """What the function and the estimator have in common."""
-
-
-class LCVQEParameters(_Run, _FeatureSpace, LinkRules, _Rounds):
-    """What the function and the estimator have in common; those of CVQE too."""
 
 
 class Objects(Clusters, Points):
@@ -239,59 +211,51 @@ class LinkingKnownLabels(KnownLabels):
     )
 
 
-class _WTACall(WTAParameters, Objects):
+class _LinkedObjects(LinkParameters, LinkingKnownLabels, Objects):
+    """Objects, and what is known of them."""
+
+
+class _WTACall(Run, FeatureSpace, Learning, Objects):
     """A call of :func:`wta`."""
 
 
-class _FSCLCall(FSCLParameters, Objects):
+class _FSCLCall(Run, FeatureSpace, WeightedLearning, Objects):
     """A call of :func:`fscl`."""
 
 
-class _RPCLCall(RPCLParameters, Objects):
+class _RPCLCall(Run, FeatureSpace, RivalLearning, Objects):
     """A call of :func:`rpcl`."""
 
 
-class _CRPCLCall(CRPCLParameters, LinkParameters, LinkingKnownLabels, Objects):
+class _CRPCLCall(Run, FeatureSpace, LinkRules, PartnersSeen, RivalLearning, _LinkedObjects):
     """A call of :func:`c_rpcl`."""
 
 
-class _OLCVQECall(OLCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
+class _OLCVQECall(Run, FeatureSpace, LinkRules, OnlineVectorQuantisation, _LinkedObjects):
     """A call of :func:`o_lcvqe`."""
 
 
-class _LCVQECall(LCVQEParameters, LinkParameters, LinkingKnownLabels, Objects):
+class _LCVQECall(Run, FeatureSpace, LinkRules, Rounds, _LinkedObjects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
-def _make_plan(call, method, points, constraints):
-    """Check the parameters of the search."""
+def make_plan(method, told, n, constraints):
+    """Return what all starts on n points have in common, for checked parameters by name."""
+    k = validation.check_integer("k", told["k"], least=1, most=n, why=", the number of points")
     common = {
-        "k": validation.check_integer(
-            "k", call.k, least=1, most=points.shape[0], why=", the number of points"
-        ),
-        "init": check_start(call.init),
-        "max_iter": call.max_iter,
+        "k": k,
+        "init": check_start(told["init"]),
+        "max_iter": told["max_iter"],
         "constraints": constraints,
     }
     if method in BATCH:
         return BatchPlan(pairwise=method == "cvqe", **common)
     return OnlinePlan(
-        rule=rule_of(call, method),
-        shuffle=call.shuffle,
-        min_share=check_share(call.min_share, method, common["k"]),
-        online_first_epoch=getattr(call, "online_first_epoch", False),
+        rule=make_rule(method, told),
+        shuffle=told["shuffle"],
+        min_share=check_share(told["min_share"], method, k),
+        online_first_epoch=told.get("online_first_epoch", False),
         **common,
-    )
-
-
-def rule_of(parameters, method):
-    """Return the rule by which prototypes learn, from a call or an estimator."""
-    return check_rule(
-        WEIGHTED[method],
-        parameters.alpha,
-        getattr(parameters, "beta", 0.0),
-        parameters.schedule,
-        getattr(parameters, "per_constraint", "once"),
     )
 
 
@@ -317,7 +281,7 @@ def _cluster(method, call, control):
         points, call.features, kernel, call.rank, call.landmarks, call.rank_tol
     )
     constraints = _check_constraints(call, points.shape[0])
-    plan = _make_plan(call, method, points, constraints)
+    plan = make_plan(method, vars(call), points.shape[0], constraints)
     enough_points = not warn_of_equal_points(points, plan.k)
     seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
@@ -354,113 +318,14 @@ def _cluster(method, call, control):
 
 # What the results of each method say of it.
 OWN = {
-    "wta": (_Learning,),
-    "fscl": (_WeightedLearning,),
-    "rpcl": (_RivalLearning,),
-    "c_rpcl": (_PartnersSeen, _RivalLearning),
-    "o_lcvqe": (_OnlineVectorQuantisation,),
-    "lcvqe": (_Rounds,),
-    "cvqe": (_Rounds,),
+    "wta": (Learning,),
+    "fscl": (WeightedLearning,),
+    "rpcl": (RivalLearning,),
+    "c_rpcl": (PartnersSeen, RivalLearning),
+    "o_lcvqe": (OnlineVectorQuantisation,),
+    "lcvqe": (Rounds,),
+    "cvqe": (Rounds,),
 }
-
-
-@function_of(_WTACall)
-def wta(call: _WTACall, control: RunControl) -> CentroidResult:
-    """Cluster by competitive learning where the winner takes all (WTA): on-line k-means.
-
-    The nearest prototype learns every object that is presented, mu_j += alpha (x - mu_j).
-
-    Returns
-    -------
-    CentroidResult
-        As of :func:`c_rpcl`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
-
-    References
-    ----------
-    T. Kohonen, Self-Organizing Maps, Springer, 1995; as in
-    T. Covoes, E. Hruschka, J. Ghosh, Competitive learning with pairwise constraints, IEEE
-    Transactions on Neural Networks and Learning Systems 24(1), 2013, section II.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.wta(X, 3, random_state=0).sizes.sum()
-    np.int64(150)
-    """
-    return _cluster("wta", call, control)
-
-
-@function_of(_FSCLCall)
-def fscl(call: _FSCLCall, control: RunControl) -> CentroidResult:
-    """Cluster by frequency-sensitive competitive learning (FSCL).
-
-    :func:`wta` with distances weighted by how often a prototype has learned, so that none is left
-    without objects.
-
-    Returns
-    -------
-    CentroidResult
-        As of :func:`c_rpcl`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
-
-    References
-    ----------
-    S. Ahalt, A. Krishnamurthy, P. Chen, D. Melton, Competitive learning algorithms for vector
-    quantization, Neural Networks 3(3), 1990.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.fscl(X, 3, random_state=0).sizes.sum()
-    np.int64(150)
-    """
-    return _cluster("fscl", call, control)
-
-
-@function_of(_RPCLCall)
-def rpcl(call: _RPCLCall, control: RunControl) -> CentroidResult:
-    """Cluster by rival-penalised competitive learning (RPCL).
-
-    :func:`fscl`, and the second best prototype is driven away from the object. Given too many
-    prototypes it can drive the spare ones away, so that ``n_active`` estimates the number of
-    clusters: of nine Gaussians four or more standard deviations apart it counted nine with
-    ``beta=0.01`` and 14 prototypes. With the paper's beta, or where clusters overlap, most spare
-    prototypes stay and share clusters.
-
-    Returns
-    -------
-    CentroidResult
-        As of :func:`c_rpcl`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
-
-    References
-    ----------
-    L. Xu, A. Krzyzak, E. Oja, Rival penalized competitive learning for clustering analysis, RBF
-    net, and curve detection, IEEE Transactions on Neural Networks 4(4), 1993.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.rpcl(X, 3, random_state=0).sizes.sum()
-    np.int64(150)
-    """
-    return _cluster("rpcl", call, control)
 
 
 @function_of(_CRPCLCall)
@@ -518,7 +383,76 @@ def c_rpcl(call: _CRPCLCall, control: RunControl) -> CentroidResult:
     return _cluster("c_rpcl", call, control)
 
 
-@function_of(_OLCVQECall)
+@function_of(_WTACall, like=c_rpcl)
+def wta(call: _WTACall, control: RunControl) -> CentroidResult:
+    """Cluster by competitive learning where the winner takes all (WTA): on-line k-means.
+
+    The nearest prototype learns every object that is presented, mu_j += alpha (x - mu_j).
+
+    References
+    ----------
+    T. Kohonen, Self-Organizing Maps, Springer, 1995; as in
+    T. Covoes, E. Hruschka, J. Ghosh, Competitive learning with pairwise constraints, IEEE
+    Transactions on Neural Networks and Learning Systems 24(1), 2013, section II.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.wta(X, 3, random_state=0).sizes.sum()
+    np.int64(150)
+    """
+    return _cluster("wta", call, control)
+
+
+@function_of(_FSCLCall, like=c_rpcl)
+def fscl(call: _FSCLCall, control: RunControl) -> CentroidResult:
+    """Cluster by frequency-sensitive competitive learning (FSCL).
+
+    :func:`wta` with distances weighted by how often a prototype has learned, so that none is left
+    without objects.
+
+    References
+    ----------
+    S. Ahalt, A. Krishnamurthy, P. Chen, D. Melton, Competitive learning algorithms for vector
+    quantization, Neural Networks 3(3), 1990.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.fscl(X, 3, random_state=0).sizes.sum()
+    np.int64(150)
+    """
+    return _cluster("fscl", call, control)
+
+
+@function_of(_RPCLCall, like=c_rpcl)
+def rpcl(call: _RPCLCall, control: RunControl) -> CentroidResult:
+    """Cluster by rival-penalised competitive learning (RPCL).
+
+    :func:`fscl`, and the second best prototype is driven away from the object. Given too many
+    prototypes it can drive the spare ones away, so that ``n_active`` estimates the number of
+    clusters: of nine Gaussians four or more standard deviations apart it counted nine with
+    ``beta=0.01`` and 14 prototypes. With the paper's beta, or where clusters overlap, most spare
+    prototypes stay and share clusters.
+
+    References
+    ----------
+    L. Xu, A. Krzyzak, E. Oja, Rival penalized competitive learning for clustering analysis, RBF
+    net, and curve detection, IEEE Transactions on Neural Networks 4(4), 1993.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.rpcl(X, 3, random_state=0).sizes.sum()
+    np.int64(150)
+    """
+    return _cluster("rpcl", call, control)
+
+
+@function_of(_OLCVQECall, like=c_rpcl)
 def o_lcvqe(call: _OLCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by on-line linear constrained vector quantisation (O-LCVQE).
 
@@ -526,16 +460,6 @@ def o_lcvqe(call: _OLCVQECall, control: RunControl) -> CentroidResult:
     one cluster the farther one is learned by its next prototype; must-linked objects that are apart
     move to one of their clusters, or pull both prototypes, whichever costs least. Without
     constraints this is :func:`wta`.
-
-    Returns
-    -------
-    CentroidResult
-        As of :func:`c_rpcl`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
 
     References
     ----------
@@ -553,7 +477,7 @@ def o_lcvqe(call: _OLCVQECall, control: RunControl) -> CentroidResult:
     return _cluster("o_lcvqe", call, control)
 
 
-@function_of(_LCVQECall)
+@function_of(_LCVQECall, like=c_rpcl)
 def lcvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by linear constrained vector quantisation error (LCVQE), k-means with soft links.
 
@@ -574,11 +498,6 @@ def lcvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
         the prototypes that the round ended with, and ``objective`` is of both: f and v are taken by
         these prototypes. ``n_iter`` counts rounds, ``weights`` are the sizes.
 
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
-
     References
     ----------
     D. Pelleg, D. Baras, K-means with large and noisy constraint sets, ECML 2007.
@@ -594,7 +513,7 @@ def lcvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     return _cluster("lcvqe", call, control)
 
 
-@function_of(_LCVQECall)
+@function_of(_LCVQECall, like=lcvqe)
 def cvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     """Cluster by constrained vector quantisation error (CVQE), k-means with soft links.
 
@@ -603,16 +522,6 @@ def cvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     the one cluster and the prototype nearest to it (cannot-link). Prototypes then go to the mean of
     their points and of the prototypes, as they were, that penalties tie them to (of a must-link
     only the first object's), which need not lower the objective. A single cluster has no penalties.
-
-    Returns
-    -------
-    CentroidResult
-        As of :func:`lcvqe`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`c_rpcl`.
 
     References
     ----------

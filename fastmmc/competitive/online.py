@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import gen_batches
 
 from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
@@ -47,31 +49,39 @@ class Rule:
         object at that moment, (t,) int64, and ``total`` with their squared distances added: one by
         one, so that it does not depend on the slices that objects are presented in.
         """
+        labels = np.empty(rows.size, dtype=np.int64)
+        if issparse(X):
+            for part in gen_batches(rows.size, BLOCK):
+                block = dense_rows(X, rows[part])
+                each = np.arange(block.shape[0])
+                found = self.present(block, each, ids[part], prototypes, links, total)
+                labels[part], total = found
+            return labels, total
         decay = self.alpha if self.schedule == "robbins-monro" else 0.0
         rates = kernels.Rates(self.alpha, self.beta, decay)
-        labels = np.empty(rows.size, dtype=np.int64)
         common = (X, rows, ids, prototypes, links, rates, total)
         if self.weighted:
             return labels, kernels.present_weighted(*common, labels)
         return labels, kernels.present_plain(*common, self.once, labels)
 
 
-def check_rule(weighted, alpha, beta, schedule, per_constraint="once"):
-    """Return the rule of a method, for parameters as the user gave them."""
-    alpha = validation.check_positive("alpha", alpha)
+def make_rule(method, told):
+    """Return the rule of a method, for parameters by name as the user gave them."""
+    alpha = validation.check_positive("alpha", told["alpha"])
     if alpha > 1:
         raise ValueError(
             f"alpha must be at most 1, where a prototype jumps onto the object; got {alpha}"
         )
-    beta = validation.check_number("beta", beta)
+    beta = validation.check_number("beta", told.get("beta", 0.0))
     if not 0 <= beta < alpha:
         raise ValueError(
             f"beta must be at least 0 and below alpha = {alpha}, or rivals are driven away faster "
             f"than winners learn (a tenth of alpha is plenty); got {beta}"
         )
-    validation.check_choice("schedule", schedule, SCHEDULES)
-    once = validation.check_choice("per_constraint", per_constraint, PER_CONSTRAINT) == "once"
-    return Rule(weighted, alpha, beta, schedule, once)
+    schedule = validation.check_choice("schedule", told["schedule"], SCHEDULES)
+    per_constraint = told.get("per_constraint", "once")
+    validation.check_choice("per_constraint", per_constraint, PER_CONSTRAINT)
+    return Rule(WEIGHTED[method], alpha, beta, schedule, per_constraint == "once")
 
 
 def check_share(min_share, method, k):
@@ -134,22 +144,44 @@ def make_links(rows, constraints, unseen):
 
     With ``unseen`` objects count as partners only once they have been presented.
     """
-    n = rows.shape[0]
-    objects = np.unique(np.concatenate((constraints.must.ravel(), constraints.cannot.ravel())))
-    own = np.full(n, -1, dtype=np.int64)
-    own[objects] = np.arange(objects.size)
-    cannot_start, cannot = partner_lists(constraints.cannot, n)
-    must_start, must = partner_lists(constraints.must, n)
+    return take_links(rows, list_partners(constraints, rows), np.arange(rows.shape[0]), unseen)[1]
+
+
+def list_partners(constraints, rows):
+    """Return the cannot-linked and the must-linked partners of the rows, in compressed rows."""
+    return [partner_lists(pairs, rows.shape[0]) for pairs in (constraints.cannot, constraints.must)]
+
+
+def take_links(rows, partners, members, unseen):
+    """Return the objects that constraints of these rising members name, and the members' links.
+
+    The objects, (c,) and rising, are the constrained members and all their partners. The links
+    number members by their place among these, and partners by their place among the objects.
+    """
+    (cannot_start, cannot), (must_start, must) = (_take_lists(*one, members) for one in partners)
+    constrained = members[np.diff(cannot_start) + np.diff(must_start) > 0]
+    objects = np.unique(np.concatenate((constrained, cannot, must)))
+    place = np.full(rows.shape[0], -1, dtype=np.int64)
+    place[objects] = np.arange(objects.size)
     seen = np.zeros if unseen else np.ones
-    return kernels.Links(
+    return objects, kernels.Links(
         memory=np.ascontiguousarray(dense_rows(rows, objects)),
         seen=seen(objects.size, dtype=np.uint8),
-        own=own,
+        own=place[members],
         cannot_start=cannot_start,
-        cannot=own[cannot],
+        cannot=place[cannot],
         must_start=must_start,
-        must=own[must],
+        must=place[must],
     )
+
+
+def _take_lists(start, partners, members):
+    """Return the lists of the members from compressed rows."""
+    lengths = np.diff(start)[members]
+    taken = np.zeros(members.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=taken[1:])
+    places = np.arange(taken[-1]) + np.repeat(start[members] - taken[:-1], lengths)
+    return taken, partners[places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,51 +198,16 @@ class OnlinePlan:
     online_first_epoch: bool
 
 
-class OnlineSearch:
-    """One start of an :class:`OnlinePlan` on (n, d) rows of the space of the prototypes."""
+class Learner:
+    """Prototypes that learn the (n, d) rows of their space by an :class:`OnlinePlan`."""
 
     def __init__(self, plan, rows, rng):
-        self._plan = plan
-        self._rows = rows
-        self._rng = rng
+        self._plan, self._rows, self._rng = plan, rows, rng
+        self.centers = first_prototypes(plan.init, rows, plan.k, rng)  # (k, d)
+        self.weights = np.ones(plan.k)  # learning steps plus one
         self._history = History()
-        self.prototypes = make_prototypes(first_prototypes(plan.init, rows, plan.k, rng))
-        self._links = make_links(rows, plan.constraints, plan.online_first_epoch)
-        n_partners = (self._links.cannot.size + self._links.must.size) / rows.shape[0]
-        self._cost = self.prototypes.centers.size * (1.0 + n_partners)
-        self.objective = np.inf
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-        self._begin_epoch()
-
-    def _begin_epoch(self):
-        n = self._rows.shape[0]
-        self._order = self._rng.permutation(n) if self._plan.shuffle else np.arange(n)
-        self._at = 0
-        self._total = 0.0
-
-    def step(self, budget):
-        """Present the next objects; return whether the last epoch has ended."""
-        n, dense = self._rows.shape[0], isinstance(self._rows, np.ndarray)
-        # Sparse rows are made dense in blocks.
-        most = n if dense else BLOCK
-        stop = min(n, self._at + most, self._at + max(1, int(budget / self._cost)))
-        ids = self._order[self._at : stop]
-        X = self._rows if dense else dense_rows(self._rows, ids)
-        rows = ids if dense else np.arange(ids.size)
-        _, self._total = self._plan.rule.present(
-            X, rows, ids, self.prototypes, self._links, self._total
-        )
-        self._at = stop
-        self.n_moves += ids.size
-        if stop == n:
-            self.n_iter += 1
-            self._history.note(self.n_moves, self._total)
-            if self.n_iter == self._plan.max_iter:
-                return True
-            self._begin_epoch()
-        return False
+        self.objective, self.status = np.inf, Status.CONVERGED
+        self.n_iter = self.n_moves = 0
 
     def fraction(self):
         """Return the share of all presentations that were made."""
@@ -221,25 +218,17 @@ class OnlineSearch:
 
         If squared distances overflow, the objective is infinite and the status NUMERICAL.
         """
-        centers = self.centers
-        labels, total = assign_rows(self._rows, centers)
-        self.nearest_to = np.bincount(labels, minlength=len(centers))
+        labels, total = self._assign()
+        self.nearest_to = np.bincount(labels, minlength=self._plan.k)
         self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
-        if self.kept.size < len(centers):
-            labels, total = assign_rows(self._rows, centers[self.kept])
+        if self.kept.size < self._plan.k:
+            labels, total = assign_rows(self._rows, self.centers[self.kept])
         self.labels, self.objective = labels, total
         if not np.isfinite(total):
             self.objective, self.status = np.inf, Status.NUMERICAL
 
-    @property
-    def centers(self):
-        """All prototypes, (k, d)."""
-        return self.prototypes.centers
-
-    @property
-    def weights(self):
-        """Learning steps of each prototype plus one, (k,)."""
-        return self.prototypes.wins
+    def _assign(self):
+        return assign_rows(self._rows, self.centers)
 
     @property
     def history(self):
@@ -250,6 +239,40 @@ class OnlineSearch:
     def trace(self):
         """Objects presented by the end of each epoch."""
         return {"objects": self._history.counts()}
+
+
+class OnlineSearch(Learner):
+    """One start of a plan, which presents the objects in slices."""
+
+    def __init__(self, plan, rows, rng):
+        super().__init__(plan, rows, rng)
+        self._prototypes = make_prototypes(self.centers, self.weights)
+        self._links = make_links(rows, plan.constraints, plan.online_first_epoch)
+        n_partners = (self._links.cannot.size + self._links.must.size) / rows.shape[0]
+        self._cost = self.centers.size * (1.0 + n_partners)
+        self._begin_epoch()
+
+    def _begin_epoch(self):
+        n = self._rows.shape[0]
+        self._order = self._rng.permutation(n) if self._plan.shuffle else np.arange(n)
+        self._at = 0
+        self._total = 0.0
+
+    def step(self, budget):
+        """Present the next objects; return whether the last epoch has ended."""
+        ids = self._order[self._at :][: max(1, int(budget / self._cost))]
+        _, self._total = self._plan.rule.present(
+            self._rows, ids, ids, self._prototypes, self._links, self._total
+        )
+        self._at += ids.size
+        self.n_moves += ids.size
+        if self._at == self._order.size:
+            self.n_iter += 1
+            self._history.note(self.n_moves, self._total)
+            if self.n_iter == self._plan.max_iter:
+                return True
+            self._begin_epoch()
+        return False
 
 
 def used_prototypes(sizes, min_share):

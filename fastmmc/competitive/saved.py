@@ -35,8 +35,26 @@ OPTIONAL = {"indices": ("i", "b"), "feature_names_in": ("U", "n")}
 COUNTS = ("n_seen", "n_forgotten", "n_late", "n_conflicts")
 
 
-def write_saved(path, arrays, header):
-    """Write arrays by name and a JSON header; the file appears whole or not at all."""
+def write_saved(path, estimator, stream, extra):
+    """Write an estimator and its stream; the file appears whole or not at all."""
+    space = stream.space
+    arrays = {name: getattr(stream, name) for name in STREAM}
+    arrays["counts"] = np.array([getattr(stream, name) for name in COUNTS], dtype=np.int64)
+    arrays["n_features_in"] = np.int64(space.n_features)
+    arrays["dtype"] = np.array(np.dtype(space.dtype).name)
+    if space.has_features:
+        arrays |= {"basis": space.basis, "to_Z": space.to_Z}
+        if space.indices is not None:
+            arrays["indices"] = space.indices
+    if hasattr(estimator, "feature_names_in_"):
+        arrays["feature_names_in"] = estimator.feature_names_in_.astype(str)
+    params = estimator.get_params(deep=False)
+    for name in ("init", "landmarks"):
+        if not isinstance(params[name], str):
+            arrays[f"param_{name}"] = np.asarray(params.pop(name))
+    # A stream draws nothing any more; progress is for the process that made it.
+    params |= {"random_state": None, "callback": None}
+    arrays["header"] = np.array(_make_header(type(estimator).__name__, params, space.kernel, extra))
     if not path.parent.is_dir():
         text = f"there is no folder {path.parent}; make it first"
         raise FileNotFoundError(errno.ENOENT, text, str(path))
@@ -45,12 +63,30 @@ def write_saved(path, arrays, header):
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with unfinished.open("wb") as file:
-            np.savez(file, **arrays, header=np.array(header))
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _make_header(name, params, kernel, extra):
+    """Return the JSON header of an estimator; ``params`` are its parameters without arrays."""
+    header = {
+        "format": FORMAT,
+        "class": name,
+        "params": params,
+        "kernel": {name: getattr(kernel, name) for name in KERNEL_FIELDS},
+        "extra": extra,
+    }
+    try:
+        return json.dumps(header, default=lambda value: value.item())
+    except (TypeError, AttributeError, ValueError) as error:
+        raise TypeError(
+            f"{name} has a parameter that a file of numbers cannot hold, such as a callable "
+            "kernel, or extra is not JSON; pickle it instead"
+        ) from error
 
 
 def read_saved(path):
@@ -78,25 +114,12 @@ def _reason(error):
     return str(error) or type(error).__name__
 
 
-def stream_arrays(stream):
-    """Return all arrays of a stream by name."""
-    space = stream.space
-    arrays = {name: getattr(stream, name) for name in STREAM}
-    arrays["counts"] = np.array([getattr(stream, name) for name in COUNTS], dtype=np.int64)
-    arrays["n_features_in"] = np.int64(space.n_features)
-    arrays["dtype"] = np.array(np.dtype(space.dtype).name)
-    if space.has_features:
-        arrays |= {"basis": space.basis, "to_Z": space.to_Z}
-        if space.indices is not None:
-            arrays["indices"] = space.indices
-    return arrays
-
-
-def restore(path, arrays, header, kind):
-    """Return the estimator, of the class ``kind``, and the stream that :func:`read_saved` read.
+def restore(path, kind):
+    """Return the saved estimator of the class ``kind``, with its stream.
 
     Raises ValueError if the file holds another estimator or is damaged.
     """
+    arrays, header = read_saved(path)
     if header["format"] != FORMAT or header["class"] != kind.__name__:
         raise ValueError(
             f"{path} holds {header['class']} (format {header['format']}); "
@@ -110,9 +133,15 @@ def restore(path, arrays, header, kind):
             if f"param_{name}" in arrays:
                 params[name] = arrays[f"param_{name}"]
         check_share(params["min_share"], kind._solver.__name__, len(arrays["centers"]))
-        return kind(**params), _make_stream(arrays, _check_kernel(header["kernel"], arrays))
+        model = kind(**params)
+        model._stream = _make_stream(arrays, _check_kernel(header["kernel"], arrays))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged: {_reason(error)}") from error
+    model.n_features_in_ = int(arrays["n_features_in"])
+    if "feature_names_in" in arrays:
+        model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+    model.extra_ = header.get("extra")
+    return model
 
 
 def _check_arrays(arrays):
@@ -176,21 +205,3 @@ def _make_stream(arrays, kernel):
     counts = dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
     own = {name: arrays[name] for name in STREAM}
     return Stream(Space(*of_points, kernel, *features), **own, **counts)
-
-
-def make_header(estimator, params, kernel, extra):
-    """Return the JSON header of an estimator; ``params`` are its parameters without arrays."""
-    header = {
-        "format": FORMAT,
-        "class": type(estimator).__name__,
-        "params": params,
-        "kernel": {name: getattr(kernel, name) for name in KERNEL_FIELDS},
-        "extra": extra,
-    }
-    try:
-        return json.dumps(header, default=lambda value: value.item())
-    except (TypeError, AttributeError, ValueError) as error:
-        raise TypeError(
-            f"{type(estimator).__name__} has a parameter that a file of numbers cannot hold, such "
-            "as a callable kernel, or extra is not JSON; pickle it instead"
-        ) from error

@@ -1,35 +1,30 @@
 """Competitive learning by several workers at once, each with a share of the objects."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
+from fastmmc._typing import MatrixLike
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
-    check_rule,
-    check_share,
+    WEIGHTED,
+    Learner,
+    list_partners,
     make_prototypes,
-    used_prototypes,
+    take_links,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import (
-    assign_rows,
-    check_start,
-    first_prototypes,
-    make_space,
-    space_params,
-)
+from fastmmc.competitive.space import assign_rows, space_params
 from fastmmc.execution import (
     Progress,
     RunControl,
@@ -38,9 +33,9 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.gram import BLOCK, Kernel, dense_rows
-from fastmmc.links import check_links, partner_lists
-from fastmmc.models import CenterModel
+from fastmmc.gram import Kernel
+from fastmmc.links import check_links
+from fastmmc.models import CenterModel, Space
 from fastmmc.parameters import (
     KnownLabels,
     LinkParameters,
@@ -53,11 +48,10 @@ from fastmmc.parameters import (
     Watch,
 )
 from fastmmc.registry import registry_name
-from fastmmc.results import CentroidResult, History, Status
-from fastmmc.threads import one_blas_thread
+from fastmmc.results import CentroidResult, Status
 
 # Names in the registry and of the functions.
-METHODS = {registry_name(method): method for method in methods.WEIGHTED}
+METHODS = {registry_name(method): method for method in WEIGHTED}
 
 # What method_params may hold, as far as the method has it.
 LEARNING = ("alpha", "beta", "schedule", "online_first_epoch", "per_constraint")
@@ -70,20 +64,16 @@ SPLIT_STREAM = 2**32 - 2
 LOST = 10.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Shard:
+class _Shard(NamedTuple):
     """The share of a worker, which does not change while the workers learn."""
 
     members: np.ndarray  # (m,) its objects, rising
-    linked: (
-        np.ndarray
-    )  # (c,) objects that its constraints name, rising; also other workers' objects
+    linked: np.ndarray  # (c,) objects that its constraints name, rising, of all workers
     links: kernels.Links  # constraints of its objects, with the linked ones as their memory
     rng: np.random.Generator  # draws the orders in which its objects are presented
 
 
-@dataclass(frozen=True, eq=False)
-class _Lesson:
+class _Lesson(NamedTuple):
     """What a worker returns from a round."""
 
     centers: np.ndarray  # (k, d) its prototypes now
@@ -206,7 +196,7 @@ class _ShardedCall(
 ):
     """A call of :func:`fit_sharded`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
     )
@@ -282,34 +272,52 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
             )
     points = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n = points.shape[0]
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     n_workers = validation.check_integer(
         "n_workers", call.n_workers, least=1, most=n, why=", the number of points"
     )
     init = defaults["init"] if call.init is None else call.init
-    start = check_start(init)
-    min_share = check_share(call.min_share, call.method, k)
-    unseen = validation.check_flag("online_first_epoch", learning.get("online_first_epoch", False))
     links = check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
-    rates = {name: value for name, value in learning.items() if name != "online_first_epoch"}
-    rule = check_rule(methods.WEIGHTED[call.method], **({"beta": 0.0} | rates))
-    seed = fixed_seed(call.random_state)
-    shards = _deal(points, links, n_workers, call.shuffle, unseen, seed)
+    plan = methods.make_plan(call.method, vars(call) | {"init": init} | learning, n, links)
+    shards = _deal(points, plan, n_workers, fixed_seed(call.random_state))
     # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
-    with one_blas_thread():
-        centers = first_prototypes(start, points, k, shards[0].rng)
-        run = _Run(points, shards, call, rule, centers)
-        with show_progress(control, "epoch") as control:
-            run.learn(control)
+    with show_progress(control, "epoch") as control:
+        run = _Run(plan, points, shards, call)
+        run.learn(control)
+    run.finish()
+    if np.isfinite(run.objective):
+        warn_if_fewer(call.method, init, run.nearest_to, run.kept, plan.min_share)
     params = {
         **values(call, _Sharing, _SharedLearning),
         "n_workers": n_workers,
         "init": init,
-        "min_share": min_share,
+        "min_share": plan.min_share,
         **learning,
     }
     del params["method_params"]
-    result = _gather(run, points, links, min_share, params)
+    space = Space(points.shape[1], points.dtype)
+    centers = run.centers[run.kept]
+    result = CentroidResult(
+        labels=run.labels,
+        objective=run.objective,
+        status=run.status,
+        n_iter=run.n_iter,
+        n_moves=run.n_moves,
+        sizes=np.bincount(run.labels, minlength=run.kept.size),
+        history=run.history,
+        trace=run.trace,
+        objectives=np.array([run.objective]),
+        best_init=0,
+        params=params | space_params(space) | {"n_init": 1},
+        model=CenterModel(centers, space),
+        centers=centers,
+        all_centers=run.centers,
+        kept=run.kept,
+        weights=run.weights,
+        n_active=int(run.kept.size),
+        n_constraints=len(links.must) + len(links.cannot),
+        n_violations=links.n_violations(run.labels),
+        n_conflicts=links.n_conflicts,
+    )
     warn_if_stopped(result.status, 1, 1)
     return result
 
@@ -328,148 +336,108 @@ def _check_params(method, defaults, method_params):
             raise ValueError(
                 f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
             )
-    return {name: defaults[name] for name in known} | given
+    learning = {name: defaults[name] for name in known} | given
+    if "online_first_epoch" in learning:
+        validation.check_flag("online_first_epoch", learning["online_first_epoch"])
+    return learning
 
 
-def _deal(points, constraints, n_workers, shuffle, unseen, seed):
-    """Return a shard for each worker; if ``unseen``, objects become partners once presented."""
+def _deal(points, plan, n_workers, seed):
+    """Return a shard for each worker."""
     n = points.shape[0]
-    order = restart_stream(seed, SPLIT_STREAM).permutation(n) if shuffle else np.arange(n)
-    must, cannot = partner_lists(constraints.must, n), partner_lists(constraints.cannot, n)
+    order = restart_stream(seed, SPLIT_STREAM).permutation(n) if plan.shuffle else np.arange(n)
+    partners = list_partners(plan.constraints, points)
     shards = []
     for worker in range(n_workers):
         members = np.sort(order[worker::n_workers])
-        linked, links = _shard_links(points, members, must, cannot, unseen)
+        linked, links = take_links(points, partners, members, plan.online_first_epoch)
         # The first worker's stream is that of a plain run, which first prototypes come from too.
         shards.append(_Shard(members, linked, links, restart_stream(seed, worker)))
     return shards
 
 
-def _shard_links(points, members, must, cannot, unseen):
-    """Return the objects that the constraints of these members name, and the members' links.
+class _Run(Learner):
+    """Rounds of the workers, who have the prototypes in common."""
 
-    The objects, (c,) and rising, are the constrained members and all their partners; the links
-    number members by their place in the shard, and partners by their place among these objects.
-    """
-    must_start, must = _take_lists(*must, members)
-    cannot_start, cannot = _take_lists(*cannot, members)
-    constrained = np.flatnonzero(np.diff(must_start) + np.diff(cannot_start))
-    linked = np.unique(np.concatenate((members[constrained], must, cannot)))
-    own = np.full(members.size, -1, dtype=np.int64)
-    own[constrained] = np.searchsorted(linked, members[constrained])
-    seen = np.zeros if unseen else np.ones
-    return linked, kernels.Links(
-        memory=np.ascontiguousarray(dense_rows(points, linked)),
-        seen=seen(linked.size, dtype=np.uint8),
-        own=own,
-        cannot_start=cannot_start,
-        cannot=np.searchsorted(linked, cannot),
-        must_start=must_start,
-        must=np.searchsorted(linked, must),
-    )
-
-
-def _take_lists(start, partners, members):
-    """Return the lists of the members from compressed rows."""
-    lengths = np.diff(start)[members]
-    taken = np.zeros(members.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=taken[1:])
-    places = np.arange(taken[-1]) + np.repeat(start[members] - taken[:-1], lengths)
-    return taken, partners[places]
-
-
-class _Run:
-    """Rounds of the workers, and the (k, d) prototypes that they have in common."""
-
-    def __init__(self, points, shards, call, rule, centers):
-        self._points = points
+    def __init__(self, plan, rows, shards, call):
+        super().__init__(plan, rows, shards[0].rng)
         self._shards = shards
-        self._call, self._rule = call, rule
-        self._seen = np.zeros(points.shape[0], dtype=np.uint8)
+        self._length = call.sync_every or max(shard.members.size for shard in shards)
+        self._combine = call.combine
+        self._seen = np.zeros(rows.shape[0], dtype=np.uint8)
         # Only sums of changes may lie beyond the prototypes of the workers.
         may_overshoot = call.combine == "sum" and len(shards) > 1
-        self.most = _largest_sum(points, centers) if may_overshoot else np.inf
-        self.centers = centers
-        self.wins = np.ones(centers.shape[0])
-        self._best = np.inf, centers, self.wins
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-        self.history = History()
+        self._most = _largest_sum(rows, self.centers) if may_overshoot else np.inf
+        self._best = np.inf, self.centers, self.weights
 
     def learn(self, control):
         """Make all rounds, until something stops the run."""
         try:
             with _open_workers(control.n_jobs, len(self._shards)) as teach_all:
-                while self.n_iter < self._call.max_iter and self.status == Status.CONVERGED:
+                while self.n_iter < self._plan.max_iter and self.status == Status.CONVERGED:
                     self._make_epoch(teach_all, control)
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
 
     def _make_epoch(self, teach_all, control):
+        shuffle = self._plan.shuffle
         sizes = [shard.members.size for shard in self._shards]
-        shuffle = self._call.shuffle
         orders = [
             s.rng.permutation(m) if shuffle else np.arange(m)
             for s, m in zip(self._shards, sizes, strict=True)
         ]
-        length = self._call.sync_every or max(sizes)
-        total, begin = 0.0, (self.centers, self.wins)
-        for at in range(0, max(sizes), length):
-            total += self._make_round(teach_all, [order[at : at + length] for order in orders])
-            if self.status == Status.CONVERGED and at + length >= max(sizes):
+        total, begin = 0.0, (self.centers, self.weights)
+        for at in range(0, max(sizes), self._length):
+            stop = at + self._length
+            total += self._make_round(teach_all, [order[at:stop] for order in orders])
+            if self.status == Status.CONVERGED and stop >= max(sizes):
                 self.n_iter += 1
-                self.history.note(self.n_moves, total)
+                self._history.note(self.n_moves, total)
                 if total < self._best[0]:
                     self._best = total, *begin
-                if total > self.most:
-                    self.give_up()
-            if self.status == Status.CONVERGED and self.n_iter < self._call.max_iter:
-                self.status = self._look(control)
+                if total > self._most:
+                    self._give_up()
+            if self.status == Status.CONVERGED and self.n_iter < self._plan.max_iter:
+                self.status = control.report(
+                    fraction=self.fraction(),
+                    n_done=self.n_iter,
+                    n_init=self._plan.max_iter,
+                    objective=np.inf,
+                )
             if self.status != Status.CONVERGED:
                 return
 
-    def give_up(self):
+    def _give_up(self):
         """Go back to the prototypes before the best epoch, as they got lost."""
         self.status = Status.NUMERICAL
-        _, self.centers, self.wins = self._best
+        _, self.centers, self.weights = self._best
 
     def _make_round(self, teach_all, ids):
         """Let every worker present these objects of its shard; return the sum of distances."""
-        common = self._rule, self.centers, self.wins
+        common = self._plan.rule, self.centers, self.weights
         calls = []
         for shard, own in zip(self._shards, ids, strict=True):
             # Objects that any worker has presented are seen.
             seen = shard.links.seen | self._seen[shard.linked]
             links = shard.links._replace(seen=seen)
-            calls.append((self._points, shard.members, own, links, *common))
+            calls.append((self._rows, shard.members, own, links, *common))
         lessons = teach_all(calls)
-        centers, wins = _combine(self.centers, self.wins, lessons, self._call.combine)
+        centers, weights = _combine(self.centers, self.weights, lessons, self._combine)
         if not np.isfinite(centers).all():
-            self.give_up()
+            self._give_up()
             return 0.0
-        self.centers, self.wins = centers, wins
+        self.centers, self.weights = centers, weights
         for shard, lesson in zip(self._shards, lessons, strict=True):
             self._seen[shard.linked] |= lesson.seen
         self.n_moves += sum(own.size for own in ids)
         return sum(lesson.total for lesson in lessons)
 
-    def _look(self, control):
-        """Report progress; return why the run should stop, else CONVERGED."""
-        elapsed = time.perf_counter() - control.started
-        progress = Progress(
-            fraction=self.n_moves / (self._call.max_iter * self._points.shape[0]),
-            n_done=self.n_iter,
-            n_init=self._call.max_iter,
-            objective=np.inf,
-            elapsed=elapsed,
-        )
-        control.bar.show(progress)
-        if control.callback is not None and control.callback(progress):
-            return Status.CALLBACK
-        if control.max_time is not None and elapsed >= control.max_time:
-            return Status.TIME_LIMIT
-        return Status.CONVERGED
+    def _assign(self):
+        found = super()._assign()
+        if found[1] > self._most:
+            self._give_up()
+            found = super()._assign()
+        return found
 
 
 def _largest_sum(points, centers):
@@ -512,15 +480,8 @@ def _teach(X, members, ids, links, rule, centers, wins):
     prototypes = make_prototypes(centers.copy(), wins.copy())
     ids, members = _own_array(ids), _own_array(members)
     links = kernels.Links(*map(_own_array, links))._replace(seen=links.seen.copy())
-    total = 0.0
-    dense = not hasattr(X, "toarray")
-    # This many rows of a sparse matrix are made dense at a time.
-    length = max(1, ids.size if dense else BLOCK)
-    for at in range(0, ids.size, length):
-        part = ids[at : at + length]
-        block = np.asarray(X) if dense else dense_rows(X, members[part])
-        rows = members[part] if dense else np.arange(part.size)
-        total = rule.present(block, rows, part, prototypes, links, total)[1]
+    X = X if issparse(X) else np.asarray(X)
+    _, total = rule.present(X, members[ids], ids, prototypes, links)
     return _Lesson(prototypes.centers, prototypes.wins, links.seen, total)
 
 
@@ -546,44 +507,3 @@ def _combine(centers, wins, lessons, how):
         else:
             combined += share[:, None] * (lesson.centers - lessons[0].centers)
     return combined, wins + n_taught
-
-
-def _gather(run, points, links, min_share, params):
-    """Return the result: every point in the cluster of its nearest prototype."""
-    labels, objective = assign_rows(points, run.centers)
-    if objective > run.most:
-        run.give_up()
-        labels, objective = assign_rows(points, run.centers)
-    nearest_to = np.bincount(labels, minlength=len(run.centers))
-    kept = used_prototypes(nearest_to, min_share)
-    if np.isfinite(objective):
-        warn_if_fewer(params["method"], params["init"], nearest_to, kept, min_share)
-    centers = run.centers[kept]
-    if kept.size < len(run.centers):
-        labels, objective = assign_rows(points, centers)
-    space, _ = make_space(points, None, None)
-    status = run.status
-    if not np.isfinite(objective):
-        objective, status = np.inf, Status.NUMERICAL
-    return CentroidResult(
-        labels=labels,
-        objective=objective,
-        status=status,
-        n_iter=run.n_iter,
-        n_moves=run.n_moves,
-        sizes=np.bincount(labels, minlength=kept.size),
-        history=run.history.values(),
-        trace={"objects": run.history.counts()},
-        objectives=np.array([objective]),
-        best_init=0,
-        params=params | space_params(space) | {"n_init": 1},
-        model=CenterModel(centers, space),
-        centers=centers,
-        all_centers=run.centers,
-        kept=kept,
-        weights=run.wins,
-        n_active=int(kept.size),
-        n_constraints=len(links.must) + len(links.cannot),
-        n_violations=links.n_violations(labels),
-        n_conflicts=links.n_conflicts,
-    )

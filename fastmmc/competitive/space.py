@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
@@ -107,8 +108,7 @@ def assign_rows(rows, centers):
     labels = np.empty(rows.shape[0], dtype=np.int64)
     sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
     total = 0.0
-    for start in range(0, rows.shape[0], BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in gen_batches(rows.shape[0], BLOCK):
         total += kernels.assign(dense_rows(rows, block), centers, labels[block], sums, sizes)
     return labels, total
 

@@ -21,7 +21,9 @@ from fastmmc.links import (
     LABELS_AS,
     ON_CONFLICT,
     check_pairs,
+    compress,
     find_contradictions,
+    renumber,
     report_contradictions,
     unique_pairs,
 )
@@ -79,17 +81,18 @@ class Stream:
         """
         self.memory_size = memory_size
         X = np.ascontiguousarray(dense_rows(rows, slice(None)))
-        if constraints is None:
-            return self._present_part(X, rule, None, "")
-        self._add(constraints)
-        labels = constraints.labels
-        nearest = [
-            self._present_part(
-                X[part], rule, None if labels is None else labels[part], constraints.labels_as
-            )
-            for part in self._parts(X.shape[0], labels)
-        ]
-        return np.concatenate(nearest)
+        labels, labels_as = None, ""
+        if constraints is not None:
+            self._add(constraints)
+            labels, labels_as = constraints.labels, constraints.labels_as
+        nearest = []
+        for part in self._parts(X.shape[0], labels):
+            own = None if labels is None else labels[part]
+            links = self._take_links(X[part], own, labels_as)
+            each = np.arange(links.own.size)
+            nearest.append(rule.present(X[part], each, each, self._prototypes, links)[0])
+            self.n_seen += each.size
+        return nearest[0] if len(nearest) == 1 else np.concatenate(nearest)
 
     def _parts(self, n, labels):
         """Return slices of a chunk whose lists of partners are not too long."""
@@ -100,19 +103,6 @@ class Stream:
         cuts = np.searchsorted(count, np.arange(most, count[-1], most), side="right")
         ends = [0, *cuts.tolist(), n]
         return [slice(a, b) for a, b in pairwise(ends)]
-
-    def _present_part(self, X, rule, labels, labels_as):
-        """Present part of a chunk; ``labels`` are its known labels or None."""
-        n = X.shape[0]
-        if labels is None and not (len(self.must) or len(self.cannot)):
-            links = _no_links(X)
-        else:
-            labels = np.full(n, -1, dtype=np.int64) if labels is None else labels
-            links = self._take_links(X, labels, labels_as)
-        each = np.arange(n)
-        nearest, _ = rule.present(X, each, each, self._prototypes, links)
-        self.n_seen += n
-        return nearest
 
     def _add(self, constraints):
         """Add new pairs, except those that come after both their objects were presented."""
@@ -126,8 +116,15 @@ class Stream:
                 setattr(self, name, unique_pairs(waiting))
 
     def _take_links(self, X, labels, labels_as):
-        """Return the links of objects to earlier ones, and remember those in constraints."""
+        """Return the links of objects to earlier ones, and remember those in constraints.
+
+        ``labels`` are known labels or None.
+        """
         n, first = X.shape[0], self.n_seen
+        if labels is None:
+            if not (len(self.must) or len(self.cannot)):
+                return _no_links(X)
+            labels = np.full(n, -1, dtype=np.int64)
         chosen = labels >= 0
         for pairs in (self.must, self.cannot):
             inside = pairs[(pairs >= first) & (pairs < first + n)]
@@ -141,7 +138,7 @@ class Stream:
         own[chosen] = np.arange(self.memory_ids.size, ids.size)
         lists = {}
         for name in ("must", "cannot"):
-            start, partners = _compress(self._take_pairs(name, ids, n), n)
+            start, partners = compress(*self._take_pairs(name, ids, n), n)
             if labels_as in (f"{name}_link", "both") and (labels >= 0).any():
                 common = known, own, self.memory_size, name == "must", start, partners
                 start, partners = _add_labelled(*common)
@@ -155,7 +152,7 @@ class Stream:
     def _take_pairs(self, name, ids, n):
         """Remove the pairs whose later object is in the chunk, and return those remembered.
 
-        As rows (object of the chunk, place of the earlier one in the memory).
+        As objects of the chunk, and places of the earlier ones in the memory, which rise.
         """
         first = self.n_seen
         pairs = getattr(self, name)
@@ -167,7 +164,7 @@ class Stream:
         remembered[remembered] = ids[place[remembered]] == earlier[remembered]
         remembered &= own - place <= self.memory_size
         self.n_forgotten += int((~remembered).sum())
-        return np.column_stack((later[remembered] - first, place[remembered]))
+        return later[remembered] - first, place[remembered]
 
 
 def _add_labelled(known, own, memory_size, equal, start, partners):
@@ -219,16 +216,9 @@ def check_chunk_constraints(must_link, cannot_link, labels, *, labels_as, on_con
 
 def _find_contradictions(must, cannot, stream, labels, labels_as):
     """Find contradictions between pairs, and with labels in the memory and in a chunk."""
-    # Renumbered without gaps, as a stream may be long.
-    objects, places = np.unique(np.concatenate((must, cannot)), return_inverse=True)
-    places = places.reshape(-1, 2)
-    return find_contradictions(
-        places[: len(must)],
-        places[len(must) :],
-        _labels_of(objects, stream, labels),
-        labels_as,
-        objects,
-    )
+    objects, must, cannot = renumber(must, cannot)
+    known = _labels_of(objects, stream, labels)
+    return find_contradictions(must, cannot, known, labels_as, objects)
 
 
 def _labels_of(objects, stream, labels):
@@ -254,10 +244,3 @@ def _no_links(X):
     own = np.full(X.shape[0], -1, dtype=np.int64)
     memory = np.empty((0, X.shape[1]))
     return kernels.Links(memory, np.empty(0, np.uint8), own, start, none, start, none)
-
-
-def _compress(pairs, n):
-    """Return (object, place) pairs as compressed rows, the earliest partner first."""
-    start = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(pairs[:, 0], minlength=n), out=start[1:])
-    return start, pairs[np.lexsort((pairs[:, 1], pairs[:, 0])), 1]

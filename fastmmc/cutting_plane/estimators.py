@@ -11,24 +11,6 @@ from fastmmc.parameters import ClusterCount
 class _CuttingPlaneClusterer(MarginClusterer):
     """What the estimators of the family share."""
 
-    def score(self, X, y=None):
-        """Return minus the mean slack, by which points miss the margin of their cluster.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; higher is better.
-        """
-        margins = self._margins(self.decision_function(X))
-        return -float(np.mean(np.maximum(0.0, 1.0 - margins)))
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # A linear kernel takes the points as they are.
@@ -55,13 +37,6 @@ class CPMMC(
 ):
     """Cutting-plane maximum-margin clustering as a scikit-learn clusterer; always two clusters.
 
-    See :func:`fastmmc.cpmmc`.
-
-    References
-    ----------
-    B. Zhao, F. Wang, C. Zhang, Efficient maximum margin clustering via cutting plane algorithm,
-    SIAM International Conference on Data Mining, 2008.
-
     Examples
     --------
     >>> import fastmmc
@@ -69,10 +44,6 @@ class CPMMC(
     >>> fastmmc.CPMMC(random_state=0).fit(X).sizes_.sum()
     np.int64(100)
     """
-
-    @staticmethod
-    def _margins(scores):
-        return np.abs(scores[:, 1])
 
 
 class CPM3C(
@@ -85,12 +56,6 @@ class CPM3C(
 ):
     """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer.
 
-    See :func:`fastmmc.cpm3c`.
-
-    References
-    ----------
-    B. Zhao, F. Wang, C. Zhang, Efficient multiclass maximum margin clustering, ICML 2008.
-
     Examples
     --------
     >>> import fastmmc
@@ -99,7 +64,6 @@ class CPM3C(
     np.int64(150)
     """
 
-    @staticmethod
-    def _margins(scores):
+    def _margins(self, scores):
         best = np.sort(scores, axis=1)[:, -2:]
         return best[:, 1] - best[:, 0] if scores.shape[1] > 1 else np.ones(len(scores))

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 
 from fastmmc import memory, validation
 from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc.cutting_plane.search import STARTS, PlaneSearch, PlaneSettings, Space
+from fastmmc._typing import MatrixLike
+from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -38,9 +39,9 @@ from fastmmc.parameters import (
     KernelName,
     KernelParameters,
     LandmarkParameters,
+    MarginRunParameters,
     Points,
     Rank,
-    RunParameters,
 )
 from fastmmc.results import MarginResult, Status
 
@@ -98,7 +99,7 @@ class _PlaneSearch(Parameters):
         default="random",
         kind='{"random", "kmeans"} or (n,) array_like of int',
         doc="""
-        First weights: a normal direction through the mean of the points, or those by which the
+        First weights: normal directions through the mean of the points, or those by which the
         nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
         to small scores, so that all points have a say in the first plane.
         """,
@@ -130,14 +131,6 @@ class _ManyPlanesSearch(_PlaneSearch):
         features are centred and have no constant.
         """,
     )
-    init: Literal["random", "kmeans"] | ArrayLike = parameter(
-        default="random",
-        doc="""
-        First weights: normal directions through the mean of the points, or those by which the
-        nearest of the means wins that k-means or the labels given (0..k-1) have. They are scaled
-        to small scores, so that all points have a say in the first plane.
-        """,
-    )
 
 
 class _Kernel(LandmarkParameters, KernelParameters):
@@ -165,9 +158,6 @@ class _Kernel(LandmarkParameters, KernelParameters):
         3e8 / n of them above 600,000. A linear kernel needs no features unless a number is given.
         """,
     )
-    rank_tol: float = parameter(
-        default=1e-6, doc="Share of the trace of K that pivoted features may miss."
-    )
 
 
 class _ManyKernel(_Kernel):
@@ -183,29 +173,7 @@ class _ManyKernel(_Kernel):
     )
 
 
-class _Run(RunParameters):
-    """The run of CPMMC."""
-
-    n_init: int = parameter(
-        default=10,
-        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
-    )
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="""
-        Threads that share the starts. None: 1, or what joblib's configuration says; -1: all.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; the best labels found by then are returned. Where there is no
-        time for the features, some of rank 50 take their place.
-        """,
-    )
-
-
-class _ManyRun(_Run):
+class _ManyRun(MarginRunParameters):
     """The run of CPM3C."""
 
     n_init: int = parameter(
@@ -217,7 +185,7 @@ class _ManyRun(_Run):
     )
 
 
-class CPMMCParameters(_Run, _Kernel, _PlaneSearch):
+class CPMMCParameters(MarginRunParameters, _Kernel, _PlaneSearch):
     """What the function and the estimator have in common."""
 
 
@@ -228,7 +196,7 @@ class CPM3CParameters(_ManyRun, _ManyKernel, _ManyPlanesSearch):
 class _PlanePoints(Points):
     """What is clustered."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc='Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.',
@@ -380,20 +348,35 @@ def _cluster(call, control, k, binary):
     """Run the starts; binary labels are signs."""
     kernel = validation.check_kernel(**values(call, KernelParameters))
     points = validation.check_points(call.X, kernel, sparse=True)
-    settings = _make_settings(points, k, binary, call, control)
+    n = points.shape[0]
+    if binary and n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    # k-means runs on features, which a precomputed kernel has too.
+    init = check_init(call.init, n, k, Kernel("linear"), STARTS)
     form = _check_form(points, kernel, **values(call, LandmarkParameters))
     if binary:  # of more clusters the result says which are empty
         warn_of_equal_points(points, 2)
-    n_init = call.n_init if isinstance(settings.init, str) else 1
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
         kernel = resolve_kernel(kernel, points)
-        features, space = _make_space(points, kernel, form, seed, control)
+        features, is_brief, rows, constant = None, False, points, kernel.coef0
+        if form is not None:
+            features, is_brief = _make_features(points, kernel, form, seed, control)
+            rows, constant = features.Z, 0.0  # features have the constant in them
+        if not _squares(rows) + n * constant <= MOST_SQUARES:
+            raise ValueError(
+                f"kernel={kernel.name!r} gives values that are too large for these points; scale "
+                "them"
+            )
         control.bar.prepare(1.0)
+        given = replace(call, init=init)
+        problem = Problem(given, control, k, binary, rows, _mean(rows), constant, is_brief)
 
         def make_search(index):
-            return PlaneSearch(settings, space, restart_stream(seed, index))
+            return PlaneSearch(problem, restart_stream(seed, index))
 
+        n_init = call.n_init if isinstance(init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
     if outcome.status == Status.NUMERICAL:
         gap = outcome.best.found.gap
@@ -401,56 +384,42 @@ def _cluster(call, control, k, binary):
             f"the quadratic programs were not solved exactly (duality_gap={gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
         )
-    return _make_result(settings, points, kernel, features, outcome)
-
-
-def _make_settings(points, k, binary, call, control):
-    """Return what all starts have in common."""
-    n = points.shape[0]
-    if binary and n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
-    # k-means runs on features, which a precomputed kernel has too.
-    init = check_init(call.init, n, k, Kernel("linear"), STARTS)
-    params = values(call, _PlaneSearch)
-    return PlaneSettings(
-        **params | {"init": init}, k=k, binary=binary, params=params, control=control
+    labels, weights, coef = _drop_empty(problem, outcome.best)
+    support = None if coef is None else np.flatnonzero(coef.reshape(n, -1).any(axis=1))
+    rank = None if features is None else features.Z.shape[1]
+    return outcome.result(
+        MarginResult,
+        values(call, _PlaneSearch) | {"rank": rank} | kernel.params(),
+        labels=labels,
+        sizes=np.bincount(labels, minlength=2 if binary else 1),
+        model=_make_model(points, kernel, features, weights, binary),
+        dual_coef=None if coef is None else coef[support],
+        support=support,
+        intercept=float(weights.b[0]) if binary else 0.0,
+        duality_gap=outcome.best.found.gap,
+        n_violated=outcome.best.found.n_inside,
     )
 
 
 def _check_form(points, kernel, rank, landmarks, rank_tol):
     """Return the form of the kernel's features, or None where the points are used as they are."""
-    by_name = isinstance(rank, str) or rank is None
-    is_chosen = isinstance(landmarks, str) and landmarks != "pivoted"
-    if kernel.name != "linear" and is_chosen and isinstance(rank, str) and rank == "auto":
+    by_name = isinstance(landmarks, str)
+    is_auto = isinstance(rank, str) and by_name and landmarks != "pivoted"
+    if kernel.name == "linear" and (is_auto or rank is None and by_name):
+        # A rank leaves nothing to refuse in sparse points, which need no features.
+        check_form(points, kernel, 1, landmarks, rank_tol, None)
+        if rank is not None:
+            validation.check_choice("rank", rank, ("auto",), RANKS)
+        return None
+    if kernel.name != "linear" and is_auto and rank == "auto":
         # Many short programs on features of that many columns; a whole Gram matrix takes O(n^3).
         n = points.shape[0]
         if n > AUTO_RANK or issparse(points):
             rank = min(n, AUTO_RANK, max(LEAST_AUTO_RANK, AUTO_ENTRIES // n))
-    if kernel.name != "linear" or not by_name or not isinstance(landmarks, str):
-        return check_form(points, kernel, rank, landmarks, rank_tol, None)
-    if landmarks == "pivoted" and rank is not None:
-        return check_form(points, kernel, rank, landmarks, rank_tol, None)
-    # A rank leaves nothing to refuse in sparse points, which need no features.
-    check_form(points, kernel, 1, landmarks, rank_tol, None)
-    if rank is not None:
-        validation.check_choice("rank", rank, ("auto",), RANKS)
-    return None
+    return check_form(points, kernel, rank, landmarks, rank_tol, None)
 
 
-def _make_space(points, kernel, form, seed, control):
-    """Return the features, if there are any, and the points in the space of the weights."""
-    if form is None:
-        features, rows, is_brief = None, points, False
-        constant = kernel.coef0 if kernel.name == "linear" else 0.0
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            features, is_brief = _make_features(points, kernel, form, seed, control)
-        rows, constant = features.Z, 0.0  # features have the constant in them
-    _check_scale(rows, kernel, constant)
-    return features, Space(rows, _mean(rows), constant, is_brief)
-
-
+@np.errstate(over="ignore", invalid="ignore")
 def _make_features(points, kernel, form, seed, control):
     """Return features, and whether a time limit has left room only for a low rank.
 
@@ -470,7 +439,15 @@ def _make_features(points, kernel, form, seed, control):
         features = form_features(points, kernel, whole, seed, control.check_time)
     except OutOfTime:
         return brief_features(points, kernel, seed), True
-    _check_definite(features.Z, kernel_diagonal(kernel, points), kernel)
+    # The features leave negative eigenvalues out.
+    positive = _squares(features.Z)
+    negative = positive - float(kernel_diagonal(kernel, points).sum())
+    if negative > DEFINITE_TOLERANCE * positive:
+        raise ValueError(
+            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
+            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
+            "positive semidefinite kernel"
+        )
     return features, False
 
 
@@ -488,70 +465,30 @@ def _squares(rows):
         return float(np.einsum("i,i->", values, values, dtype=np.float64))
 
 
-def _check_scale(rows, kernel, constant):
-    """Refuse rows whose squares leave the range in which programs can be solved."""
-    if not _squares(rows) + rows.shape[0] * constant <= MOST_SQUARES:
-        raise ValueError(
-            f"kernel={kernel.name!r} gives values that are too large for these points; scale them"
-        )
+def _drop_empty(problem, search):
+    """Return the labels without gaps, and the weights and coefficients of the clusters there are.
 
-
-def _check_definite(Z, diagonal, kernel):
-    """Refuse a Gram matrix with negative eigenvalues, which the features Z of it leave out."""
-    positive = _squares(Z)
-    negative = positive - float(diagonal.sum())
-    if negative > DEFINITE_TOLERANCE * positive:
-        raise ValueError(
-            f"kernel={kernel.name!r} is not positive semidefinite: the negative eigenvalues of its "
-            f"Gram matrix add up to {-negative:.3g}, the positive ones to {positive:.3g}; give a "
-            "positive semidefinite kernel"
-        )
-
-
-def _make_result(settings, points, kernel, features, outcome):
-    """Gather what the winning start found."""
-    best = outcome.best
-    labels, sizes, weights, coef = _gather(settings, best)
-    support = None if coef is None else np.flatnonzero(coef.reshape(labels.size, -1).any(axis=1))
-    rank = None if features is None else features.Z.shape[1]
-    return outcome.result(
-        MarginResult,
-        settings.params | {"rank": rank} | kernel.params(),
-        labels=labels,
-        sizes=sizes,
-        model=_make_model(settings, points, kernel, features, weights),
-        dual_coef=None if coef is None else coef[support],
-        support=support,
-        intercept=float(weights.b[0]) if settings.binary else 0.0,
-        duality_gap=best.found.gap,
-        n_violated=best.found.n_inside,
-    )
-
-
-def _gather(settings, search):
-    """Return the labels without gaps and what belongs to them: weights, coefficients, sizes."""
-    found = search.found
-    weights, labels = found.weights, found.labels.astype(np.int64)
+    Of two clusters both are kept, and if there is only one it has label 0.
+    """
+    weights, labels = search.found.weights, search.found.labels.astype(np.int64)
     coef = search.planes.coefficients() if search.at_end else None
-    if settings.binary:
+    if problem.binary:
         if labels.all():
-            # The one cluster there is has the lowest label.
             labels = 1 - labels
             weights = replace(weights, W=-weights.W, b=-weights.b)
             coef = None if coef is None else -coef
-        return labels, np.bincount(labels, minlength=2), weights, coef
+        return labels, weights, coef
     used, labels = np.unique(labels, return_inverse=True)
-    if used.size < settings.k:
+    if used.size < problem.k:
         warn_user(
-            f"found {used.size} clusters, fewer than the {settings.k} asked for: the weights of "
+            f"found {used.size} clusters, fewer than the {problem.k} asked for: the weights of "
             "the others win no point"
         )
     weights = replace(weights, W=weights.W[used], b=weights.b[used])
-    coef = None if coef is None else coef[:, used]
-    return labels.astype(np.int64), np.bincount(labels), weights, coef
+    return labels.astype(np.int64), weights, None if coef is None else coef[:, used]
 
 
-def _make_model(settings, points, kernel, features, weights):
+def _make_model(points, kernel, features, weights, binary):
     """Return the model of the weights of some clusters."""
     if features is None:
         # k(x, w) = x . w, and what a constant feature adds is part of the intercept.
@@ -561,4 +498,4 @@ def _make_model(settings, points, kernel, features, weights):
         basis = features.basis[:1] if kernel.name == "precomputed" else features.basis
         coef, indices = features.to_Z @ weights.W.T, features.indices
     n_features, dtype = points.shape[1], points.dtype
-    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, settings.binary, dtype)
+    return KernelModel(kernel, basis, coef, n_features, weights.b, indices, binary, dtype)

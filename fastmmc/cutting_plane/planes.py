@@ -77,7 +77,7 @@ class _WorkingSet:
         self._extra = np.zeros(n_extra)
         self._dual = -np.inf  # objective of the last program
         self._gram = np.empty((0, 0))
-        self.frozen = None  # labels that the last program was made with
+        self._frozen = None  # labels that the last program was made with
         self.begin_pass()
 
     def begin_pass(self):
@@ -88,28 +88,13 @@ class _WorkingSet:
 
     def look(self, weights, budget, hold=False):
         """Continue a pass, which may hold the labels; return whether it has ended."""
-        W, b = weights.W, weights.b
-        return self._look(self._points, W, b, self._planes, self._pass, self.n_planes, hold, budget)
-
-    @property
-    def n_changed(self):
-        """Labels that the pass changed."""
-        return int(self._pass.pos[loops.CHANGED])
-
-    @property
-    def n_inside(self):
-        """Points that the pass found inside the margin."""
-        return int(self._pass.pos[loops.INSIDE])
-
-    @property
-    def mean_slack(self):
-        """The slack xi that the weights need for all constraints."""
-        return float(self._pass.value[loops.HINGE]) / self.n
-
-    @property
-    def held_slack(self):
-        """The slack xi that they need at the present labels."""
-        return float(self._pass.value[loops.HELD]) / self.n
+        W, b, state = weights.W, weights.b, self._pass
+        ended = self._look(self._points, W, b, self._planes, state, self.n_planes, hold, budget)
+        # Labels that the pass changed, and points that it found inside the margin.
+        _, self.n_changed, self.n_inside = state.pos.tolist()
+        # The slack xi that the weights need for all constraints, and at the present labels.
+        self.mean_slack, self.held_slack = (state.value / self.n).tolist()
+        return ended
 
     def slack(self, weights):
         """Return the slack, at least 0, that weights need on the planes at the present labels."""
@@ -151,7 +136,7 @@ class _WorkingSet:
 
     def _plane_gram(self, planes):
         """Return the products of the planes, most of them known if no label has changed."""
-        same = self.frozen is not None and np.array_equal(self.labels, self.frozen)
+        same = self._frozen is not None and np.array_equal(self.labels, self._frozen)
         known = len(self._gram) if same else 0
         gram = np.empty((self.n_planes, self.n_planes))
         gram[:known, :known] = self._gram[:known, :known]
@@ -163,6 +148,13 @@ class _WorkingSet:
     def tighten(self, weights):
         """Add violated rows of the balance; return whether the program must be solved again."""
         return False
+
+    def _set_balance_rows(self, Q, planes):
+        """Set the products of the rows of the balance: zero, as centred features are balanced."""
+
+    def _feasible_extra(self, offsets):
+        """Return the multipliers of the balance for those of the planes, as labels may move."""
+        return self._extra
 
     def solve(self):
         """Solve the program at the present labels, with the rows of the balance so far.
@@ -189,7 +181,7 @@ class _WorkingSet:
         weights = self._weights(planes, half_norm, y)
         primal = half_norm + self._C * self.slack(weights)
         self._dual = float(q @ a) - half_norm
-        self.frozen = self.labels.copy()
+        self._frozen = self.labels.copy()
         return weights, primal - self._dual, steps <= STEPS * size
 
 
@@ -206,9 +198,6 @@ class SignSet(_WorkingSet):
         offsets = sums[:, -1]
         return sums[:, :-1] - offsets[:, None] * self._mean, offsets
 
-    def _set_balance_rows(self, Q, planes):
-        """Leave the rows of mu and nu at zero: centred features are balanced."""
-
     def _equalities(self, offsets):
         A = np.zeros((2, 3 + offsets.size))
         A[0, 2:] = 1.0
@@ -217,7 +206,7 @@ class SignSet(_WorkingSet):
         return A, np.array([self._C, 0.0])
 
     def _feasible_extra(self, offsets):
-        """Return mu and nu for the multipliers of the planes; the labels may have moved."""
+        """Return mu and nu."""
         t = float(offsets @ self._shares)
         return np.array([t if t > 0 else 0.0, -t]) if t else np.array([-1.0, 0.0])
 
@@ -229,8 +218,7 @@ class SignSet(_WorkingSet):
     def coefficients(self):
         """Return u (n,) with w = sum u_i x_i."""
         out = np.empty(self.n)
-        codes, shares = self._planes.codes[: self.n_planes], self._shares / self.n
-        loops.sign_coefficients(codes, self.frozen, shares, out)
+        loops.sign_coefficients(self._planes.codes, self._frozen, self._shares / self.n, out)
         return out - out.mean()  # features are centred
 
 
@@ -285,9 +273,8 @@ class WinnerSet(_WorkingSet):
         along = planes.reshape(-1, self._k, self._d + 1) @ self._centre
         Q[:m, m + 1 :] = (along[:, second] - along[:, first]).T
         Q[m + 1 :, :m] = Q[:m, m + 1 :].T
-        ends = np.zeros((m, self._k))
-        ends[np.arange(m), first] = -1.0
-        ends[np.arange(m), second] = 1.0
+        identity = np.eye(self._k)
+        ends = identity[second] - identity[first]
         Q[:m, :m] = (self._centre @ self._centre) * (ends @ ends.T)
 
     def _equalities(self, offsets):
@@ -295,9 +282,6 @@ class WinnerSet(_WorkingSet):
         A = np.zeros((1, m + 1 + offsets.size))
         A[0, m:] = 1.0
         return A, np.array([self._C])
-
-    def _feasible_extra(self, offsets):
-        return self._extra
 
     def _lean(self):
         """Return how far the balance moves the weights of each cluster along mean(x), (k,)."""
@@ -316,6 +300,6 @@ class WinnerSet(_WorkingSet):
     def coefficients(self):
         """Return u (n, k) with w_p = sum u_ip x_i."""
         out = np.empty((self.n, self._k))
-        codes, shares = self._planes.codes[: self.n_planes], self._shares / self.n
-        loops.winner_coefficients(codes, self.frozen, shares, self._lean() / self.n, out)
+        shares, rest = self._shares / self.n, self._lean() / self.n
+        loops.winner_coefficients(self._planes.codes, self._frozen, shares, rest, out)
         return out

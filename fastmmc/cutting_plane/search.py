@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from fastmmc._declare import Parameters
 from fastmmc._means import k_means
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from fastmmc.execution import OutOfTime, RunControl
@@ -32,35 +33,17 @@ PATIENCE = 50
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneSettings:
-    """What a search is told; ``params`` is what a result says of that."""
+class Problem:
+    """What all starts share: the call with a checked ``init``, and the space of the weights."""
 
+    call: Parameters
+    control: RunControl
     k: int
     binary: bool
-    C: float
-    score_balance: float
-    eps: float
-    stop: str
-    cccp_tol: float
-    init: str | np.ndarray
-    solver: str
-    max_iter: int
-    params: dict
-    control: RunControl
-
-
-@dataclass(frozen=True, eq=False)
-class Space:
-    """The points in the space of the weights: rows (n, d), dense or CSR, and their mean (d,).
-
-    ``constant`` is the square of a constant feature that is not among the rows; ``is_brief`` tells
-    that these are features of low rank for want of time.
-    """
-
-    rows: np.ndarray | csr_matrix
-    mean: np.ndarray
-    constant: float = 0.0
-    is_brief: bool = False
+    rows: np.ndarray | csr_matrix  # (n, d) points or their features
+    mean: np.ndarray  # (d,) of the rows
+    constant: float = 0.0  # square of a constant feature that is not among the rows
+    is_brief: bool = False  # features of low rank, for want of time
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +52,6 @@ class Found:
 
     weights: Weights
     labels: np.ndarray
-    objective: float
     gap: float | None
     n_inside: int
 
@@ -87,20 +69,22 @@ class PlaneSearch:
     that lowers the objective by more than ``cccp_tol``.
     """
 
-    def __init__(self, settings, space, rng):
-        self._settings = settings
-        given = space.rows, space.mean, settings.C, settings.score_balance
+    def __init__(self, problem, rng):
+        call = self._call = problem.call
+        self._n_wanted = 0 if problem.binary else problem.k
+        given = problem.rows, problem.mean, call.C, call.score_balance
         self.planes = (
-            SignSet(*given) if settings.binary else WinnerSet(*given, settings.k, space.constant)
+            SignSet(*given) if problem.binary else WinnerSet(*given, problem.k, problem.constant)
         )
-        self._weights = first_weights(settings, space, rng)
+        self._weights = first_weights(problem, rng)
         self._gap = None
         # The start need not keep the balance, so nothing is compared with it.
         self._working = np.inf  # objective of the previous weights on the planes
         self._n_steps = 0
         self._best_at = 0  # planes when the objective last fell
         self._hold = False
-        self._held_objective, self._held_best = np.inf, None  # without its labels yet
+        # Best objective, weights and gap while labels are held, without new labels yet.
+        self._held = np.inf, None, None
         # Once the search settles, the objective when labels were last frozen.
         self._settled = None
         self._certain = False  # that no constraint is violated
@@ -109,20 +93,20 @@ class PlaneSearch:
         self._log = []
         self.found = None
         self.objective = np.inf
-        self.status = Status.TIME_LIMIT if space.is_brief else Status.CONVERGED
+        self.status = Status.TIME_LIMIT if problem.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
 
     def step(self, budget):
         """Continue; return whether the search has ended."""
         if self._is_solving:
-            return self._go_on_solving()
+            return self._solve()
         return self.planes.look(self._weights, budget, self._hold) and self._end_pass()
 
     def _end_pass(self):
         """Judge the weights that scored the points; return whether to stop."""
         planes = self.planes
-        objective = self._weights.half_norm + self._settings.C * planes.mean_slack
+        objective = self._weights.half_norm + self._call.C * planes.mean_slack
         if not np.isfinite(objective):
             self.status = Status.NUMERICAL
             if self.found is None:
@@ -137,13 +121,13 @@ class PlaneSearch:
             if not self._log or objective < self.objective:
                 self._best_at = self.n_iter
                 self._keep(objective)
-        working = self._weights.half_norm + self._settings.C * slack
+        working = self._weights.half_norm + self._call.C * slack
         if self._n_steps:
             violation = planes.held_slack - slack
             self._log.append((objective, working, violation, self.n_iter))
         if self._hold:
-            if objective < self._held_objective:
-                self._held_objective, self._held_best = objective, (self._weights, self._gap)
+            if objective < self._held[0]:
+                self._held = objective, self._weights, self._gap
             return self._end_held_pass(slack)
         if self._settled is not None:
             return self._freeze(objective)
@@ -151,7 +135,7 @@ class PlaneSearch:
 
     def _end_free_pass(self, objective, working, slack):
         """Take the next step between two planes, or add a plane."""
-        falls = working < self._working * (1.0 - self._settings.cccp_tol)
+        falls = working < self._working * (1.0 - self._call.cccp_tol)
         self._working = working
         if falls and self.planes.n_changed and self._n_steps < MOST_STEPS:
             return self._solve()
@@ -174,7 +158,7 @@ class PlaneSearch:
 
     def _freeze(self, objective):
         """Hold the labels that the weights give as long as that lowers the objective."""
-        if not objective < self._settled * (1.0 - self._settings.cccp_tol):
+        if not objective < self._settled * (1.0 - self._call.cccp_tol):
             return self._end(objective)
         self._settled = objective
         self._hold = True
@@ -188,8 +172,8 @@ class PlaneSearch:
 
     def _is_met(self, slack):
         """Tell whether no constraint is violated by more than eps beyond the planes' slack."""
-        eps = self._settings.eps
-        enough = slack * (1.0 + eps) if self._settings.stop == "relative" else slack + eps
+        eps = self._call.eps
+        enough = slack * (1.0 + eps) if self._call.stop == "relative" else slack + eps
         return self.planes.held_slack <= enough
 
     def _look_again(self):
@@ -200,7 +184,7 @@ class PlaneSearch:
 
     def _cut(self):
         """Add the most violated constraint; return whether there may be no more planes."""
-        if self.n_iter == self._settings.max_iter:
+        if self.n_iter == self._call.max_iter:
             self.status = Status.MAX_ITER
             return True
         self.planes.accept()
@@ -209,12 +193,9 @@ class PlaneSearch:
         return self._solve()
 
     def _solve(self):
-        """Solve the program at the present labels; return whether that failed."""
-        self._n_steps += 1
-        return self._go_on_solving()
-
-    def _go_on_solving(self):
         """Solve the program with the rows of the balance so far; return whether that failed."""
+        if not self._is_solving:
+            self._n_steps += 1
         self._weights, self._gap, ended = self.planes.solve()
         self._last = self._weights
         if not ended:
@@ -228,15 +209,13 @@ class PlaneSearch:
     def _keep(self, objective):
         """Keep the weights and labels of this pass."""
         self.objective = objective
-        planes = self.planes
-        self.found = Found(
-            self._weights, planes.labels.copy(), objective, self._gap, planes.n_inside
-        )
+        labels, n_inside = self.planes.labels.copy(), self.planes.n_inside
+        self.found = Found(self._weights, labels, self._gap, n_inside)
 
     @property
     def n_lost(self):
         """Clusters that win no point; of two, one side may be empty, which the objective judges."""
-        return 0 if self._settings.binary else self._settings.k - np.unique(self.found.labels).size
+        return max(0, self._n_wanted - np.unique(self.found.labels).size)
 
     @property
     def at_end(self):
@@ -249,52 +228,46 @@ class PlaneSearch:
 
     def finish(self):
         """Label the points by the start, or by a held program, if a stop came first."""
+        call = self._call
         while self.found is None:
             self.step(2**62)
-        if not self._certain and self._held_objective < self.objective:
-            self._weights, self._gap = self._held_best
+        objective, *held = self._held
+        if not self._certain and objective < self.objective:
+            self._weights, self._gap = held
             self.planes.begin_pass()
             self.planes.look(self._weights, 2**62)
-            self._keep(self._held_objective)
+            self._keep(objective)
         if not self._log:
             half_norm = self.found.weights.half_norm
-            violation = (self.objective - half_norm) / self._settings.C
+            violation = (self.objective - half_norm) / call.C
             self._log.append((self.objective, half_norm, violation, 0))
-        if not self._is_exact():
+        # After each program, or of the start if none was finished.
+        self.history, working, violations, planes = np.array(self._log, dtype=np.float64).T.copy()
+        self.trace = {
+            "working": working,
+            "violation": violations,
+            "planes": planes.astype(np.int64),
+        }
+        gap, most = self.found.gap, max(call.eps * min(1.0, call.C), GAP * self.objective)
+        if gap is not None and not abs(gap) <= most:
             self.status = Status.NUMERICAL
 
-    def _is_exact(self):
-        """Tell whether the program that the kept weights come from was solved."""
-        gap, eps, C = self.found.gap, self._settings.eps, self._settings.C
-        return gap is None or abs(gap) <= max(eps * min(1.0, C), GAP * self.objective)
 
-    @property
-    def history(self):
-        """Objective after each program, (T,); that of the start if none was finished."""
-        return np.array([row[0] for row in self._log])
-
-    @property
-    def trace(self):
-        """Objective on the planes, violation, and number of planes, after each program."""
-        working, violations, planes = np.array(self._log, dtype=np.float64).reshape(-1, 4).T[1:]
-        return {"working": working, "violation": violations, "planes": planes.astype(np.int64)}
-
-
-def first_weights(settings, space, rng):
+def first_weights(problem, rng):
     """Return the weights that a start begins with, one row for two clusters, else k.
 
     Random ones are normal, with biases so that the mean scores zero; with k-means or given labels
     the nearest mean of the clusters wins. They are scaled to small scores.
     """
-    rows, mean = space.rows, space.mean
-    centers = _first_centers(settings, space, rng)
+    rows, mean = problem.rows, problem.mean
+    centers = _first_centers(problem, rng)
     if centers is None:
-        W = rng.standard_normal((1 if settings.binary else settings.k, mean.size))
+        W = rng.standard_normal((1 if problem.binary else problem.k, mean.size))
         b = -W @ mean
     else:
         centers = centers.astype(np.float64)
         W, b = centers - mean, -0.5 * np.einsum("ij,ij->i", centers, centers)
-        if settings.binary:
+        if problem.binary:
             W, b = W[1:] - W[:1], b[1:] - b[:1]
     sample = np.linspace(0, rows.shape[0] - 1, min(START_SAMPLE, rows.shape[0])).astype(np.intp)
     scores = (dense_rows(rows, sample) - mean) @ W.T
@@ -304,22 +277,20 @@ def first_weights(settings, space, rng):
     return Weights(np.ascontiguousarray(W), b, 0.5 * float(np.vdot(W, W)))
 
 
-def _first_centers(settings, space, rng):
-    """Return the means of the first clusters; None if these are random or there is no time."""
-    init, k, look = settings.init, settings.k, settings.control.check_time
+def _first_centers(problem, rng):
+    """Return the means of the first clusters, (k, d), that of all points for an empty one.
+
+    None if they are random, or there is no time.
+    """
+    rows, init, k = problem.rows, problem.call.init, problem.k
     if not isinstance(init, str):
-        return _class_means(space.rows, space.mean, init, k)
+        centers = np.tile(problem.mean, (k, 1))
+        for p in np.unique(init):
+            centers[p] = np.asarray(rows[init == p].mean(axis=0)).ravel()
+        return centers
     if init == "random":
         return None
     try:
-        return k_means(space.rows, k, int(rng.integers(2**31)), look=look)[1]
+        return k_means(rows, k, int(rng.integers(2**31)), look=problem.control.check_time)[1]
     except OutOfTime:
         return None
-
-
-def _class_means(rows, mean, labels, k):
-    """Return the mean of each cluster, (k, d); for an empty one that of all points."""
-    centers = np.tile(mean, (k, 1))
-    for p in np.unique(labels):
-        centers[p] = np.asarray(rows[labels == p].mean(axis=0)).ravel()
-    return centers

@@ -81,8 +81,8 @@ def risk(labels, U, total):
 
 
 @njit
-def least(values, lanes):
-    """Return the least of ``values`` (inf if empty).
+def argleast(values, lanes):
+    """Return the lowest index of the least of ``values``, or -1 if all are inf.
 
     A plain running minimum is one long chain of dependent comparisons, which LLVM does not
     vectorise without assuming NaN away; LANES independent minima vectorise as they stand.
@@ -101,7 +101,7 @@ def least(values, lanes):
         best = min(best, values[i])
     for i in range(LANES):
         best = min(best, lanes[i])
-    return best
+    return -1 if best == np.inf else first_equal(values, 0, best)
 
 
 @njit
@@ -121,15 +121,6 @@ def first_equal(values, start, wanted):
     while values[start] != wanted:
         start += 1
     return start
-
-
-@njit
-def argleast(values, lanes):
-    """Return the lowest index of the least of ``values``, or -1 if all are inf."""
-    best = least(values, lanes)
-    if best == np.inf:
-        return -1
-    return first_equal(values, 0, best)
 
 
 @njit

@@ -75,12 +75,10 @@ class Population(NamedTuple):
 
     y: np.ndarray  # (mu + nu, n) int8 labels -1, +1
     cache: np.ndarray  # (mu + nu, n) t = R y, or (mu + nu, r) u = Z^T y, float64
-    fitness: np.ndarray  # (mu,) float64, ascending
-    n_plus: np.ndarray  # (mu,) int64, labels +1
+    fitness: np.ndarray  # (mu + nu,) float64: mu ascending, then the children's, inf if refused
+    n_plus: np.ndarray  # (mu + nu,) int64, labels +1 of the mu, then of children that survive
     slot: np.ndarray  # (mu + nu,) int64, where the individuals live; the rest are free
     parent: np.ndarray  # (nu,) int64, individual that a child comes from
-    child_fitness: np.ndarray  # (nu,) float64, inf for a child that does not survive
-    child_plus: np.ndarray  # (nu,) int64
     n_flips: np.ndarray  # (nu,) int64
     flips: np.ndarray  # (nu, most) int64, points that a child flips
     mark: np.ndarray  # (n,) int64, the last mutation that flipped a point
@@ -89,7 +87,7 @@ class Population(NamedTuple):
     slack: np.ndarray  # (mu + nu,) float64 |u - u_anchor|; 0 if dense
     rank: np.ndarray  # (mu + nu,) int64, work space
     spare: np.ndarray  # (2, mu + nu) int64, work space
-    spare_fitness: np.ndarray  # (mu,) float64, work space
+    spare_fitness: np.ndarray  # (mu + nu,) float64, work space
     work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
     pos: np.ndarray  # (N_POS,) int64
@@ -246,33 +244,27 @@ def same_labels(y, own, other, flips, c, n_flips):
 
 
 @njit
-def is_new(y, own, slot, fitness, child_fitness, value, flips, c, n_flips, tol):
+def is_new(y, own, slot, fitness, mu, value, flips, c, n_flips, tol):
     """Tell whether child c differs from all individuals and from its elder siblings."""
-    for i in range(fitness.size):
+    for i in range(mu):
         if abs(fitness[i] - value) <= tol:
             if same_labels(y, own, slot[i], flips, c, n_flips):
                 return False
-    for b in range(c):
+    for b in range(mu, mu + c):
         # Two children of the same fitness are taken for equal: comparing their sets costs more
         # than the loss of one of two different ones.
-        if abs(child_fitness[b] - value) <= tol:
+        if abs(fitness[b] - value) <= tol:
             return False
     return True
 
 
 @njit
-def select(fitness, child_fitness, rank):
+def select(fitness, rank):
     """Rank parents and children by fitness; of equals the parent, then the elder, is first."""
-    mu, nu = fitness.size, child_fitness.size
-    for i in range(mu + nu):
-        value = fitness[i] if i < mu else child_fitness[i - mu]
+    for i in range(fitness.size):
         at = i
-        while at > 0:
-            before = rank[at - 1]
-            other = fitness[before] if before < mu else child_fitness[before - mu]
-            if other <= value:
-                break
-            rank[at] = before
+        while at > 0 and not fitness[rank[at - 1]] <= fitness[i]:
+            rank[at] = rank[at - 1]
             at -= 1
         rank[at] = i
 
@@ -313,20 +305,16 @@ def plus_after(y, own, n_plus, flips, c, n_flips):
 
 
 @njit
-def reorder(slot, fitness, child_fitness, n_plus, child_plus, rank, spare, spare_fitness):
+def reorder(slot, fitness, n_plus, rank, spare, spare_fitness):
     """Bring slots, fitness and +1 labels into the order of ``rank``."""
-    mu = fitness.size
-    for at in range(slot.size):
+    for at in range(rank.size):
         spare[0, at] = slot[rank[at]]
-    for at in range(mu):
-        i = rank[at]
-        spare_fitness[at] = fitness[i] if i < mu else child_fitness[i - mu]
-        spare[1, at] = n_plus[i] if i < mu else child_plus[i - mu]
-    for at in range(slot.size):
+        spare[1, at] = n_plus[rank[at]]
+        spare_fitness[at] = fitness[rank[at]]
+    for at in range(rank.size):
         slot[at] = spare[0, at]
-    for at in range(mu):
-        fitness[at] = spare_fitness[at]
         n_plus[at] = spare[1, at]
+        fitness[at] = spare_fitness[at]
 
 
 @njit
@@ -339,12 +327,12 @@ def evolve(problem, pop, patience, max_iter, budget):
     R, dense, diag, root = problem.matrix, problem.dense, problem.diag, problem.root
     lower, upper, tol = problem.lower, problem.upper, problem.tol
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
-    parent, child_fitness, flips, n_flips = pop.parent, pop.child_fitness, pop.flips, pop.n_flips
-    rank = pop.rank
+    parent, flips, n_flips, rank = pop.parent, pop.flips, pop.n_flips, pop.rank
     mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
     smooth, slack = cache if dense else pop.anchor, pop.slack
     n = mark.size
-    mu, nu = fitness.size, parent.size
+    nu = parent.size
+    mu = fitness.size - nu
     generation, stale, stamp = pos[GENERATION], pos[STALE], pos[MARK]
     while budget > 0 and stale < patience and generation < max_iter:
         if pos[RECORDS] + 1 >= pop.history.shape[0]:
@@ -375,7 +363,7 @@ def evolve(problem, pop, patience, max_iter, budget):
                 linear += y[own, i] * smooth[row, i] - slack[own] * root[i]
                 roots += root[i]
             budget -= s + DRAW
-            child_fitness[c] = np.inf
+            fitness[mu + c] = np.inf
             if fitness[p] + 4.0 * (linear - roots * roots) >= worst:
                 continue
             if dense:
@@ -390,13 +378,12 @@ def evolve(problem, pop, patience, max_iter, budget):
                 budget -= s * work.size
                 pos[READ] += s
             if value < worst and (
-                not problem.distinct
-                or is_new(y, own, slot, fitness, child_fitness, value, flips, c, s, tol)
+                not problem.distinct or is_new(y, own, slot, fitness, mu, value, flips, c, s, tol)
             ):
                 survivors += 1
                 parent[c] = p
                 n_flips[c] = s
-                child_fitness[c] = value
+                fitness[mu + c] = value
         generation += 1
         stale += 1
         if pos[READ] > n:
@@ -405,7 +392,7 @@ def evolve(problem, pop, patience, max_iter, budget):
             budget -= n * work.size
         if survivors > 0:
             before = fitness[0]
-            select(fitness, child_fitness, rank)
+            select(fitness, rank)
             n_new = 0
             # Children are built in free slots while every parent is still in place.
             for at in range(mu):
@@ -414,23 +401,14 @@ def evolve(problem, pop, patience, max_iter, budget):
                 n_new += 1
                 c = rank[at] - mu
                 own, free, s = slot[parent[c]], slot[mu + c], n_flips[c]
-                pop.child_plus[c] = plus_after(y, own, n_plus[parent[c]], flips, c, s)
+                n_plus[mu + c] = plus_after(y, own, n_plus[parent[c]], flips, c, s)
                 copy_labels(y, own, flips, c, s, free)
                 if dense:
                     update_dense_cache(R, y, own, cache, flips, c, s, free)
                 else:
                     update_low_rank_cache(R, y, own, cache, flips, c, s, work, free)
                     slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
-            reorder(
-                slot,
-                fitness,
-                child_fitness,
-                n_plus,
-                pop.child_plus,
-                rank,
-                pop.spare,
-                pop.spare_fitness,
-            )
+            reorder(slot, fitness, n_plus, rank, pop.spare, pop.spare_fitness)
             pos[MOVES] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:
@@ -444,13 +422,15 @@ def evolve(problem, pop, patience, max_iter, budget):
 
 
 @njit
-def improving_flip(problem, y, cache, own, smooth, row, slack, n_plus):
-    """Return a point whose flip lowers F within the bounds, or -1.
+def improving_flip(problem, pop, individual):
+    """Return a point whose flip lowers F of an individual within the bounds, or -1.
 
-    ``smooth`` and ``row`` say where t is known up to ``slack``, which is 0 if R is dense. O(n), and
-    O(r) for every point of which the bound does not say enough.
+    O(n), and O(r) for every point of which the bound from the anchor does not say enough.
     """
-    diag, root = problem.diag, problem.root
+    diag, root, y, cache = problem.diag, problem.root, pop.y, pop.cache
+    n_plus, own = pop.n_plus[individual], pop.slot[individual]
+    smooth, slack = cache if problem.dense else pop.anchor, pop.slack[own]
+    row = own if problem.dense else 0
     for j in range(diag.size):
         if not problem.lower <= n_plus - y[own, j] <= problem.upper:
             continue

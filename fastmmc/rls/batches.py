@@ -57,9 +57,9 @@ class ClaimForm:
         if isinstance(factor, DenseFactor) or self.batches is not None:
             return factor
         if not self.product:
-            return factor.in_double_precision()
+            return factor._in_double_precision()
         memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
-        R = yield from factor.hat_matrix()
+        R = yield from factor._hat_matrix()
         return DenseFactor(R, factor.lam, factor.kernel, factor.X)
 
 
@@ -105,11 +105,7 @@ def make_start(factor, diag, form, plan, index, rng, threads=1):
 
 
 class BatchSearch(LabelSearch):
-    """A search with the sums W = E^T Z, k x r: shake a sample, then all points, then descend.
-
-    What runs is a generator that says after every step what the step cost, so that a slice can
-    end there; nothing depends on where it does.
-    """
+    """A search with the sums W = E^T Z, k x r: shake a sample, then all points, then descend."""
 
     def __init__(self, factor, diag, form, plan, index, rng, threads=1):
         super().__init__(factor, diag, plan, rng, width=factor.rank)
@@ -118,29 +114,18 @@ class BatchSearch(LabelSearch):
         self._rng = rng
         self._threads = threads
         self._sample = None
-        self._fraction = 0.0
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        for cost in self._work:
-            budget -= cost
-            if budget <= 0:
-                return False
-        return True
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        return self._fraction
+        targets = plan.rule.targets
+        self._targets = np.full(plan.k, plan.n // plan.k) if targets is None else targets
+        # A cluster claims a share of the size that it is meant to have at a time, not of what it
+        # claims: late rounds claim little, which moves the scores little.
+        self._batch = np.maximum(1, -(-self._targets // form.batches))
 
     def finish(self):
-        """Do what every search does, from fresh sums, and let the work space go."""
+        """Do what every search does, from fresh sums."""
         if self._sample is not None:
             self._extend_sample()
         self._fill()
-        sums = super().finish()
-        self._work = None
-        return sums
+        return super().finish()
 
     def _run(self):
         """Go through the phases; yield what each step cost."""
@@ -183,7 +168,7 @@ class BatchSearch(LabelSearch):
         return float(k * self._plan.n + (4 - k) * total @ total - 4 * np.sum(W**2))
 
     def _scores(self):
-        return self._factor.cluster_scores(self._state.sums)
+        return self._factor._cluster_scores(self._state.sums)
 
     def _pass_cost(self, n_points):
         return n_points * (1 + self._factor.rank // 8)
@@ -192,7 +177,7 @@ class BatchSearch(LabelSearch):
         """Start from the clusters of a sample, which are cheaper to find."""
         plan, form = self._plan, self._form
         indices = np.sort(self._rng.choice(plan.n, form.sample, replace=False))
-        part, extend = yield from self._costs(self._factor.restrict(indices))
+        part, extend = yield from self._costs(self._factor._restrict(indices))
         sample_plan = plan.of_sample(indices, plan.keep_best and form.rounds_in_sample)
         matrix = yield from self._costs(form.of_sample.make_matrix(part))
         search = make_start(
@@ -232,7 +217,7 @@ class BatchSearch(LabelSearch):
             self.n_iter = search.n_iter
         W = np.empty((plan.k, part.rank))
         moves.build_sums(part.Z, compact(search.labels, plan.k), W)
-        scores = self._factor.cluster_scores(W @ extend)
+        scores = self._factor._cluster_scores(W @ extend)
         labels = plan.with_known(scores.argmax(axis=0))
         sizes = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
         lower, upper = plan.rule.bounds_at(sizes)
@@ -271,30 +256,15 @@ class BatchSearch(LabelSearch):
         """
         if self._plan.rule.targets is not None:
             return len(self._plan.quota)
-        batch = self._batch_sizes()
-        worth = (batch == 1) | (2 * (self._plan.quota - self._targets()) > batch)
+        worth = (self._batch == 1) | (2 * (self._plan.quota - self._targets) > self._batch)
         return np.count_nonzero(worth.any(axis=1))
-
-    def _targets(self):
-        plan = self._plan
-        return np.full(plan.k, plan.n // plan.k) if plan.rule.targets is None else plan.rule.targets
-
-    def _batch_sizes(self):
-        """Return how many points each cluster claims at a time.
-
-        It is a share of the size that the cluster is meant to have, not of what it claims: late
-        rounds claim little, which moves the scores little.
-        """
-        return np.maximum(1, -(-self._targets() // self._form.batches))
 
     def _turn(self, d, wanted, floor):
         """Let cluster d claim ``wanted`` points, in batches; yield what each pass cost."""
-        plan = self._plan
-        most = self._batch_sizes()[d]
         while wanted > 0:
             score = self._score(d, floor)
-            yield self._pass_cost(plan.n)
-            size = min(most, wanted, np.count_nonzero(np.isfinite(score)))
+            yield self._pass_cost(self._plan.n)
+            size = min(self._batch[d], wanted, np.count_nonzero(np.isfinite(score)))
             if size == 0:
                 return
             limit = np.partition(score, size - 1)[size - 1]

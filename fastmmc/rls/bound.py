@@ -68,7 +68,7 @@ def _spectrum(factor, k, check_time):
         memory.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
         check_time(eigh_seconds(n))
         centred = R - means - means[:, None] + total / n**2
-        return _largest(_top(R, k), k), _largest(_top(centred, k - 1), k - 1), float(total)
+        return _top(R, k), _top(centred, k - 1), float(total)
 
     def times(x):
         check_time()
@@ -78,16 +78,16 @@ def _spectrum(factor, k, check_time):
         y = times(x - x.mean())
         return y - y.mean()
 
-    largest = _lanczos(times, n, k)
-    return largest, _lanczos(times_centred, n, k - 1), float(total)
+    return _lanczos(times, n, k), _lanczos(times_centred, n, k - 1), float(total)
 
 
 def _top(A, count):
-    """Return the largest eigenvalues of a dense matrix."""
-    n = A.shape[0]
+    """Return the largest eigenvalues of a dense matrix, as :func:`_largest` does."""
     if count == 0:
         return np.empty(0)
-    return eigvalsh(A, subset_by_index=[max(0, n - count), n - 1], check_finite=False)
+    n = A.shape[0]
+    values = eigvalsh(A, subset_by_index=[max(0, n - count), n - 1], check_finite=False)
+    return _largest(values, count)
 
 
 def _largest(values, count):

@@ -18,7 +18,7 @@ class ClaimSearch(LabelSearch):
         n, k = factor.n, plan.k
         row = np.empty(n, dtype=factor.Z.dtype) if isinstance(factor, LowRankFactor) else None
         super().__init__(factor, diag, plan, rng, width=n, row=row, n_pos=claims.N_POS)
-        self._work = claims.Work(
+        self._arrays = claims.Work(
             total=np.empty(n),
             least=factor.row_bounds if plan.polish else np.empty(0),
             score=np.empty(n),
@@ -30,85 +30,74 @@ class ClaimSearch(LabelSearch):
             history=np.empty((HISTORY_CAPACITY, 2)),
             stride=max(1, n // 50),
         )
-        self._phase = self._search
         self._order = rng.permutation(n) if plan.method == "stochastic" else None
-        self._quota = plan.quota[plan.first_round(index) :]
-        self._floors = plan.floors[plan.first_round(index) :]
+        first = plan.first_round(index)
+        self._quota, self._floors = plan.quota[first:], plan.floors[first:]
         self._state.pos[claims.REMAINING] = -1
         self._fill()
         if plan.method != "shaking":
             self._repair()
         self._note()
 
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        ended = self._phase(budget)
-        self._history.drain(self._work.history, self._state.pos, moves.RECORDS)
-        if ended:
-            self._phase = self._next_phase()
-        return self._phase is None
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        pos = self._state.pos
-        if self._phase != self._search:
-            return 0.95
-        if self._plan.method == "shaking":
-            return 0.95 * pos[claims.ROUND] / self._quota.shape[0]
-        # Descents make about as many moves as there are points.
-        return min(0.95, pos[moves.MOVES] / self._factor.n)
-
     def finish(self):
         """Do what every search does, and let the work space go."""
         sums = super().finish()
-        self._work = self._order = self._phase = None
+        self._arrays = self._order = None
         return sums
 
-    def _search(self, budget):
-        plan, state, work = self._plan, self._state, self._work
-        pos = state.pos
-        if plan.method == "shaking":
-            ended = claims.shake(state, work, self._quota, self._floors, budget)
-            self.n_iter = int(pos[claims.ROUND])
-            return ended
-        if plan.method == "steepest":
-            ended = claims.descend_steepest(state, work, plan.max_iter, budget)
-            self.n_iter = int(pos[moves.MOVES])
-        else:
-            ended = claims.descend_stochastic(state, work, self._order, plan.max_iter, budget)
-            self.n_iter = int(pos[claims.ROUND]) + int(pos[claims.CLUSTER] > 0)
-        if ended and self.n_iter >= plan.max_iter:
-            self.status = Status.MAX_ITER
-        return ended
-
-    def _next_phase(self):
-        """Return what follows: a descent after a repair, the polish, or None."""
+    def _run(self):
+        """Search, descend by moves where the sizes had to be repaired, and polish."""
         state, plan = self._state, self._plan
-        if self._phase == self._search:
-            self._take_best()
-            if self._repair():
-                state.pos[[claims.ROUND, claims.CLUSTER, claims.CLEAN]] = 0
-                return self._settle
-        if plan.polish and self._phase != self._polish:
+        while not self._search():
+            yield self._budget
+        self._fraction = 0.95
+        self._take_best()
+        if self._repair():
+            state.pos[[claims.ROUND, claims.CLUSTER, claims.CLEAN]] = 0
+            order, endless = np.arange(plan.n), np.iinfo(np.int64).max
+            yield self._budget
+            while not self._slice(claims.descend_stochastic, order, endless):
+                yield self._budget
+        if plan.polish:
             state.pos[[claims.CLUSTER, claims.CLEAN]] = 0
             if plan.method == "shaking":
                 # The paper's rule fixes the sizes, so only swaps are left.
                 self._set_bounds(*plan.rule.bounds_at(state.counts))
-            return self._polish
-        return None
+            yield self._budget
+            while not self._slice(claims.polish):
+                yield self._budget
 
-    def _settle(self, budget):
-        """Descend by moves within the bounds that a repair has met."""
-        order, endless = np.arange(self._plan.n), np.iinfo(np.int64).max
-        return claims.descend_stochastic(self._state, self._work, order, endless, budget)
+    def _search(self):
+        """Run a slice of the method itself; return whether it has ended."""
+        plan, pos = self._plan, self._state.pos
+        if plan.method == "shaking":
+            ended = self._slice(claims.shake, self._quota, self._floors)
+            self.n_iter = int(pos[claims.ROUND])
+            self._fraction = 0.95 * self.n_iter / max(1, len(self._quota))
+            return ended
+        if plan.method == "steepest":
+            ended = self._slice(claims.descend_steepest, plan.max_iter)
+            self.n_iter = int(pos[moves.MOVES])
+        else:
+            ended = self._slice(claims.descend_stochastic, self._order, plan.max_iter)
+            self.n_iter = int(pos[claims.ROUND]) + int(pos[claims.CLUSTER] > 0)
+        # Descents make about as many moves as there are points.
+        self._fraction = min(0.95, pos[moves.MOVES] / plan.n)
+        if ended and self.n_iter >= plan.max_iter:
+            self.status = Status.MAX_ITER
+        return ended
 
-    def _polish(self, budget):
-        return claims.polish(self._state, self._work, budget)
+    def _slice(self, loop, *args):
+        """Run a compiled loop until the budget is used up; return whether it has ended."""
+        ended = loop(self._state, self._arrays, *args, self._budget)
+        self._history.drain(self._arrays.history, self._state.pos, moves.RECORDS)
+        return ended
 
     def _sum(self):
-        state, total = self._state, self._work.total
+        state, total = self._state, self._arrays.total
         if isinstance(self._factor, LowRankFactor):
-            self._factor.sum_rows(state.labels, state.sums)
+            W = self._factor._cluster_sums(state.labels, len(state.sums))
+            self._factor._cluster_scores(W, state.sums)
         else:
             moves.build_sums(state.matrix, state.labels, state.sums)
         np.sum(state.sums, axis=0, out=total)
@@ -122,6 +111,6 @@ class ClaimSearch(LabelSearch):
         state = self._state
         if state.pos[claims.REMAINING] >= 0:
             if state.pos[claims.LAZY]:
-                claims.rebuild_row(state.sums, self._work.total, state.pos[claims.CLUSTER])
+                claims.rebuild_row(state.sums, self._arrays.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
         return super()._repair()

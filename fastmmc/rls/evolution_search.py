@@ -9,9 +9,10 @@ import numpy as np
 from fastmmc._means import k_means
 from fastmmc.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.gram import BLOCK, dense_rows, squared_distances
-from fastmmc.results import HISTORY_CAPACITY, History, Status
+from fastmmc.results import HISTORY_CAPACITY, Status
 from fastmmc.rls import _loops_evolution as evolution
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.sliced import SlicedSearch
 
 # Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
@@ -66,18 +67,18 @@ class EvolutionPlan:
         return y
 
 
-def make_problem(factor, diag, *, lower, upper, flips, distinct):
-    """Return what the compiled loops read of the hat matrix and the parameters."""
+def make_problem(factor, diag, plan):
+    """Return what the compiled loops read of the hat matrix and the plan."""
     dense = not isinstance(factor, LowRankFactor)
     return evolution.Problem(
         matrix=factor.R if dense else factor.Z,
         dense=dense,
         diag=diag,
         root=np.sqrt(diag),
-        lower=lower,
-        upper=upper,
-        fixed=flips,
-        distinct=distinct,
+        lower=plan.lower,
+        upper=plan.upper,
+        fixed=plan.flips,
+        distinct=plan.distinct,
         tol=1e-12 * factor.n,
     )
 
@@ -98,12 +99,10 @@ def make_population(problem, y, nu, random):
     pop = evolution.Population(
         y=np.zeros((mu + nu, n), dtype=np.int8),
         cache=np.zeros((mu + nu, width)),
-        fitness=fitness[order],
-        n_plus=np.sum(y[order] == 1, axis=1, dtype=np.int64),
+        fitness=np.zeros(mu + nu),
+        n_plus=np.zeros(mu + nu, dtype=np.int64),
         slot=np.arange(mu + nu),
         parent=np.zeros(nu, dtype=np.int64),
-        child_fitness=np.zeros(nu),
-        child_plus=np.zeros(nu, dtype=np.int64),
         n_flips=np.zeros(nu, dtype=np.int64),
         # A swap may be the last of the flips.
         flips=np.zeros((nu, most + 1), dtype=np.int64),
@@ -114,7 +113,7 @@ def make_population(problem, y, nu, random):
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
         rank=np.zeros(mu + nu, dtype=np.int64),
         spare=np.zeros((2, mu + nu), dtype=np.int64),
-        spare_fitness=np.zeros(mu),
+        spare_fitness=np.zeros(mu + nu),
         work=np.zeros(0 if dense else width),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
@@ -122,6 +121,8 @@ def make_population(problem, y, nu, random):
     )
     pop.y[:mu] = y[order]
     pop.cache[:mu] = caches[order]
+    pop.fitness[:mu] = fitness[order]
+    pop.n_plus[:mu] = np.sum(pop.y[:mu] == 1, axis=1)
     return pop
 
 
@@ -139,41 +140,26 @@ def _fitness_of(caches, y, dense):
     return y.shape[1] - np.einsum("ij,ij->i", caches, y if dense else caches)
 
 
-class EvolutionSearch:
+class EvolutionSearch(SlicedSearch):
     """One restart: generations, then the polish of the best individual."""
 
     def __init__(self, factor, diag, plan, rng):
+        super().__init__()
         self._factor = factor
         self._plan = plan
-        self._problem = make_problem(
-            factor,
-            diag,
-            lower=plan.lower,
-            upper=plan.upper,
-            flips=plan.flips,
-            distinct=plan.distinct,
-        )
+        self._problem = make_problem(factor, diag, plan)
         self._next_proof = plan.n
-        self._history = History()
-        self._budget = 0
-        self.status = Status.CONVERGED
         y = plan.first_labels(rng)
         if plan.classify:
             y = np.stack([self._classify(individual) for individual in y])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         self._population = make_population(self._problem, y, plan.nu, random)
         self._note()
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        self._budget = budget
-        return next(self._work, "ended") == "ended"
 
     def _run(self):
-        """Make generations, then polish; yield when the budget of a slice is used up."""
+        """Make generations, then polish."""
         while not (yield from self._search()):
-            yield
+            yield self._budget
         self._note()
         while self._plan.polish:
             points = yield from self._improvement(0, swaps=True)
@@ -181,22 +167,19 @@ class EvolutionSearch:
                 return
             self._flip_best(points)
 
-    def _pay(self, cost):
-        """Charge a cost to the budget of the slice; tell whether it is used up."""
-        self._budget -= cost
-        return self._budget <= 0
-
     def _search(self):
         """Make a slice of generations; return whether it was the last."""
         plan, pop = self._plan, self._population
         patience = min(plan.patience, self._next_proof)
         ended = evolution.evolve(self._problem, pop, patience, plan.max_iter, self._budget)
         self._history.drain(pop.history, pop.pos, moves.RECORDS)
-        stale = int(pop.pos[evolution.STALE])
+        stale, generation = int(pop.pos[evolution.STALE]), int(pop.pos[evolution.GENERATION])
+        done = max(stale / plan.patience, generation / max(1, plan.max_iter))
+        self._fraction = min(0.95, done)
         self._next_proof = plan.n * (stale // plan.n + 1)
         if not ended:
             return False
-        if pop.pos[evolution.GENERATION] >= plan.max_iter:
+        if generation >= plan.max_iter:
             self.status = Status.MAX_ITER
             return True
         return stale >= plan.patience or (yield from self._is_local_optimum())
@@ -214,18 +197,12 @@ class EvolutionSearch:
             pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
         pop.pos[moves.MOVES] += 1
 
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        pos = self._population.pos
-        stale = pos[evolution.STALE] / self._plan.patience
-        return min(0.95, max(stale, pos[evolution.GENERATION] / max(1, self._plan.max_iter)))
-
     def finish(self):
         """Take the final figures, from scratch, and let the work space go."""
         pop = self._population
         y = pop.y[pop.slot[0]]
         self.labels = (y == 1).astype(np.int64)
-        self.objective = self._fitness(y.astype(np.float64))
+        self.objective, _ = self._evaluate(y)
         self.n_iter = int(pop.pos[evolution.GENERATION])
         self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
@@ -233,30 +210,25 @@ class EvolutionSearch:
         self.trace = {"generations": self._history.counts()}
         self._population = self._work = None
 
-    def _fitness(self, y):
-        """Return F(y) = n - y^T R y."""
-        return float(
-            _fitness_of(_cached(self._problem.matrix, y[None]), y[None], self._problem.dense)[0]
-        )
+    def _evaluate(self, y):
+        """Return F(y) = n - y^T R y, and R y."""
+        y = y[None].astype(np.float64)
+        cache = _cached(self._problem.matrix, y)
+        return float(_fitness_of(cache, y, self._problem.dense)[0]), self._smoothed(cache[0])
 
     def _smoothed(self, cache):
         """Return R y from the cache of y."""
         if self._problem.dense:
             return cache
-        return self._factor.cluster_scores(cache[None])[0]
+        return self._factor._cluster_scores(cache[None])[0]
 
     def _classify(self, y):
         """Take the signs of the leave-one-out predictions as labels while that lowers F."""
-        value = self._fitness(y.astype(np.float64))
+        value, predictions = self._evaluate(y)
         while True:
-            targets = y.astype(np.float64)
-            residuals = leave_one_out_residuals(
-                targets,
-                self._smoothed(_cached(self._problem.matrix, targets[None])[0]),
-                self._problem.diag,
-            )
-            new = self._plan.split(targets - residuals)
-            new_value = self._fitness(new.astype(np.float64))
+            residuals = leave_one_out_residuals(y, predictions, self._problem.diag)
+            new = self._plan.split(y - residuals)
+            new_value, predictions = self._evaluate(new)
             if new_value >= value - self._problem.tol:
                 return y
             y, value = new, new_value
@@ -279,27 +251,15 @@ class EvolutionSearch:
     def _improvement(self, individual, swaps):
         """Return one or two points whose flips lower F, () if there are none, None if unknown."""
         plan, pop = self._plan, self._population
-        slot = pop.slot[individual]
-        smooth, row = (pop.cache, slot) if self._problem.dense else (pop.anchor, 0)
-        j = evolution.improving_flip(
-            self._problem,
-            pop.y,
-            pop.cache,
-            slot,
-            smooth,
-            row,
-            pop.slack[slot],
-            pop.n_plus[individual],
-        )
-        if self._pay(plan.n):
-            yield
+        j = evolution.improving_flip(self._problem, pop, individual)
+        yield plan.n
         if j >= 0:
             return (j,)
         if not swaps:
             return ()
+        slot = pop.slot[individual]
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
-        if self._pay(self._problem.matrix.size // 8):
-            yield
+        yield self._problem.matrix.size // 8
         order = np.argsort(y * t - self._problem.diag, kind="stable")
         largest = self._problem.diag.max()
         at = np.array([0, 1])
@@ -310,8 +270,7 @@ class EvolutionSearch:
                 return tuple(int(i) for i in order[at])
             if found == 0:
                 return ()
-            if self._pay(price * PAIRS_A_TIME):
-                yield
+            yield price * PAIRS_A_TIME
         return None
 
     def _note(self):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.factors import LowRankFactor
-from fastmmc.results import History, Status
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes
 
 
@@ -15,16 +15,16 @@ def compact(labels, k):
     return labels.astype(np.uint8 if k <= 256 else np.int32)
 
 
-class LabelSearch:
+class LabelSearch(SlicedSearch):
     """One restart: the state of the compiled loops, and what every search does with it.
 
-    A search adds ``step``, ``fraction``, ``_sum`` (fill the sums and return Q) and ``_scores``.
+    A search adds ``_run``, ``_sum`` (fill the sums and return Q) and ``_scores``.
     """
 
     def __init__(self, factor, diag, plan, rng, *, width, row=None, n_pos=2):
+        super().__init__()
         self._factor = factor
         self._plan = plan
-        self._history = History()
         labels = compact(plan.start_labels(rng), plan.k)
         self._state = moves.State(
             matrix=factor.Z if isinstance(factor, LowRankFactor) else factor.R,
@@ -41,8 +41,6 @@ class LabelSearch:
             value=np.full(moves.N_VALUES, np.inf),
             best_labels=np.empty(plan.n if plan.keep_best else 0, dtype=labels.dtype),
         )
-        self.n_iter = 0
-        self.status = Status.CONVERGED
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and return the sums."""
@@ -54,7 +52,7 @@ class LabelSearch:
         self.n_moves = int(state.pos[moves.MOVES])
         self.history = self._history.values()
         self.trace = {"moves": self._history.counts()}
-        self._state = None
+        self._state = self._work = None
         return state.sums
 
     def _fill(self):

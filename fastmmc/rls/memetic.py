@@ -8,11 +8,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 
-from fastmmc.results import History, Status
+from fastmmc.results import Status
+from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes
 
 
-class MemeticSearch:
+class MemeticSearch(SlicedSearch):
     """One start: a population from the shaking, then children of it, one at a time.
 
     The clusters of two parents are matched by their overlap, and the child takes each cluster's
@@ -22,6 +23,7 @@ class MemeticSearch:
     """
 
     def __init__(self, factor, diag, form, plan, make_search, rng):
+        super().__init__()
         self._factor = factor
         self._diag = diag
         self._form = form
@@ -29,23 +31,7 @@ class MemeticSearch:
         self._make_search = make_search
         self._rng = rng
         self._population = []
-        self._history = History()
-        self._fraction = 0.0
-        self._budget = 0
         self._current = None
-        self.n_iter = 0
-        self.n_moves = 0
-        self.status = Status.CONVERGED
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        self._budget = budget
-        return next(self._work, "ended") == "ended"
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        return self._fraction
 
     def finish(self):
         """Take the best labels and the final figures, and let the work space go."""
@@ -62,7 +48,7 @@ class MemeticSearch:
         self._population = self._current = self._work = None
 
     def _run(self):
-        """Make the population, then children; yield after every slice."""
+        """Make the population, then children."""
         plan = self._plan
         for index in range(plan.population):
             parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
@@ -86,10 +72,10 @@ class MemeticSearch:
         """Run a search to its end, slice by slice, and let its labels into the population."""
         self._current = search
         while not search.step(self._budget):
-            yield
+            yield self._budget
         self._current = None
         self._admit(search)
-        yield
+        yield self._budget
 
     def _admit(self, search):
         """Put the labels of a search in a free place, or if better in its twin's or the worst's."""
@@ -135,7 +121,7 @@ class MemeticSearch:
         """Return the scores of all points, (k, n), from the sums of the clusters."""
         if self._form.batches is None:
             return sums
-        return self._factor.cluster_scores(sums)
+        return self._factor._cluster_scores(sums)
 
 
 def matched_clusters(a, b, k):

@@ -250,7 +250,7 @@ class _UMCRLSCall(UMCRLSParameters, KnownLabels, Clusters, FactorSource):
 class _PathCall(_UMCRLSBut, KnownLabels, Parameters):
     """A call of :func:`umc_rls_path`."""
 
-    X: ArrayLike = parameter(
+    X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like",
         doc="""
@@ -411,7 +411,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
 def resolve_starts(n_init, method, n, sizes="equal"):
     """Return the number of starts; "auto" depends on the method, the sizes and on n alone."""
     if not isinstance(n_init, str):
-        return validation.check_starts(n_init)
+        return n_init
     if method == "memetic" or sizes == "free":
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
@@ -455,22 +455,18 @@ def _make_plan(call, source):
         params["balance"] = balance if free else default
     warn_of_equal_points(points, k)
     return LabelSearchPlan(
+        **values(call, _UMCRLSSearch)
+        | {
+            "method": "shaking" if k == 1 else call.method,
+            "init": check_init(call.init, n, k, source.kernel),
+            "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
+        },
         n=n,
         k=k,
-        method="shaking" if k == 1 else call.method,
-        init=check_init(call.init, n, k, source.kernel),
         points=points,
         rule=rule,
         known=known,
-        n_rounds=call.n_rounds,
-        start_round=call.start_round,
         min_size=min_size,
-        polish=call.polish,
-        keep_best=call.keep_best,
-        batches=call.batches,
-        max_iter=np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
-        population=call.population,
-        patience=call.patience,
         params=params,
         bound=call.bound,
         default_sizes=default is not None and call.balance is call.target_sizes is known is None,
@@ -654,16 +650,19 @@ class EvoMMCParameters(
     """What the function and the estimator have in common."""
 
 
-class _FastSearch(_EvolutionSearch):
-    """The search of FastEvoMMC."""
+class FastEvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    PrecisionParameters,
+    LandmarkParameters,
+    _EvolutionKernel,
+    _EvolutionSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
 
     mu: int = parameter(default=1)
     nu: int = parameter(default=1)
-
-
-class _FastLandmarks(PrecisionParameters, LandmarkParameters):
-    """The low-rank hat matrix of FastEvoMMC."""
-
     rank: Rank = parameter(
         default=0.1,
         doc="""
@@ -671,17 +670,6 @@ class _FastLandmarks(PrecisionParameters, LandmarkParameters):
         and has 1,000 landmarks above, 3e8 / n of them above 300,000 points.
         """,
     )
-
-
-class FastEvoMMCParameters(
-    _EvolutionRun,
-    BinarySizeParameters,
-    _FastLandmarks,
-    _EvolutionKernel,
-    _FastSearch,
-    _EvolutionRegularisation,
-):
-    """What the function and the estimator have in common."""
 
 
 class _EvolutionSource(FactorSource):

@@ -121,20 +121,20 @@ def fit_labels(factor, labels, k):
     """Return the model that fits the labels, and its mean squared leave-one-out error."""
     diag, d = factor.diagonal(), factor.X.shape[1]
     if isinstance(factor, LowRankFactor):
-        W = factor.cluster_sums(labels, k)
+        W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
-        blocks = factor.score_blocks(W)
-        total = sum(
-            _squared_errors(*_codes_and_predictions(U, labels[rows]), diag[rows])
-            for rows, U in blocks
-        )
+        blocks = factor._score_blocks(W)
     else:
         U = np.empty((k, factor.n))
         moves.build_sums(factor.R, compact(labels, k), U)
         P, predictions = _codes_and_predictions(U, labels)
         model = KernelModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
-        total = _squared_errors(P, predictions, diag)
+        blocks = [(slice(None), U)]
+    total = 0.0
+    for rows, U in blocks:
+        P, predictions = _codes_and_predictions(U, labels[rows])
+        total += float(np.sum(leave_one_out_residuals(P, predictions, diag[rows]) ** 2))
     return model, total / (k * factor.n)
 
 
@@ -142,11 +142,6 @@ def _codes_and_predictions(U, labels):
     """Return P = 2E - 1 and R P of some points, from their columns of U = (R E)^T."""
     P = np.where(labels[:, None] == np.arange(len(U)), 1.0, -1.0)
     return P, 2.0 * U.T - U.sum(axis=0)[:, None]
-
-
-def _squared_errors(P, predictions, diag):
-    """Return the sum of the squared leave-one-out errors of some points."""
-    return float(np.sum(leave_one_out_residuals(P, predictions, diag) ** 2))
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._typing import MatrixLike
 from fastmmc.sdp.methods import GMMCParameters, SDPMMCParameters, gmmc, sdp_mmc
 
 
@@ -11,7 +12,7 @@ class _SDPClusterer(Clusterer):
 
     _fields = (*COMMON_FIELDS, "bound", "matrix", "solver_status")
 
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean hinge loss of points that take the label of their side.
 
         Parameters

@@ -83,21 +83,20 @@ def train_hard(K, y):
     return Machine(a * y, float(a.sum()))
 
 
-def make_model(machine, points, mean, kernel, K, constant=None):
-    """Return the machine as a model of new points.
+def make_model(machine, data, constant):
+    """Return the machine as a model of new points; ``data`` holds the points and their K.
 
-    ``K`` (n, n) is the Gram matrix, not centred; ``constant`` is what was added to the centred one
-    that the machine was trained on, None if that was K itself. ``points`` are the training points
-    less ``mean``, which is None unless the kernel is linear; with a precomputed kernel they are K.
+    ``constant`` is what was added to the centred K that the machine was trained on, None if that
+    was K itself.
     """
-    coef, intercept = machine.u, 0.0
+    coef, intercept, points, kernel = machine.u, 0.0, data.points, data.kernel
     if constant is not None:
         # The mean of all points is at the origin: the coefficients sum to 0, and what is left of
         # the mean is the intercept.
         coef = machine.u - machine.u.mean()
-        intercept = constant * machine.u.sum() - coef @ K.mean(axis=0)
-    if mean is not None:
-        intercept -= (coef @ points) @ mean
+        intercept = constant * machine.u.sum() - coef @ data.K.mean(axis=0)
+    if data.mean is not None:
+        intercept -= (coef @ points) @ data.mean
     indices = None
     n_features = points.shape[1]
     if kernel.name == "precomputed":

@@ -26,21 +26,9 @@ from fastmmc.parameters import (
     Verbosity,
 )
 from fastmmc.results import SDPResult
-from fastmmc.sdp.machine import (
-    centre,
-    make_model,
-    mean_diagonal,
-    train_hard,
-    train_soft,
-)
+from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
 from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
-from fastmmc.sdp.rounding import (
-    MOST_DIRECTIONS,
-    distinct,
-    leading_vectors,
-    split_by_rank,
-    sweep,
-)
+from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, split_by_rank, sweep
 from fastmmc.sizes import binary_bounds
 
 # More points than this are refused without force=True.
@@ -191,11 +179,6 @@ class Cost:
     bytes: float
     memory_power: float
 
-    def at(self, n):
-        """Return seconds and bytes for n points."""
-        share = n / self.n
-        return self.seconds * share**self.power, self.bytes * share**self.memory_power
-
 
 # On digits with the defaults of both methods, one thread.
 COSTS = {
@@ -214,7 +197,8 @@ def check_cost(method, n, solver, force):
     if n < 2:
         raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
     cost = COSTS[method, solver]
-    seconds, size = cost.at(n)
+    share = n / cost.n
+    seconds, size = cost.seconds * share**cost.power, cost.bytes * share**cost.memory_power
     if n > MOST_POINTS and not force:
         raise ValueError(
             f"{method} of n = {n} points would take about {_duration(seconds)} and "
@@ -239,16 +223,15 @@ def _duration(seconds):
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The points of a call, less their mean where that was subtracted, and their Gram matrix."""
+    """The points of a call, or their kernel values, and their Gram matrix ``K``, not centred.
+
+    ``mean`` is what was subtracted from the points, None unless the kernel is linear.
+    """
 
     points: np.ndarray
     mean: np.ndarray | None
     kernel: Kernel
     K: np.ndarray
-
-    @property
-    def n(self):
-        return self.K.shape[0]
 
 
 def _check_data(method, call, is_centred):
@@ -299,15 +282,18 @@ def _size_limits(n, balance, target_sizes, min_size):
     return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size)
 
 
-def _by_value(labellings, train):
-    """Return the labels of the lowest value, and their machine."""
+def _best_of(labellings, train, may_swap):
+    """Return the labels of the lowest value, and their machine.
+
+    Where the clusters may be exchanged, the first point is in cluster 0, whose label is -1.
+    """
     trained = [(y, train(y)) for y in distinct(labellings)]
-    return min(trained, key=lambda pair: pair[1].value)
+    y, machine = min(trained, key=lambda pair: pair[1].value)
+    return (-y, replace(machine, u=-machine.u)) if may_swap and y[0] > 0 else (y, machine)
 
 
 def _make_result(data, y, machine, constant, relaxation, n_moves, params, control):
     """Gather what was found."""
-    kernel = data.kernel
     labels = (y > 0).astype(np.int64)
     # Where the relaxation is exact only rounding is between them.
     bound = None if relaxation.bound is None else min(relaxation.bound, machine.value)
@@ -322,8 +308,8 @@ def _make_result(data, y, machine, constant, relaxation, n_moves, params, contro
         trace={"moves": np.array([n_moves])},
         objectives=np.array([machine.value]),
         best_init=0,
-        params=params | kernel.params(),
-        model=make_model(machine, data.points, data.mean, kernel, data.K, constant),
+        params=params | data.kernel.params(),
+        model=make_model(machine, data, constant),
         bound=bound,
         matrix=relaxation.matrix,
         solver_status=relaxation.solver_status,
@@ -404,8 +390,9 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     """
     data = _check_data("sdp-mmc", call, call.center_kernel)
     sizes = call.balance, call.target_sizes, call.min_size
-    lower, upper = binary_bounds(data.n, *sizes)
-    least, largest = _size_limits(data.n, *sizes)
+    n = len(data.K)
+    lower, upper = binary_bounds(n, *sizes)
+    least, largest = _size_limits(n, *sizes)
     K = centre(data.K) if call.center_kernel else data.K
     _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
     params = values(call, _Machine, _Program, BinarySizeParameters)
@@ -413,26 +400,12 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
         control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
         relaxation = relax_mmc(K, call.C, least, largest, call.solver, _deadline(control))
         v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
-        y, machine = _round_to_sizes(v, lower, upper, lambda y: train_soft(K, y, call.C))
+        labellings = [split_by_rank(scores, lower, upper) for scores in (v, -v)]
+        y, machine = _best_of(labellings, lambda y: train_soft(K, y, call.C), lower + upper == n)
         n_changed = int(np.sum((v >= 0) != (y > 0)))
-        n_moves = min(n_changed, data.n - n_changed)
+        n_moves = min(n_changed, n - n_changed)
         constant = 0.0 if call.center_kernel else None
         return _make_result(data, y, machine, constant, relaxation, n_moves, params, control)
-
-
-def _round_to_sizes(v, lower, upper, train):
-    """Return labels by the sign of v, as far as the sizes of cluster 1 allow, and their machine."""
-    labellings = [split_by_rank(v, lower, upper), split_by_rank(-v, lower, upper)]
-    y, machine = _by_value(labellings, train)
-    # Where both names of the clusters are allowed, the first point is in cluster 0.
-    return _with_first_in_0(y, machine) if lower + upper == v.size else (y, machine)
-
-
-def _with_first_in_0(y, machine):
-    """Exchange the two labels unless the first point has the label -1."""
-    if y[0] < 0:
-        return y, machine
-    return -y, replace(machine, u=-machine.u)
 
 
 @function_of(_GMMCCall)
@@ -499,7 +472,8 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     (array([0, 0, 0, 1, 1, 1]), True)
     """
     data = _check_data("gmmc", call, True)
-    constant = 1.0 / (call.C_e * data.n**2)
+    n = len(data.K)
+    constant = 1.0 / (call.C_e * n**2)
     _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
     K = penalised_kernel(data.K, call.ridge, constant)
     _check_condition(K, call.ridge, call.C_e)
@@ -508,8 +482,8 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
         control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
         relaxation = relax_gmmc(K, call.C_delta, call.solver, _deadline(control))
         scores = _scores(K, data.K, relaxation, call.rounding)
-        labellings = [split_by_rank(v, 1, data.n - 1) for v in scores]
-        y, machine = _with_first_in_0(*_by_value(labellings, lambda y: train_hard(K, y)))
+        labellings = [split_by_rank(v, 1, n - 1) for v in scores]
+        y, machine = _best_of(labellings, lambda y: train_hard(K, y), may_swap=True)
         return _make_result(data, y, machine, constant, relaxation, 0, params, control)
 
 

@@ -347,9 +347,8 @@ def test_a_stop_while_the_first_machine_is_trained(overlapping):
 
     seen = []
     for budget in (1, 10**9):
-        settings, data = _settings_and_data(overlapping)
         search = fastmmc.alternating.rounds.Alternation(
-            settings, data, 0, restart_stream(fixed_seed(0), 0)
+            _problem(overlapping), 0, restart_stream(fixed_seed(0), 0)
         )
         search.step(budget)
         search.finish()
@@ -390,24 +389,25 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
     monkeypatch.setattr(fastmmc.alternating.rounds, "SAMPLE", 50)
     monkeypatch.setattr(fastmmc.alternating.rounds, "MOST_WITHOUT_SAMPLE", 100)
     X = np.random.default_rng(0).standard_normal((300, 4))
-    settings, data = _settings_and_data(X, rank=10, solver="auto")
-    search = fastmmc.alternating.rounds.Alternation(
-        settings, data, 0, restart_stream(fixed_seed(0), 0)
-    )
+    problem = _problem(X, rank=10, solver="auto")
+    search = fastmmc.alternating.rounds.Alternation(problem, 0, restart_stream(fixed_seed(0), 0))
     assert not search.step(1)
     search.finish()
     assert np.isfinite(search.objective)
     assert abs(np.sum(2 * search.labels - 1)) <= 9
 
 
-def _settings_and_data(X, rank=None, solver="smo"):
+def _problem(X, rank=None, solver="smo"):
     from fastmmc.alternating import methods, rounds
     from fastmmc.execution import RunControl, fixed_seed
+    from fastmmc.nystroem import Form
 
     kernel = Kernel("rbf", sigma=2.0)
     call = methods._IterSVRCall(X=X, init="random", solver=solver, rank=rank)
-    settings, bounds = methods._make_settings("laplace", X, kernel, call, RunControl())
-    return settings, rounds.make_data(settings, X, bounds, fixed_seed(0), lambda fraction: None)
+    bounds = methods._weight_bounds(call, np.ones(len(X)))
+    form = Form(rank)
+    problem = rounds.Problem(call, "laplace", RunControl(), X, bounds, kernel, form)
+    return rounds.prepare(problem, fixed_seed(0))
 
 
 @pytest.mark.parametrize(

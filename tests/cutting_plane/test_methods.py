@@ -376,9 +376,8 @@ def make_search(X, binary, k):
     from fastmmc.execution import fixed_seed, restart_stream
 
     call = methods._CPMMCCall(X=X, max_iter=10)
-    settings = methods._make_settings(X, k, binary, call, RunControl())
-    rng = restart_stream(fixed_seed(0), 0)
-    return search.PlaneSearch(settings, search.Space(X, X.mean(axis=0), 1.0), rng)
+    problem = search.Problem(call, RunControl(), k, binary, X, X.mean(axis=0), 1.0)
+    return search.PlaneSearch(problem, restart_stream(fixed_seed(0), 0))
 
 
 @every

@@ -188,7 +188,7 @@ def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
 @pytest.mark.parametrize("rows", [[0, 1], list(range(0, 60, 2)), list(range(60))])
 def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
     rows = np.array(rows)
-    part, extend = exhaust(factor.restrict(rows), lambda n_rows: None)
+    part, extend = exhaust(factor._restrict(rows), lambda n_rows: None)
     B = factor.basis
     K_nB, K_BB = factor.kernel.block(factor.X, B), factor.kernel.block(B, B)
     gram = K_nB @ np.linalg.pinv(K_BB) @ K_nB.T
@@ -198,7 +198,7 @@ def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
     np.testing.assert_allclose(part.transform(factor.X[rows]), part.Z, atol=1e-7)
     E = np.eye(rows.size)[:, :2]
     expected = gram[:, rows] @ np.linalg.solve(inner, E)
-    scores = factor.cluster_scores((E.T @ part.Z) @ extend)
+    scores = factor._cluster_scores((E.T @ part.Z) @ extend)
     np.testing.assert_allclose(scores.T, expected, atol=1e-7)
     if rows.size == 60:
         np.testing.assert_allclose(part.Z @ part.Z.T, factor.Z @ factor.Z.T, atol=1e-9)

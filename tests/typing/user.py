@@ -66,6 +66,8 @@ assert_type(fastmmc.RecursiveMMC(4).fit(X, sample_weight=[1.0, 2.0]), fastmmc.Re
 stream = fastmmc.RPCL(n_clusters=5).partial_fit(X)
 assert_type(stream, fastmmc.RPCL)
 assert_type(stream.transform(X), NDArray[np.float64])
+assert_type(fastmmc.SAMMC(3).fit(X).transform(csr_array(X)), NDArray[np.float64])
+assert_type(fastmmc.IterSVR(C=10.0).fit(X, sample_weight=np.ones(200)), fastmmc.IterSVR)
 assert_type(fastmmc.RPCL.load(Path("stream.npz")), fastmmc.RPCL)
 
 # The rest.
