@@ -177,12 +177,12 @@ def descent(state, swaps, budget):
 
 
 class Population:
-    """The memetic search over all points of a problem: starts, then children and more starts.
+    """The memetic search over all points of a problem: starts, then children of two at a time.
 
     Starts are Ward's clusters, a spectral clustering and k-means++ in the metric of R, or what the
     call gave. The points that two parents agree on make the groups which Ward's rule merges into
-    the clusters of their child. New starts in turn with children keep the population from growing
-    together. Each replaces the worst labelling if it is better; no two are the same partition.
+    the clusters of their child. A child replaces the worst labelling if it is better; no two are
+    the same partition.
     """
 
     def __init__(self, points, plan, index, rng):
@@ -210,7 +210,7 @@ class Population:
                 self.status = Status.MAX_ITER
                 break
             before = self.best[0]
-            self._admit(self._child() if self.n_iter % 2 == 0 else self._plus_plus())
+            self._admit(self._child())
             self.n_iter += 1
             stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
             self.fraction = max(self.fraction, 0.4 + 0.6 * stale / plan.patience)
@@ -347,7 +347,7 @@ def make_matrix(factor, k):
     if not isinstance(factor, LowRankFactor) or sample_size(factor.n, k) > 0:
         return factor
     memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
-    R = yield from factor.hat_matrix()
+    R = yield from factor._hat_matrix()
     return DenseFactor(R, factor.lam, factor.kernel, factor.X)
 
 
@@ -439,9 +439,9 @@ class FreeSearch:
         lam = factor.lam * m / factor.n
         memory.check_memory(m, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
         if isinstance(factor, LowRankFactor):
-            part, extend = yield from replace(factor, lam=lam).restrict(self._indices)
-            self._predict = lambda W: factor.cluster_scores(W @ part.Z @ extend)
-            return (yield from part.hat_matrix())
+            part, extend = yield from replace(factor, lam=lam)._restrict(self._indices)
+            self._predict = lambda W: factor._cluster_scores(W @ part.Z @ extend)
+            return (yield from part._hat_matrix())
         X = dense_rows(factor.X, self._indices)
         basis, of_gram = X, factor.kernel.name == "precomputed"
         yield
@@ -481,7 +481,7 @@ class FreeSearch:
         state = self._whole(labels)
         sums = state.sums
         if isinstance(self._factor, LowRankFactor):
-            sums = self._factor.cluster_scores(sums)
+            sums = self._factor._cluster_scores(sums)
         return fit_sizes(labels, nearness(state, sums), rule.lower, rule.upper, state.movable)
 
     def _whole(self, labels):
