@@ -169,7 +169,8 @@ class _CompetitiveClusterer(
         return -float(self._distances(X).min(axis=1).mean())
 
     def _distances(self, X):
-        return self._model.distances(self._check_new_points(X))
+        X = self._check_new_points(X)  # before the model, which is not there until fit
+        return self._model.distances(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
