@@ -192,10 +192,13 @@ def merge_groups(R, members, out):
 def fill_merges(R, weights, D):
     """Fill D (m, m) with what merging two groups would add to the cost."""
     for g in range(weights.size):
-        for h in range(weights.size):
+        D[g, g] = 0.0
+        for h in range(g):
             v, w = weights[g], weights[h]
             apart = R[g, g] / v / v + R[h, h] / w / w - 2.0 * R[g, h] / v / w
+            # Exactly symmetric, which the chain of nearest neighbours relies on.
             D[g, h] = apart * v * w / (v + w)
+            D[h, g] = D[g, h]
 
 
 @njit
@@ -227,6 +230,8 @@ def agglomerate(D, weights, first, second, height):
                 if j != x and D[x, j] < best:
                     best = D[x, j]
                     y = j
+            if y < 0:  # all merges are infinite, or not numbers
+                y = alive[0] if alive[0] != x else alive[1]
             if length > 1 and y == chain[length - 2]:
                 break
             chain[length] = y
