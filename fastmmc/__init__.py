@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
 from fastmmc.alternating import *
 from fastmmc.annealing import *
+from fastmmc.choice import AutoMMC, Candidate, ChoiceResult, cluster
 from fastmmc.competitive import *
 from fastmmc.cutting_plane import *
 from fastmmc.execution import Progress
@@ -30,10 +31,14 @@ _LAZY = ("distributed", "plotting")
 
 __all__ = [
     "METHODS",
+    "AutoMMC",
+    "Candidate",
+    "ChoiceResult",
     "DenseFactor",
     "LowRankFactor",
     "Progress",
     "RecursiveMMC",
+    "cluster",
     "datasets",
     "distributed",
     "factor",
