@@ -39,7 +39,7 @@ def merge_along(first, second, k, most_gini, labels):
     for i in range(n):
         labels[i] = i
     start = 0
-    for t in range(n - k):
+    for _ in range(n - k):
         alive = np.sort(sizes[sizes > 0])
         m = alive.size
         spread = 0.0

@@ -20,7 +20,7 @@ from fastmmc.nystroem import Form
 from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads
 from fastmmc.results import RLSResult
 from fastmmc.rls import umc_rls
-from fastmmc.rls.free import Groups, cost_of, settle
+from fastmmc.rls.free import Groups
 from fastmmc.rls.source import fit_labels
 from fastmmc.sizes import size_rule
 
@@ -139,9 +139,8 @@ class _Width:
 
     def descend(self, labels):
         """Return size-free cost and labels of a descent by single points."""
-        state = self._points.state(labels, self._rule)
-        settle(state)
-        return cost_of(state), state.labels.astype(np.int64)
+        labels, cost, _ = self._points.descend(labels, self._rule)
+        return cost, labels
 
     def refine(self, labels):
         """Return size-free cost and labels of a descent by groups and points."""

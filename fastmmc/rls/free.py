@@ -114,6 +114,12 @@ class Groups:
         """Half as many parts of the tree each time."""
         return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
 
+    def descend(self, labels, rule):
+        """Return labels that no move of a point improves, their cost, and the moves made."""
+        state = self.state(labels, rule)
+        settle(state)
+        return state.labels.astype(np.int64), cost_of(state), int(state.pos[loops.MOVES])
+
     def refine(self, labels, rule):
         """Return labels no worse than those given, their cost, and the moves made.
 
@@ -121,10 +127,7 @@ class Groups:
         points again.
         """
         k = rule.lower.size
-        state = self.state(labels, rule)
-        settle(state)
-        made = int(state.pos[loops.MOVES])
-        labels = state.labels.astype(np.int64)
+        labels, _, made = self.descend(labels, rule)
         levels, names = [self], [np.arange(self.n)]
         for part in self.cuts:
             if part.max() < k:
@@ -230,7 +233,9 @@ class Population:
 
     def _admit(self, labels):
         """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
-        labels, value, made = self.points.refine(self._feasible(labels), self.plan.rule)
+        points = self.points
+        improve = points.descend if self.plan.method == "steepest" else points.refine
+        labels, value, made = improve(self._feasible(labels), self.plan.rule)
         self.n_moves += made
         if not any(self._are_equal(value, labels, *one) for one in self._all):
             self._all.append((value, labels))

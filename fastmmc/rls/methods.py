@@ -107,8 +107,8 @@ class _UMCRLSSearch(Parameters):
         (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
         Memetic recombines whole clusters of two labellings that the shaking found, shakes the
         result gently and descends by moves and swaps, again and again. With ``sizes="free"``
-        steepest and stochastic improve one labelling, Ward's if no other is given, and both
-        others run the memetic search of free sizes.
+        steepest and stochastic improve one labelling, Ward's if no other is given, the former by
+        moves of single points alone, and both others run the memetic search of free sizes.
         """,
     )
     init: Literal["random", "kmeans"] | ArrayLike = parameter(
