@@ -27,19 +27,18 @@ def spanning_tree(D, first, second, length):
 
 
 @njit
-def merge_along(first, second, k, most_gini, labels):
-    """Merge n points to k clusters along the edges of their spanning tree, shortest first.
+def order_merges(first, second, most_gini, order):
+    """Fill ``order`` (n - 1,) with the edges of a spanning tree as Genie merges along them.
 
-    While the Gini index of the sizes is above ``most_gini``, only edges of a smallest cluster
-    count. ``labels`` (n,) become the numbers of points, one for each cluster. O(n^2 log n).
+    The edges are sorted by length, and the shortest is next; while the Gini index of the sizes is
+    above ``most_gini``, only edges of a smallest cluster count. O(n^2 log n).
     """
-    n = labels.size
+    n = first.size + 1
+    labels = np.arange(n)
     sizes = np.ones(n, dtype=np.int64)
     used = np.zeros(n - 1, dtype=np.bool_)
-    for i in range(n):
-        labels[i] = i
     start = 0
-    for _ in range(n - k):
+    for t in range(n - 1):
         alive = np.sort(sizes[sizes > 0])
         m = alive.size
         spread = 0.0
@@ -54,6 +53,7 @@ def merge_along(first, second, k, most_gini, labels):
             ):
                 edge += 1
         used[edge] = True
+        order[t] = edge
         a, b = labels[first[edge]], labels[second[edge]]
         for i in range(n):
             if labels[i] == b:

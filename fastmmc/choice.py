@@ -2,13 +2,15 @@
 
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from operator import itemgetter
+from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
-from fastmmc import _loops_genie as genie
+from fastmmc import _loops_genie as loops
 from fastmmc import validation
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._declare import Parameters, function_of, parameter
@@ -49,6 +51,12 @@ DENSE = 5_000
 RANK = 1_000
 
 TOLERANCE = 1e-9
+
+# Where the number of clusters is chosen: the fewest points, the least error, and the f of the
+# widths that count.
+LEAST_POINTS = 4
+LEAST_COUNT_ERROR = 1e-4
+F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +106,19 @@ class ChoiceResult(RLSResult):
         Everything that was tried, the most votes first.
     chosen : dict
         Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters.
+    scores : dict of int to float
+        With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     """
 
     candidates: tuple[Candidate, ...] = field(repr=False, default=())
     chosen: dict[str, Any] = field(repr=False, default_factory=dict)
+    scores: dict[int, float] = field(repr=False, default_factory=dict)
 
 
 class _ChoiceParameters(Threads, Seed, Parameters):
     """What the function and the estimator have in common."""
+
+    max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
 
 
 class _ChoiceCall(_ChoiceParameters, Clusters, Points):
@@ -115,123 +128,188 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
         kw_only=False,
         doc="Points, with columns in comparable units (float32 is kept, else float64).",
     )
+    k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto",
+        kw_only=False,
+        doc="""
+        Number of clusters, 1 <= k <= n. "auto": 2 to ``max_k``, by how much the labellings agree
+        and how fast the error rises behind k.
+        """,
+    )
 
 
 class _Width:
     """The hat matrix of one width, and what is done on it."""
 
-    def __init__(self, X, distances, f, k, seed, n_jobs):
-        self.f = f
-        self.k = k
-        self._random_state = seed
-        self._n_jobs = n_jobs
-        self.sigma = _width(distances, f * len(X) / k)
-        self.factor = make_factor(X, LAM, Kernel("rbf", sigma=self.sigma), Form(), seed)
+    def __init__(self, X, sigma, seed, n_jobs):
         n = len(X)
-        self._points = Groups(self.factor.R, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
-        self._rule = size_rule(n, k)
+        self.sigma = sigma
+        self.factor = make_factor(X, LAM, Kernel("rbf", sigma=sigma), Form(), seed)
+        self.points = Groups(self.factor.R, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
+        self._told = {"random_state": seed, "n_jobs": n_jobs}
 
-    def search(self, **params):
+    def search(self, k, **params):
         """Return objective and labels of a search."""
-        told = {"random_state": self._random_state, "n_jobs": self._n_jobs} | params
-        result = umc_rls(self.factor, self.k, **told)
+        result = umc_rls(self.factor, k, **self._told, **params)
         return result.objective, result.labels
 
-    def descend(self, labels):
+    def descend(self, labels, k):
         """Return size-free cost and labels of a descent by single points."""
-        labels, cost, _ = self._points.descend(labels, self._rule)
+        labels, cost, _ = self.points.descend(labels, size_rule(labels.size, k))
         return cost, labels
 
-    def refine(self, labels):
+    def refine(self, labels, k):
         """Return size-free cost and labels of a descent by groups and points."""
-        labels, cost, _ = self._points.refine(labels, self._rule)
+        labels, cost, _ = self.points.refine(labels, size_rule(labels.size, k))
         return cost, labels
 
-    def error(self, labels):
+    def error(self, labels, k):
         """Return the leave-one-out error, a mean over clusters."""
-        state = self._points.state(labels, self._rule)
-        targets = (labels[:, None] == np.arange(self.k)).astype(np.float64)
+        state = self.points.state(labels, size_rule(labels.size, k))
+        targets = (labels[:, None] == np.arange(k)).astype(np.float64)
         rest = leave_one_out_residuals(targets, state.sums.T, state.diag)
         return float(np.mean(np.sum(rest**2, axis=0) / state.counts))
 
 
-def _width(distances, m):
-    """Return the root of the median squared distance to the m-th neighbour."""
-    n = len(distances)
-    m = min(max(1, round(m)), n - 1)
-    ranked = np.partition(distances, m, axis=1)[:, m]
-    return float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
+class _Genie:
+    """Genie's hierarchies of clusters, one for each threshold of the Gini index."""
+
+    def __init__(self, distances):
+        n = len(distances)
+        first, second = np.empty((2, n - 1), dtype=np.int64)
+        length = np.empty(n - 1)
+        loops.spanning_tree(distances, first, second, length)
+        by_length = np.argsort(length, kind="stable")
+        self._edges = np.stack([first, second])[:, by_length]
+        self._orders = np.empty((len(GINIS), n - 1), dtype=np.int64)
+        for most_gini, order in zip(GINIS, self._orders, strict=True):
+            loops.order_merges(*self._edges, most_gini, order)
+
+    def cut(self, k):
+        """Return the labels of k clusters by threshold."""
+        n = self._edges.shape[1] + 1
+        found = {}
+        for most_gini, order in zip(GINIS, self._orders, strict=True):
+            first, second = self._edges[:, order[: n - k]]
+            edges = coo_matrix((np.ones(n - k), (first, second)), shape=(n, n))
+            found[most_gini] = connected_components(edges, directed=False)[1].astype(np.int64)
+        return found
 
 
-class _Voters:
-    """All labellings of k clusters that are tried on some points."""
+class _Chooser:
+    """The points that the choice is made on, and what all labellings of them share."""
 
-    def __init__(self, X, k, seed, n_jobs):
-        distances = squared_distances(X, X)
-        np.fill_diagonal(distances, 0.0)
-        self._k = k
-        self.widths = [_Width(X, distances, f, k, seed, n_jobs) for f in WIDTHS]
-        self._genie = dict(zip(GINIS, _genie_labels(distances, k), strict=True))
+    def __init__(self, X, seed, n_jobs):
+        self.X = X
+        self._distances = squared_distances(X, X)
+        np.fill_diagonal(self._distances, 0.0)
+        self._genie = _Genie(self._distances)
+        self._seed, self._n_jobs = seed, n_jobs
 
-    @cached_property
-    def entries(self):
-        """Rule, width, threshold or None, and labels of each."""
-        entries, starts = [], []
-        for width, near in zip(self.widths, self._near(), strict=True):
-            polished = width.descend(near)
-            linked = {g: width.descend(labels) for g, labels in self._genie.items()}
-            entries += [("near", width, None, near), ("polished", width, None, polished[1])]
-            entries += [("linked", width, g, labels) for g, (_, labels) in linked.items()]
-            starts.append(min([polished, *linked.values()], key=_first))
-        entries += [("free", width, None, labels) for width, labels in self._free(starts)]
-        for g, labels in self._genie.items():
-            best = min(self.widths, key=lambda width: width.error(labels))
-            entries.append(("genie", best, g, labels))
-        return entries
+    def _width(self, m):
+        """Return the width whose square is the median squared distance to the m-th neighbour."""
+        n = len(self.X)
+        m = min(max(1, round(m)), n - 1)
+        ranked = np.partition(self._distances, m, axis=1)[:, m]
+        sigma = float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
+        return _Width(self.X, sigma, self._seed, self._n_jobs)
 
-    def _near(self):
-        """Return labels of about equal sizes for each width, the best of those all widths found."""
-        found = [width.search(method="memetic", balance=BALANCE) for width in self.widths]
-        for j, width in enumerate(self.widths):
-            for i in range(len(found)):
-                if np.array_equal(found[i][1], found[j][1]):
-                    continue
+    def labellings(self, k):
+        """Return all that is tried for k clusters: rule, f, width, threshold or None, labels."""
+        widths = {f: self._width(f * len(self.X) / k) for f in WIDTHS}
+        found, starts = [], []
+        of_genie = self._genie.cut(k)
+        near = _search_near(list(widths.values()), k)
+        for (f, width), labels in zip(widths.items(), near, strict=True):
+            polished = width.descend(labels, k)
+            linked = {g: width.descend(of_tree, k) for g, of_tree in of_genie.items()}
+            found += [("near", f, width, None, labels), ("polished", f, width, None, polished[1])]
+            found += [("linked", f, width, g, pair[1]) for g, pair in linked.items()]
+            starts.append(min([polished, *linked.values()], key=itemgetter(0))[1])
+        free = _search_free(list(widths.values()), k, starts)
+        for (f, width), labels in zip(widths.items(), free, strict=True):
+            found.append(("free", f, width, None, labels))
+        return found + _judge(of_genie, widths, k)
+
+    def score_counts(self, most):
+        """Return a score of every number of clusters from 2 to ``most``; the largest is best.
+
+        It is the largest vote, plus 1 - 1 / e where that is positive. With c the least error,
+        priced by the imbalance of sizes, e is the elasticity of the total error c k behind k; it
+        is 1 where no cluster ends.
+        """
+        n = len(self.X)
+        grid = {
+            m: self._width(m) for m in (n / 2**j for j in range(1, 14, 2)) if m >= 2 or m == n / 2
+        }
+        votes, errors, former = {}, {}, {}
+        for k in range(2, most + 2):
+            widths = {m * k / n: width for m, width in grid.items() if F_LEAST < m * k / n < F_MOST}
+            of_genie = self._genie.cut(k)
+            found = []
+            for f, width in widths.items():
+                linked = {g: width.descend(labels, k) for g, labels in of_genie.items()}
+                found += [("linked", f, width, g, pair[1]) for g, pair in linked.items()]
+                starts = [width.descend(width.points.cut(k), k), *linked.values()]
+                best = min(starts, key=itemgetter(0))
+                if width in former:
+                    crossed = recombine(width.points, former[width], best[1], k)
+                    best = min(best, width.descend(crossed, k), key=itemgetter(0))
+                former[width] = width.refine(best[1], k)[1]
+                found.append(("free", f, width, None, former[width]))
+            found += _judge(of_genie, widths, k)
+            table = _vote(found, k, power=1, least=LEAST_COUNT_ERROR)
+            votes[k] = max(one.vote for one in table if one.rule in RULES)
+            errors[k] = k * min(
+                max(one.criterion, LEAST_COUNT_ERROR) * np.exp(imbalance(one.labels, k))
+                for one in table
+            )
+        scores = {}
+        for k in range(2, most + 1):
+            elasticity = np.log(errors[k + 1] / errors[k]) / np.log((k + 1) / k)
+            scores[k] = votes[k] + (1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0)
+        return scores
+
+
+def recombine(points, a, b, k):
+    """Return k clusters of the groups on which two labellings agree, by Ward's rule."""
+    members = np.unique(a * k + b, return_inverse=True)[1]
+    return points.merge(members).cut(k)[members]
+
+
+def _judge(of_genie, widths, k):
+    """Return Genie's clusters, each at the width at which its error is least."""
+    found = []
+    for g, labels in of_genie.items():
+        f = min(widths, key=lambda f: widths[f].error(labels, k))
+        found.append(("genie", f, widths[f], g, labels))
+    return found
+
+
+def _search_near(widths, k):
+    """Return labels of about equal sizes for each width, the best of those all widths found."""
+    found = [width.search(k, method="memetic", balance=BALANCE) for width in widths]
+    for j, width in enumerate(widths):
+        for i in range(len(found)):
+            if not np.array_equal(found[i][1], found[j][1]):
                 told = {"method": "steepest", "balance": BALANCE, "init": found[i][1]}
-                other = width.search(**told)
+                other = width.search(k, **told)
                 if other[0] < found[j][0] - TOLERANCE:
                     found[j] = other
-        return [labels for _, labels in found]
-
-    def _free(self, starts):
-        """Return each width with the labels of the least size-free cost that was found."""
-        free = []
-        for width, start in zip(self.widths, starts, strict=True):
-            free.append(min(width.search(sizes="free"), width.refine(start[1]), key=_first))
-        order = range(len(free))
-        for to, step in [(j, 1) for j in order[1:]] + [(j, -1) for j in order[-2::-1]]:
-            other = self.widths[to].refine(free[to - step][1])
-            if other[0] < free[to][0] - TOLERANCE:
-                free[to] = other
-        return [(width, labels) for width, (_, labels) in zip(self.widths, free, strict=True)]
+    return [labels for _, labels in found]
 
 
-def _first(pair):
-    return pair[0]
-
-
-def _genie_labels(distances, k):
-    """Return Genie's k clusters for each threshold."""
-    n = len(distances)
-    first, second = np.empty((2, n - 1), dtype=np.int64)
-    length = np.empty(n - 1)
-    genie.spanning_tree(distances, first, second, length)
-    order = np.argsort(length, kind="stable")
-    found = []
-    for most_gini in GINIS:
-        labels = np.empty(n, dtype=np.int64)
-        genie.merge_along(first[order], second[order], k, most_gini, labels)
-        found.append(np.unique(labels, return_inverse=True)[1].astype(np.int64))
-    return found
+def _search_free(widths, k, starts):
+    """Return labels of the least size-free cost found for each width; ends start the others."""
+    free = []
+    for width, start in zip(widths, starts, strict=True):
+        free.append(min(width.search(k, sizes="free"), width.refine(start, k), key=itemgetter(0)))
+    order = range(len(free))
+    for to, step in [(j, 1) for j in order[1:]] + [(j, -1) for j in order[-2::-1]]:
+        other = widths[to].refine(free[to - step][1], k)
+        if other[0] < free[to][0] - TOLERANCE:
+            free[to] = other
+    return [labels for _, labels in free]
 
 
 def agreement(labellings, k):
@@ -249,39 +327,42 @@ def agreement(labellings, k):
     return np.where(same, 1.0, (together - expected) / np.where(same, 1.0, most - expected))
 
 
-def weigh(errors, labellings, rules, k):
+def imbalance(labels, k):
+    """Return log k minus the entropy of the sizes, 0 for equal ones."""
+    shares = np.bincount(labels, minlength=k) / labels.size
+    shares = shares[shares > 0]
+    return float(np.log(k) + np.sum(shares * np.log(shares)))
+
+
+def weigh(errors, labellings, rules, k, power=2, least=LEAST_ERROR):
     """Return the candidates' weights, (m,), which sum to 1.
 
-    error^-2 exp(-(log k - entropy of the sizes)), over the number of candidates of the same rule.
+    error^-power exp(-imbalance), over the number of candidates of the same rule.
     """
-    weights = np.maximum(errors, LEAST_ERROR) ** -2
+    weights = np.maximum(errors, least) ** -float(power)
     for i, labels in enumerate(labellings):
-        shares = np.bincount(labels, minlength=k) / labels.size
-        shares = shares[shares > 0]
-        weights[i] *= np.exp(-np.log(k) - np.sum(shares * np.log(shares))) / rules.count(rules[i])
+        weights[i] *= np.exp(-imbalance(labels, k)) / rules.count(rules[i])
     return weights / weights.sum()
 
 
-def _vote(voters, k):
-    """Return the candidates, and the index of the winner and its width."""
-    rules = [rule for rule, *_ in voters.entries]
-    labellings = [labels for *_, labels in voters.entries]
-    errors = np.array([width.error(labels) for _, width, _, labels in voters.entries])
-    weights = weigh(errors, labellings, rules, k)
+def _vote(found, k, **told):
+    """Return the candidates, in their order."""
+    rules = [rule for rule, *_ in found]
+    labellings = [labels for *_, labels in found]
+    errors = np.array([width.error(labels, k) for _, _, width, _, labels in found])
+    weights = weigh(errors, labellings, rules, k, **told)
     votes = agreement(labellings, k) @ weights
     candidates = []
-    for at, (rule, width, g, labels) in enumerate(voters.entries):
-        name = f"{rule} f={width.f:g}" + ("" if g is None else f" gini={g:g}")
+    for at, (rule, f, width, g, labels) in enumerate(found):
+        name = f"{rule} f={f:g}" + ("" if g is None else f" gini={g:g}")
         figures = (float(errors[at]), float(weights[at]), float(votes[at]))
-        candidates.append(Candidate(name, width.f, width.sigma, rule, *figures, labels))
-    eligible = [at for at, rule in enumerate(rules) if rule in RULES]
-    winner = max(eligible, key=lambda at: votes[at])
-    return candidates, candidates[winner], voters.entries[winner][1]
+        candidates.append(Candidate(name, f, width.sigma, rule, *figures, labels))
+    return candidates
 
 
 @function_of(_ChoiceCall)
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
-    """Cluster in k without a width and without sizes: both are chosen by a vote of labellings.
+    """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 
     At four widths, a factor 4 of neighbours apart, labels are made by several rules: of about
     equal sizes (:func:`fastmmc.umc_rls` with ``balance=0.4``), from there by the descent of free
@@ -331,18 +412,31 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """
     X = validation.check_points(call.X, Kernel("points"))
     n = X.shape[0]
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    if call.k == "auto":
+        if n < LEAST_POINTS:
+            raise ValueError(f"k='auto' needs at least {LEAST_POINTS} points; got {n}")
+        k = None
+    else:
+        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     seed = fixed_seed(call.random_state)
     rows = slice(None)
     if n > SAMPLE:
-        rows = np.sort(restart_stream(seed, 0).choice(n, max(SAMPLE, min(n, 2 * k)), replace=False))
+        size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
+        rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
+    scores = {}
     with show_progress(control), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        voters = _Voters(X[rows].astype(np.float64), k, seed, call.n_jobs)
-        candidates, winner, width = _vote(voters, k)
-        labels = winner.labels
+        chooser = _Chooser(X[rows].astype(np.float64), seed, call.n_jobs)
+        if k is None:
+            scores = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
+            k = max(scores, key=scores.get)
+        found = chooser.labellings(k)
+        candidates = _vote(found, k)
+        eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
+        at = max(eligible, key=lambda at: candidates[at].vote)
+        winner, labels = candidates[at], candidates[at].labels
         if n > SAMPLE:
-            model, _ = fit_labels(width.factor, labels, k)
+            model, _ = fit_labels(found[at][2].factor, labels, k)
             labels = np.argmax(model.decision_function(X), axis=1)
             labels[rows] = winner.labels
     chosen = {
@@ -355,13 +449,21 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     result = umc_rls(X, k, **chosen, random_state=seed, n_jobs=call.n_jobs)
     candidates.sort(key=lambda one: -one.vote)
-    return ChoiceResult(**vars(result), candidates=tuple(candidates), chosen=chosen)
+    return ChoiceResult(**vars(result), candidates=tuple(candidates), chosen=chosen, scores=scores)
+
+
+class _AutoClusterCount(ClusterCount):
+    """How many clusters the estimator makes."""
+
+    n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto", kw_only=False, doc='Number of clusters, or "auto" to choose it.'
+    )
 
 
 class AutoMMC(
     Clusterer,
     _ChoiceParameters,
-    ClusterCount,
+    _AutoClusterCount,
     solver=cluster,
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
     summary="regularised least squares; width and sizes are chosen by a vote",
@@ -378,7 +480,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = ("loo_mse", *COMMON_FIELDS, "candidates", "chosen")
+    _fields = ("loo_mse", *COMMON_FIELDS, "candidates", "chosen", "scores")
 
     def _count_tasks(self, n):
         return None

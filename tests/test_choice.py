@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.choice import RULES, SAMPLE, WIDTHS, _genie_labels, agreement, weigh
+from fastmmc.choice import RULES, SAMPLE, WIDTHS, _Genie, agreement, weigh
 from fastmmc.gram import squared_distances
 
 
@@ -112,7 +112,7 @@ def test_weights_price_unequal_sizes_and_share_by_rule():
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):
     X, _ = blobs([40, 30, 20])
     monkeypatch.setattr("fastmmc.choice.GINIS", (1.0, 0.0))
-    free, even = _genie_labels(squared_distances(X, X), 5)
+    free, even = _Genie(squared_distances(X, X)).cut(5).values()
     single = fcluster(linkage(X, "single"), 5, "maxclust")
     assert adjusted_rand_score(free, single) == 1.0
     assert np.bincount(even).min() > np.bincount(free).min()
@@ -143,3 +143,24 @@ def test_estimator_is_the_function(iris):
 def test_refuses_more_clusters_than_points():
     with pytest.raises(ValueError, match="k must be"):
         fastmmc.cluster(np.ones((3, 2)), 4)
+
+
+def test_finds_the_number_of_blobs():
+    X, y = blobs([200, 80, 20])
+    result = fastmmc.cluster(X, max_k=6, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert list(result.scores) == [2, 3, 4, 5, 6]
+    assert max(result.scores, key=result.scores.get) == 3
+    assert fastmmc.AutoMMC(max_k=6, random_state=0).fit(X).scores_ == result.scores
+
+
+@pytest.mark.parametrize("n", [4, 5, 9])
+def test_number_of_few_points(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    result = fastmmc.cluster(X, random_state=0)
+    assert result.sizes.sum() == n
+
+
+def test_number_needs_points():
+    with pytest.raises(ValueError, match="at least 4 points"):
+        fastmmc.cluster(np.ones((3, 2)))
