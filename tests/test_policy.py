@@ -22,7 +22,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Imports go one way: a layer may use those before it.
 # What is built upon any method of the families comes after them.
-COMPOSED = ["trees", "recursive"]
+COMPOSED = ["choice", "trees", "recursive"]
 INNER = ["_loops", "topic", "methods", "sharded", "estimators"]  # within a family
 LAYERS = ["shared", *INNER, *COMPOSED, "top"]
 TOP = {
