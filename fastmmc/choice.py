@@ -1,7 +1,7 @@
 """Clusters without settings: widths and size rules are tried, and the labels decide by vote."""
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -15,12 +15,12 @@ from fastmmc import validation
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._declare import Parameters, function_of, parameter
 from fastmmc._typing import MatrixLike
-from fastmmc.execution import RunControl, fixed_seed, restart_stream, show_progress
+from fastmmc.execution import RunControl, fixed_seed, restart_stream, show_progress, warn_if_stopped
 from fastmmc.factors import leave_one_out_residuals, make_factor
 from fastmmc.gram import Kernel, squared_distances
 from fastmmc.nystroem import Form
-from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads
-from fastmmc.results import RLSResult
+from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads, TimeLimit
+from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.free import Groups
 from fastmmc.rls.source import fit_labels
@@ -51,6 +51,10 @@ DENSE = 5_000
 RANK = 1_000
 
 TOLERANCE = 1e-9
+
+# Share of the time left that one search may take, and the seconds that it may take at least.
+SEARCH_SHARE = 0.2
+LEAST_TIME = 1e-3
 
 # Where the number of clusters is chosen: the fewest points, the least error, and the f of the
 # widths that count.
@@ -115,10 +119,17 @@ class ChoiceResult(RLSResult):
     scores: dict[int, float] = field(repr=False, default_factory=dict)
 
 
-class _ChoiceParameters(Threads, Seed, Parameters):
+class _ChoiceParameters(TimeLimit, Threads, Seed, Parameters):
     """What the function and the estimator have in common."""
 
     max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call. Searches are cut short, and "auto" considers fewer numbers;
+        hat matrices of up to 2,000 points, descents and the vote are not, and take some seconds.
+        """,
+    )
 
 
 class _ChoiceCall(_ChoiceParameters, Clusters, Points):
@@ -138,19 +149,45 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
     )
 
 
+class _Run:
+    """How the searches are carried out, and whether one of them was cut short."""
+
+    def __init__(self, seed, n_jobs, control):
+        self.seed = seed
+        self.late = False
+        self._n_jobs = n_jobs
+        self._control = control
+
+    def cluster(self, source, k, share=1.0, **params):
+        """Return the result of :func:`umc_rls` in this share of the time that is left."""
+        left = self._control.time_left()
+        limit = None if left == np.inf else max(LEAST_TIME, share * left)
+        told = {"random_state": self.seed, "n_jobs": self._n_jobs, "max_time": limit}
+        result = umc_rls(source, k, **told, **params)
+        self.late |= result.status == Status.TIME_LIMIT
+        return result
+
+    def half_over(self):
+        """Tell whether half of the time is over, and take note if so."""
+        left = self._control.time_left()
+        is_over = left < np.inf and left < self._control.max_time / 2
+        self.late |= is_over
+        return is_over
+
+
 class _Width:
     """The hat matrix of one width, and what is done on it."""
 
-    def __init__(self, X, sigma, seed, n_jobs):
+    def __init__(self, X, sigma, run):
         n = len(X)
         self.sigma = sigma
-        self.factor = make_factor(X, LAM, Kernel("rbf", sigma=sigma), Form(), seed)
+        self.factor = make_factor(X, LAM, Kernel("rbf", sigma=sigma), Form(), run.seed)
         self.points = Groups(self.factor.R, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
-        self._told = {"random_state": seed, "n_jobs": n_jobs}
+        self._run = run
 
     def search(self, k, **params):
         """Return objective and labels of a search."""
-        result = umc_rls(self.factor, k, **self._told, **params)
+        result = self._run.cluster(self.factor, k, SEARCH_SHARE, **params)
         return result.objective, result.labels
 
     def descend(self, labels, k):
@@ -199,12 +236,12 @@ class _Genie:
 class _Chooser:
     """The points that the choice is made on, and what all labellings of them share."""
 
-    def __init__(self, X, seed, n_jobs):
+    def __init__(self, X, run):
         self.X = X
         self._distances = squared_distances(X, X)
         np.fill_diagonal(self._distances, 0.0)
         self._genie = _Genie(self._distances)
-        self._seed, self._n_jobs = seed, n_jobs
+        self._run = run
 
     def _width(self, m):
         """Return the width whose square is the median squared distance to the m-th neighbour."""
@@ -212,7 +249,7 @@ class _Chooser:
         m = min(max(1, round(m)), n - 1)
         ranked = np.partition(self._distances, m, axis=1)[:, m]
         sigma = float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
-        return _Width(self.X, sigma, self._seed, self._n_jobs)
+        return _Width(self.X, sigma, self._run)
 
     def labellings(self, k):
         """Return all that is tried for k clusters: rule, f, width, threshold or None, labels."""
@@ -244,6 +281,8 @@ class _Chooser:
         }
         votes, errors, former = {}, {}, {}
         for k in range(2, most + 2):
+            if len(votes) > 1 and self._run.half_over():
+                break
             widths = {m * k / n: width for m, width in grid.items() if F_LEAST < m * k / n < F_MOST}
             of_genie = self._genie.cut(k)
             found = []
@@ -265,7 +304,7 @@ class _Chooser:
                 for one in table
             )
         scores = {}
-        for k in range(2, most + 1):
+        for k in list(votes)[:-1]:
             elasticity = np.log(errors[k + 1] / errors[k]) / np.log((k + 1) / k)
             scores[k] = votes[k] + (1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0)
         return scores
@@ -423,10 +462,10 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     if n > SAMPLE:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
-    scores = {}
+    scores, run = {}, _Run(seed, call.n_jobs, control)
     with show_progress(control), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        chooser = _Chooser(X[rows].astype(np.float64), seed, call.n_jobs)
+        chooser = _Chooser(X[rows].astype(np.float64), run)
         if k is None:
             scores = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
             k = max(scores, key=scores.get)
@@ -435,21 +474,27 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
         at = max(eligible, key=lambda at: candidates[at].vote)
         winner, labels = candidates[at], candidates[at].labels
+        source = found[at][2].factor
         if n > SAMPLE:
-            model, _ = fit_labels(found[at][2].factor, labels, k)
+            model, _ = fit_labels(source, labels, k)
+            source = X
             labels = np.argmax(model.decision_function(X), axis=1)
             labels[rows] = winner.labels
-    chosen = {
+    of_matrix = {
         "sigma": winner.sigma,
         "lam": LAM * n / winner.labels.size,
         "rank": None if n <= DENSE else RANK,
-        "method": "steepest",
-        "init": labels,
     }
-    chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
-    result = umc_rls(X, k, **chosen, random_state=seed, n_jobs=call.n_jobs)
+    search = {"method": "steepest", "init": labels}
+    search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    result = run.cluster(source, k, **search, **(of_matrix if n > SAMPLE else {}))
+    if run.late and result.converged:
+        result = replace(result, status=Status.TIME_LIMIT)
+        warn_if_stopped(result.status, 1, 1)
     candidates.sort(key=lambda one: -one.vote)
-    return ChoiceResult(**vars(result), candidates=tuple(candidates), chosen=chosen, scores=scores)
+    return ChoiceResult(
+        **vars(result), candidates=tuple(candidates), chosen=of_matrix | search, scores=scores
+    )
 
 
 class _AutoClusterCount(ClusterCount):

@@ -164,3 +164,14 @@ def test_number_of_few_points(n):
 def test_number_needs_points():
     with pytest.raises(ValueError, match="at least 4 points"):
         fastmmc.cluster(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("k", [12, "auto"])
+def test_time_limit(k):
+    X = np.random.default_rng(0).normal(size=(800, 5))
+    with pytest.warns(ConvergenceWarning, match="max_time was reached"):
+        result = fastmmc.cluster(X, k, max_time=1e-6, random_state=0)
+    assert result.status.name == "TIME_LIMIT"
+    assert result.sizes.sum() == len(X)
+    if k == "auto":
+        assert list(result.scores) == [2]
