@@ -65,6 +65,8 @@ LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
     case(fastmmc.UMCRLS(3, n_init=2)),
+    case(fastmmc.AutoMMC(3), JIT, IGNORE),
+    case(fastmmc.AutoMMC(max_k=4, random_state=0), JIT, IGNORE, text="any number"),
     *(case(kind(n_init=2), JIT) for kind in (fastmmc.EvoMMC, fastmmc.FastEvoMMC)),
     *(
         # Training is exact only to its tolerance besides.
