@@ -587,6 +587,15 @@ declare_all(
     },
 )
 declare_all(
+    "cluster",
+    (BLOBS, 3),
+    {
+        "in three": {},
+        "of two clusters": {"args": (TWO, 2)},
+        "in any number": {"args": (BLOBS,), "max_k": 5},
+    },
+)
+declare_all(
     "segment",
     (IMAGE, 3),
     {
@@ -620,6 +629,7 @@ def fit_function(kind):
 
 ESTIMATORS = {
     "UMCRLS": (BLOBS, {"n_clusters": 3}),
+    "AutoMMC": (BLOBS, {"n_clusters": 3}),
     "EvoMMC": (TWO, {"n_init": 2}),
     "FastEvoMMC": (TWO, {}),
     "IterSVR": (TWO, {"C": 10.0, "n_init": 2}),
