@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import _loops_genie as loops
 from fastmmc import validation
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._declare import Parameters, function_of, parameter
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import RunControl, fixed_seed, restart_stream, show_progress, warn_if_stopped
@@ -22,6 +21,7 @@ from fastmmc.nystroem import Form
 from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads, TimeLimit
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
+from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
 from fastmmc.rls.source import fit_labels
 from fastmmc.sizes import size_rule
@@ -426,6 +426,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
+    With ``k="auto"`` a light form of the vote is taken for every number (weights error^-1, no
+    search of about equal sizes, widths that all numbers share). The score of k is the largest vote
+    plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, priced by the
+    imbalance of sizes and added over the clusters.
+
     The distances are taken as they are: columns in different units must be scaled first.
 
     Of more than 2,000 points, as many are drawn for the choice, and the others get their labels
@@ -506,7 +511,7 @@ class _AutoClusterCount(ClusterCount):
 
 
 class AutoMMC(
-    Clusterer,
+    RLSClusterer,
     _ChoiceParameters,
     _AutoClusterCount,
     solver=cluster,
@@ -525,7 +530,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = ("loo_mse", *COMMON_FIELDS, "candidates", "chosen", "scores")
+    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores")
 
     def _count_tasks(self, n):
         return None

@@ -19,7 +19,7 @@ from fastmmc.rls.methods import (
 )
 
 
-class _RLSClusterer(Clusterer):
+class RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
     _fields: ClassVar[tuple[str, ...]] = ("loo_mse", *COMMON_FIELDS)
@@ -50,7 +50,7 @@ class _RLSClusterer(Clusterer):
 
 
 class UMCRLS(
-    _RLSClusterer,
+    RLSClusterer,
     UMCRLSParameters,
     SemiSupervised,
     ClusterCount,
@@ -74,7 +74,7 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (*_RLSClusterer._fields, "bound", "gap")
+    _fields = (*RLSClusterer._fields, "bound", "gap")
     _labels_are_clusters = True
 
     @with_callbacks
@@ -106,7 +106,7 @@ class UMCRLS(
 
 
 class EvoMMC(
-    _RLSClusterer,
+    RLSClusterer,
     EvoMMCParameters,
     solver=evo_mmc,
     paper="Gieseke, Pahikkala, Kramer, ICML 2009",
@@ -130,7 +130,7 @@ class EvoMMC(
 
 
 class FastEvoMMC(
-    _RLSClusterer,
+    RLSClusterer,
     FastEvoMMCParameters,
     solver=fast_evo_mmc,
     paper="Gieseke, Pahikkala, Kramer, ICML 2009",
