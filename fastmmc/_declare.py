@@ -260,7 +260,6 @@ def function_of(
         known = {one.name: one for one in declared(group)}
         order = tuple(known)
 
-        @functools.wraps(solve)
         def function(*args: P.args, **kwargs: P.kwargs) -> Result:
             started = time.perf_counter()
             try:
@@ -273,6 +272,7 @@ def function_of(
             result = solve(call, control_of(call, started))
             return name_columns(result, call.X) if hasattr(call, "X") else result
 
+        functools.update_wrapper(function, solve)
         text = solve.__doc__
         if like is not None:
             text = with_sections_of(text, like.__doc__)
@@ -280,10 +280,9 @@ def function_of(
         module = vars(sys.modules[solve.__module__])
         module.setdefault("__test__", {})[solve.__name__] = solve
         function.__doc__ = document(text, group)
-        function.__signature__ = signature
         function.__annotations__ = {one.name: one.type for one in declared(group)}
         function.__annotations__["return"] = returns
-        function.parameters = group
+        vars(function).update(__signature__=signature, parameters=group)
         return function
 
     return decorate
