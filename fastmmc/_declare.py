@@ -7,7 +7,9 @@ first.
 """
 
 # Annotations are read when classes are made, so they must not be strings: no __future__ import.
+import functools
 import inspect
+import sys
 import time
 import types
 from collections.abc import Callable
@@ -28,7 +30,6 @@ from typing import (
 from fastmmc import validation
 from fastmmc._docs import entry, insert_section, with_sections_of
 from fastmmc._names import name_columns
-from fastmmc._wraps import wraps
 from fastmmc.execution import RunControl
 from fastmmc.results import ClusteringResult
 
@@ -259,7 +260,6 @@ def function_of(
         known = {one.name: one for one in declared(group)}
         order = tuple(known)
 
-        @wraps(solve)
         def function(*args: P.args, **kwargs: P.kwargs) -> Result:
             started = time.perf_counter()
             try:
@@ -272,14 +272,17 @@ def function_of(
             result = solve(call, control_of(call, started))
             return name_columns(result, call.X) if hasattr(call, "X") else result
 
+        functools.update_wrapper(function, solve)
         text = solve.__doc__
         if like is not None:
             text = with_sections_of(text, like.__doc__)
+        # Doctest passes over wrappers, so it is told of the function that was written.
+        module = vars(sys.modules[solve.__module__])
+        module.setdefault("__test__", {})[solve.__name__] = solve
         function.__doc__ = document(text, group)
-        function.__signature__ = signature
         function.__annotations__ = {one.name: one.type for one in declared(group)}
         function.__annotations__["return"] = returns
-        function.parameters = group
+        vars(function).update(__signature__=signature, parameters=group)
         return function
 
     return decorate

@@ -70,6 +70,8 @@ def _factor(A, map_pieces, advance):
     potrf, trtri = lapack.get_lapack_funcs(("potrf", "trtri"), (A,))
     for block in _blocks(0, n, BLOCK):
         left, top = A[:, : block.start], A[block, : block.start]
+        # Whatever stands above the diagonal, such as NaN that signals, must raise no warning.
+        A[block, block] = np.tril(A[block, block])
 
         def update(rows, left=left, top=top, block=block):
             A[rows, block] -= left[rows] @ top.T

@@ -83,3 +83,14 @@ def test_small_examples():
     A = np.array([[1.0, 9.0], [2.0, 3.0]])
     pieces.mirror_lower(A, 2.0)
     assert A.tolist() == [[2.0, 4.0], [4.0, 6.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_above_the_diagonal_is_computed_with(small_blocks, dtype):
+    n = 23
+    A = positive_definite(n, dtype)
+    B = A.copy()
+    signalling = {4: np.uint32(0x7FA00000), 8: np.uint64(0x7FF4000000000000)}[A.itemsize]
+    A.view(signalling.dtype)[np.triu_indices(n, 1)] = signalling
+    assert pieces.factor_lower(A) and pieces.factor_lower(B)
+    np.testing.assert_array_equal(np.tril(A), np.tril(B))

@@ -240,7 +240,7 @@ class Population:
         if not any(self._are_equal(value, labels, *one) for one in self._all):
             self._all.append((value, labels))
             if len(self._all) > self.plan.population:
-                self._all.remove(max(self._all, key=lambda one: one[0]))
+                self._all.pop(int(np.argmax([one[0] for one in self._all])))
         self.history.note(self.n_moves, self.best[0])
 
     def _are_equal(self, value, labels, other_value, other):
