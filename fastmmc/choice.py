@@ -1,6 +1,5 @@
 """Clusters without settings: widths and size rules are tried, and the labels decide by vote."""
 
-import warnings
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Literal
@@ -8,13 +7,19 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
-from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import _loops_genie as loops
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter
 from fastmmc._typing import MatrixLike
-from fastmmc.execution import RunControl, fixed_seed, restart_stream, show_progress, warn_if_stopped
+from fastmmc.execution import (
+    RunControl,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_if_stopped,
+    without_warnings,
+)
 from fastmmc.factors import leave_one_out_residuals, make_factor
 from fastmmc.gram import Kernel, squared_distances
 from fastmmc.nystroem import Form
@@ -468,8 +473,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
     scores, run = {}, _Run(seed, call.n_jobs, control)
-    with show_progress(control), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with show_progress(control), without_warnings():
         chooser = _Chooser(X[rows].astype(np.float64), run)
         if k is None:
             scores = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -353,9 +354,24 @@ def warn_of_equal_points(points, k):
     return distinct < k
 
 
+# Whether warnings are kept back, as in a search that is one of many.
+_MUTED = ContextVar("muted", default=False)
+
+
+@contextmanager
+def without_warnings():
+    """Keep back the warnings of this thread's runs; the filters of the process stay as they are."""
+    token = _MUTED.set(True)
+    try:
+        yield
+    finally:
+        _MUTED.reset(token)
+
+
 def warn_user(text):
     """Give a ConvergenceWarning that names the user's own line."""
-    warnings.warn(text, ConvergenceWarning, stacklevel=callers_level())
+    if not _MUTED.get():
+        warnings.warn(text, ConvergenceWarning, stacklevel=callers_level())
 
 
 def callers_level():
