@@ -468,7 +468,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     else:
         k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     seed = fixed_seed(call.random_state)
-    rows = slice(None)
+    rows: slice | np.ndarray = slice(None)
     if n > SAMPLE:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
