@@ -21,7 +21,7 @@ from fastmmc.execution import (
     without_warnings,
 )
 from fastmmc.factors import leave_one_out_residuals, make_factor
-from fastmmc.gram import Kernel, squared_distances
+from fastmmc.gram import Kernel, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
 from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads, TimeLimit
 from fastmmc.results import RLSResult, Status
@@ -460,6 +460,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     (array([100, 100]), True)
     """
     X = validation.check_points(call.X, Kernel("points"))
+    resolve_kernel(Kernel("rbf"), X)  # refuses points whose distances overflow
     n = X.shape[0]
     if call.k == "auto":
         if n < LEAST_POINTS:
