@@ -47,7 +47,6 @@ def parameter(
     above: float | None = None,
     below: float | None = None,
     most: float | None = None,
-    why: str | None = None,
     check: Callable[[str, Any], Any] | None = None,
     kw_only: bool = True,
 ) -> Any:
@@ -63,7 +62,6 @@ def parameter(
         "above": above,
         "below": below,
         "most": most,
-        "why": why,
         "check": check,
     }
     metadata = {name: value for name, value in told.items() if value is not None}
@@ -107,7 +105,6 @@ class Parameter:
     above: float | None = None
     below: float | None = None
     most: float | None = None
-    why: str = ""
     check: Callable[[str, Any], Any] | None = None
 
     def checked(self, value):
@@ -151,7 +148,7 @@ class Parameter:
         if self._kind is int:
             most = validation.MOST_COUNT if self.most is None else self.most
             least = -most if self.least is None else self.least
-            return validation.check_integer(self.name, value, least=least, most=most, why=self.why)
+            return validation.check_integer(self.name, value, least=least, most=most)
         value = validation.check_number(self.name, value)
         bounds = {
             f"greater than {self.above}": self.above is None or value > self.above,

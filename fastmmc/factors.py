@@ -271,6 +271,12 @@ class LowRankFactor(OneLine, Named):
         mirror_lower(R)
         return R
 
+    def _as_dense(self):
+        """Return the DenseFactor of Z Z^T; yield the numbers of rows filled."""
+        memory.check_memory(self.n, self.Z.dtype, what="product Z Z^T")
+        R = yield from self._hat_matrix()
+        return DenseFactor(R, self.lam, self.kernel, self.X)
+
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
 

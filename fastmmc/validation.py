@@ -194,6 +194,12 @@ def _view_compressed(X):
     return view
 
 
+def check_two_points(n):
+    """Refuse fewer points than a method for two clusters needs."""
+    if n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+
+
 def check_points(X, kernel, sparse=False):
     """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
 

@@ -356,8 +356,7 @@ def _extend(result, counting, points):
 def _alternate(loss, points, kernel, call, control):
     """Cluster points whose weights are all above 0."""
     n = points.shape[0]
-    if n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    validation.check_two_points(n)
     form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     weights = np.ones(n) if call.sample_weight is None else call.sample_weight
     if loss != "square":

@@ -349,8 +349,8 @@ def _cluster(call, control, k, binary):
     kernel = validation.check_kernel(**values(call, KernelParameters))
     points = validation.check_points(call.X, kernel, sparse=True)
     n = points.shape[0]
-    if binary and n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    if binary:
+        validation.check_two_points(n)
     k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
     # k-means runs on features, which a precomputed kernel has too.
     init = check_init(call.init, n, k, Kernel("linear"), STARTS)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastmmc import memory
 from fastmmc.factors import DenseFactor
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.rls import _loops_batches as batches
@@ -58,9 +57,7 @@ class ClaimForm:
             return factor
         if not self.product:
             return factor._in_double_precision()
-        memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
-        R = yield from factor._hat_matrix()
-        return DenseFactor(R, factor.lam, factor.kernel, factor.X)
+        return (yield from factor._as_dense())
 
 
 def choose_form(factor, plan):

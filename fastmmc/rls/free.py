@@ -18,12 +18,13 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc import memory
-from fastmmc.factors import DenseFactor, LowRankFactor, hat_path
+from fastmmc.factors import LowRankFactor, hat_path
 from fastmmc.gram import dense_rows, kernel_product
 from fastmmc.results import History, Status
 from fastmmc.rls import _loops_free as loops
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
+from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes, reorder_to_targets
 
 # Points that are searched all at once. Of more a sample is, of this size, or this many for each
@@ -351,12 +352,10 @@ def make_matrix(factor, k):
     """Return the hat matrix if all points are searched at once; yield the rows that were made."""
     if not isinstance(factor, LowRankFactor) or sample_size(factor.n, k) > 0:
         return factor
-    memory.check_memory(factor.n, factor.Z.dtype, what="product Z Z^T")
-    R = yield from factor._hat_matrix()
-    return DenseFactor(R, factor.lam, factor.kernel, factor.X)
+    return (yield from factor._as_dense())
 
 
-class FreeSearch:
+class FreeSearch(SlicedSearch):
     """One restart: the population of all points, or of a sample and then a descent of all points.
 
     A sample of m points is a problem of its own with m lam / n in place of lam, so that the
@@ -372,15 +371,8 @@ class FreeSearch:
         self._index = index
         self._rng = rng
         self._population = self._state = None
-        self._history = History()
-        self._budget = 0
         self.phase = "population"
-        self._work = self._run()
-
-    def step(self, budget):
-        """Run one slice; return whether the search has ended."""
-        self._budget = budget
-        return next(self._work, "ended") == "ended"
+        super().__init__()
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""

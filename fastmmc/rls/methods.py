@@ -811,8 +811,7 @@ def _evolve(call, control):
 def _make_evolution_plan(call, source):
     """Check the parameters of the search and fix what all restarts have in common."""
     n = source.points.shape[0]
-    if n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    validation.check_two_points(n)
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
     lower, upper = binary_bounds(n, call.balance, call.target_sizes, call.min_size)

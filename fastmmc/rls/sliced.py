@@ -9,7 +9,7 @@ class SlicedSearch:
     """A search that adds ``_run``, which yields what each step cost, and ``finish``.
 
     A slice ends where its budget is used up; results do not depend on where that is. ``_budget`` is
-    what the slice has left, and a step that yields it ends the slice.
+    what the slice has left; a step that yields it, or nothing, ends the slice.
     """
 
     def __init__(self):
@@ -24,7 +24,7 @@ class SlicedSearch:
         """Run one slice; return whether the search has ended."""
         self._budget = budget
         for cost in self._work:
-            self._budget -= cost
+            self._budget -= self._budget if cost is None else cost
             if self._budget <= 0:
                 return False
         return True

@@ -194,8 +194,7 @@ def check_cost(method, n, solver, force):
 
     ``force`` goes ahead with more than MOST_POINTS, but not with what memory has no room for.
     """
-    if n < 2:
-        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+    validation.check_two_points(n)
     cost = COSTS[method, solver]
     share = n / cost.n
     seconds, size = cost.seconds * share**cost.power, cost.bytes * share**cost.memory_power
