@@ -28,10 +28,10 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
-from fastmmc.competitive.saved import read_saved
 from fastmmc.competitive.space import LARGEST
 from fastmmc.links import find_conflicts
 from fastmmc.registry import METHODS
+from fastmmc.saving import read_archive
 
 try:
     import fcntl
@@ -357,7 +357,7 @@ def _check_same(given, settings, state):
 
 def _read_state(path):
     """Return what was saved beside the estimator."""
-    _, header = read_saved(path)
+    _, header = read_archive(path)
     saved = header.get("extra")
     if not (isinstance(saved, dict) and "stream" in saved):
         raise ValueError(
