@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
+from fastmmc._version import __version__ as __version__
 from fastmmc.alternating import *
 from fastmmc.annealing import *
 from fastmmc.choice import AutoMMC, Candidate, ChoiceResult, cluster
@@ -21,10 +22,9 @@ from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.results import *
 from fastmmc.rls import *
+from fastmmc.saving import load
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
-
-__version__ = "0.1.0.dev0"
 
 # Loaded when they are first asked for, so that importing the package stays light.
 _LAZY = ("distributed", "plotting")
@@ -42,6 +42,7 @@ __all__ = [
     "datasets",
     "distributed",
     "factor",
+    "load",
     "plotting",
     "recursive_mmc",
     "segment",

@@ -29,6 +29,7 @@ from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
 from fastmmc.rls.source import fit_labels
+from fastmmc.saving import stored
 from fastmmc.sizes import size_rule
 
 # Widths sigma: sigma^2 is the median squared distance of a point from its (f n / k)-th neighbour.
@@ -68,6 +69,7 @@ LEAST_COUNT_ERROR = 1e-4
 F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 
+@stored(labels="i8:n")
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A labelling that :func:`cluster` tried.
@@ -105,6 +107,7 @@ class Candidate:
     labels: np.ndarray = field(repr=False)
 
 
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class ChoiceResult(RLSResult):
     """A clustering whose width and size rule were chosen without labels.

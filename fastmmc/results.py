@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
+from fastmmc.saving import stored, write
 
 __all__ = [
     "CentroidResult",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 
+@stored()
 class Status(IntEnum):
     """Why a run ended."""
 
@@ -81,6 +84,13 @@ class History:
         return np.array(self._values, dtype=np.float64)
 
 
+@stored(
+    labels="i8:n",
+    sizes="i8:k",
+    history="f8?:t",
+    objectives="f8?:s",
+    feature_names_in="O:c",
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusteringResult(Named):
     """A clustering and how it came about.
@@ -197,7 +207,42 @@ class ClusteringResult(Named):
         self._check_names(X)
         return self._nearest(X)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file, which :func:`fastmmc.load` reads.
 
+        The file appears whole or not at all, also if the process is killed.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file of arrays and a JSON header; no pickles are in it.
+
+        Raises
+        ------
+        TypeError
+            If there is something in it that a file of numbers cannot hold, as a callable kernel.
+        OSError
+            If the file cannot be written.
+        """
+        write(path, self)
+
+    def _check_values(self):
+        """Check that a saved result can be one."""
+        k = len(self.sizes)
+        if self.labels.size and not 0 <= self.labels.min() <= self.labels.max() < k:
+            raise ValueError(f"labels are not from 0 to {k - 1}")
+        if not np.array_equal(np.bincount(self.labels, minlength=k), self.sizes):
+            raise ValueError("sizes are not those of the labels")
+        model, names = self.model, self.feature_names_in
+        if model is None:
+            return
+        if model.n_scores != k:
+            raise ValueError(f"model tells {model.n_scores} clusters apart, and there are {k}")
+        if names is not None and names.size != model.n_features:
+            raise ValueError(f"there are {names.size} names of {model.n_features} columns")
+
+
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class RLSResult(ClusteringResult):
     """A clustering by regularised least squares.
@@ -231,6 +276,7 @@ class RLSResult(ClusteringResult):
         return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
 
 
+@stored(dual_coef="f8:m|mk", support="i8:m")
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginResult(ClusteringResult):
     """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
@@ -257,6 +303,7 @@ class MarginResult(ClusteringResult):
     n_violated: int = 0
 
 
+@stored(matrix="f8:nn")
 @dataclass(frozen=True, eq=False, repr=False)
 class SDPResult(ClusteringResult):
     """A clustering rounded from the solution of a semidefinite program.
@@ -277,6 +324,7 @@ class SDPResult(ClusteringResult):
     solver_status: str = ""
 
 
+@stored(centers="f8:kd", all_centers="f8:ad", kept="i8:k", weights="f8:a", representatives="f:pd")
 @dataclass(frozen=True, eq=False, repr=False)
 class CentroidResult(ClusteringResult):
     """A clustering by prototypes.
@@ -337,6 +385,7 @@ class CentroidResult(ClusteringResult):
         return np.sqrt(self._fitted_model().distances(X))
 
 
+@stored(columns="i8:n")
 @dataclass(frozen=True, eq=False)
 class TreeNode:
     """A node of a tree of clusters: a cluster, or a set of points that was split in two.
@@ -377,6 +426,7 @@ class TreeNode:
     columns: np.ndarray | None = field(repr=False, default=None)
 
 
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A tree of clusters; ``print`` shows it.
@@ -396,6 +446,21 @@ class Tree:
 
     def __str__(self):
         return self.as_text()
+
+    def _check_values(self):
+        """Check that saved nodes are in their order and make one tree."""
+        pending, n_clusters = [0], 0
+        for i, node in enumerate(self.nodes):
+            if not pending or pending.pop() != i:
+                raise ValueError(f"node {i} has no place in the tree")
+            if node.label is None:
+                pending += [node.right, node.left]
+            elif node.label != n_clusters:
+                raise ValueError(f"node {i} has label {node.label}; expected {n_clusters}")
+            else:
+                n_clusters += 1
+        if pending:
+            raise ValueError(f"node {pending[-1]} is missing")
 
     def as_text(self) -> str:
         """Draw the tree with the sizes of its nodes, a line each.
@@ -426,6 +491,7 @@ class Tree:
         return "\n".join(lines)
 
 
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeResult(ClusteringResult):
     """A clustering by splits in two.
@@ -444,6 +510,7 @@ class TreeResult(ClusteringResult):
         return self._fitted_model().predict(X)
 
 
+@stored(label_image="i8:hw", colors="f8:kx")
 @dataclass(frozen=True, eq=False, repr=False)
 class SegmentationResult(ClusteringResult):
     """A picture cut into segments by the colours of its pixels.
@@ -463,6 +530,11 @@ class SegmentationResult(ClusteringResult):
 
     label_image: NDArray[np.int64] = field(kw_only=True)
     colors: NDArray[np.float64] = field(kw_only=True)
+
+    def _check_values(self):
+        super()._check_values()
+        if not np.array_equal(self.label_image.ravel(), self.labels):
+            raise ValueError("label_image has other labels than labels")
 
     def paint(self) -> NDArray[np.float64]:
         """Return the picture with every pixel in the mean colour of its segment.

@@ -29,9 +29,9 @@ from fastmmc import validation
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
-from fastmmc.competitive.saved import read_saved
 from fastmmc.competitive.space import LARGEST
 from fastmmc.registry import METHODS
+from fastmmc.saving import read_archive
 
 try:
     import fcntl
@@ -405,7 +405,7 @@ def _shown(value):
 
 def _read_state(path):
     """Return what was saved beside the estimator."""
-    _, header = read_saved(path)
+    _, header = read_archive(path)
     saved = header.get("extra")
     if not (isinstance(saved, dict) and "stream" in saved):
         raise ValueError(

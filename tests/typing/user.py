@@ -23,6 +23,7 @@ assert_type(res.loo_mse, float | None)
 assert_type(res.gap, float | None)
 assert_type(res.status, fastmmc.Status)
 assert_type(res.converged, bool)
+res.save("result.npz")
 fastmmc.umc_rls(X.tolist(), k=2, init="kmeans", known_labels=y)
 fastmmc.umc_rls(csr_array(X), 2, rank=100, kernel=lambda A, B: A @ B.T)
 
@@ -68,6 +69,8 @@ assert_type(stream, fastmmc.RPCL)
 assert_type(stream.transform(X), NDArray[np.float64])
 assert_type(fastmmc.SAMMC(3).fit(X).transform(csr_array(X)), NDArray[np.float64])
 assert_type(fastmmc.IterSVR(C=10.0).fit(X, sample_weight=np.ones(200)), fastmmc.IterSVR)
+model.save(Path("model.npz"))
+assert_type(fastmmc.UMCRLS.load("model.npz"), fastmmc.UMCRLS)
 assert_type(fastmmc.RPCL.load(Path("stream.npz")), fastmmc.RPCL)
 
 # The rest.
