@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -595,8 +595,6 @@ def test_archives_that_were_tampered_with(saved, tmp_path):
 
 def test_sparse_training_points_are_not_in_models(tmp_path):
     """Models that files must hold are dense, whatever they were fitted to."""
-    from scipy.sparse import csr_array
-
     for result in (
         fastmmc.cpmmc(csr_array(points())),
         fastmmc.umc_rls(csr_array(points()), 2, rank=5, n_init=1),
