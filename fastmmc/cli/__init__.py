@@ -11,14 +11,14 @@ from difflib import get_close_matches
 from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import __version__
-from fastmmc.cli import cluster, segment, stream
+from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import describe, tell
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant
 SHELLS = ("bash", "zsh")
 # What options and arguments that take a file show in their help.
-NAMES_OF_FILES = ("CSV", "FILE", "NPZ", "PICTURE", "SOURCE")
+NAMES_OF_FILES = ("CSV", "FILE", "MODEL", "NPZ", "PICTURE", "SOURCE")
 
 
 def main(argv=None):
@@ -75,7 +75,7 @@ def _make_parser():
     parser = _Parser(prog="fastmmc", description="Maximum-margin clustering.")
     parser.add_argument("-V", "--version", action="version", version=f"fastmmc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (cluster, segment, stream):
+    for command in (cluster, predict, segment, stream):
         command.add_command(commands)
     methods = commands.add_parser("methods", help="list the methods")
     methods.set_defaults(run=_list_methods)

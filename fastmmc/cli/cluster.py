@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 
 from fastmmc import plotting
-from fastmmc.cli import common, sources
+from fastmmc.cli import common, predict, sources
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.registry import METHODS
@@ -135,6 +135,13 @@ def add_command(commands):
         "from 0; it is compared with the clusters and not used to find them",
     )
     common.add_labels_out(parser)
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="NPZ",
+        help="save what fastmmc predict gives to new points by: the clusters, the columns in use "
+        "and their scales; fastmmc.load reads it too",
+    )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
     parser.add_argument(
         "--json",
@@ -149,17 +156,22 @@ def _cluster(args):
     params = _solver_params(args, method, given)
     # All that can be refused is refused before the computation.
     if args.out is not None:
-        common.check_labels_out(args.out, args.source)
+        common.check_labels_out(args.out, args.source, args.constraints)
     if args.plot is not None:
         common.check_writable(args.plot, args.source)
         _check_picture_format(args.plot)
+    if args.model is not None:
+        predict.check_model_path(args.model, args.source)
     points = sources.read_points(args.source, sources.asked_columns(args, args.label_column))
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(points.X))
-    X = _scaled(points.X) if args.standardize else points.X
+    scaler = _fit_scaler(points.X) if args.standardize else None
+    X = points.X if scaler is None else scaler.transform(points.X)
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
     if args.out is not None or not args.json:
         common.write_labels(args.out, result.labels)
+    if args.model is not None:
+        predict.save_model(args.model, result, points.columns, scaler)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
     _print_result(args, method, X.shape, points.y, result, seconds)
@@ -217,8 +229,8 @@ def _read_pairs(path, n):
     return {"must_link": must, "cannot_link": cannot}
 
 
-def _scaled(X):
-    """Return the points with columns of mean 0 and standard deviation 1."""
+def _fit_scaler(X):
+    """Return what gives the columns of such points mean 0 and standard deviation 1."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = StandardScaler().fit(X)
     far = np.flatnonzero(~np.isfinite(scaler.scale_))
@@ -227,7 +239,7 @@ def _scaled(X):
             f"--standardize: column {far[0]} (from 0 among those in use) has values whose squares "
             "overflow; divide them first"
         )
-    return scaler.transform(X)
+    return scaler
 
 
 def _check_picture_format(path):

@@ -180,9 +180,9 @@ def add_labels_out(parser):
     )
 
 
-def check_labels_out(path, source):
-    """Raise an error now if labels could not go to a file later."""
-    check_writable(path, source)
+def check_labels_out(path, *read):
+    """Raise an error now if labels could not go to a file later, or it is one to be read."""
+    check_writable(path, *read)
     check_ending(path, LABELS)
     if path.suffix.lower() == PARQUET:
         import_pandas()
@@ -217,16 +217,16 @@ def check_picture_ending(path, endings):
         raise ValueError(f"{path}: a picture's name must end in one of {', '.join(endings)}")
 
 
-def check_writable(path, source):
-    """Raise an error now if a file could not be written later, or is the source."""
+def check_writable(path, *read):
+    """Raise an error now if a file could not be written later, or is one to be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{path} cannot be written: permission denied")
-    if path.exists() and os.path.exists(source) and path.samefile(source):
-        raise ValueError(f"{path} is the file to be clustered; give another name")
+    if path.exists() and any(os.path.exists(one or "") and path.samefile(one) for one in read):
+        raise ValueError(f"{path} is a file to be read; give another name")
 
 
 def solver_name(option, accepted):

@@ -10,7 +10,7 @@ import numpy as np
 from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
-from fastmmc.cli.tables import TABLES, Columns, choose_columns, errors_about
+from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
 
 ARRAYS = (".npy", ".npz")
 FILES = (*TABLES, PARQUET, *ARRAYS)
@@ -26,11 +26,11 @@ SOURCE_HELP = (
 
 
 class Points(NamedTuple):
-    """Points (n, d), true labels (n,) or None, and the names of the columns or None."""
+    """Points (n, d), true labels (n,) or None, and the columns they are from."""
 
     X: np.ndarray
     y: np.ndarray | None
-    names: list[str] | None
+    columns: SameColumns
 
 
 def add_source(parser):
@@ -48,10 +48,15 @@ def read_points(source, asked):
     """Return the points of a source with the columns that were asked for."""
     points = _read(source, asked)
     _check_points(common.source_name(source), points.X)
-    if asked.features is not None:
+    names, numbers, n_columns = points.columns
+    if asked.are_listed or not tables.counts_rows(points.X, names):
         return points
-    X, names = tables.without_counter(source, points.X, points.names)
-    return Points(X, points.y, names)
+    common.tell(
+        "note",
+        f"{common.source_name(source)}: column {names[0]!r} counts the rows and was left out; name "
+        "it in --columns to use it as a feature",
+    )
+    return Points(points.X[:, 1:], points.y, SameColumns(names[1:], numbers[1:], n_columns))
 
 
 def _read(source, asked):
@@ -59,7 +64,8 @@ def _read(source, asked):
     suffix = path.suffix.lower()
     is_known = source in datasets.BUNDLED + datasets.GENERATED
     if source == STANDARD_INPUT or (suffix in TABLES and not path.is_dir()):
-        return Points(*tables.read_table(path, asked))
+        X, y, layout = tables.read_table(path, asked)
+        return Points(X, y, SameColumns(layout.names, layout.columns, len(layout.first)))
     if path.is_dir() and not is_known:
         raise ValueError(f"{source} is a folder; give a file")
     if suffix == PARQUET:
@@ -76,10 +82,12 @@ def _read(source, asked):
             f"{', '.join(datasets.BUNDLED + datasets.GENERATED)}, or - for a table on standard "
             "input"
         )
-    if X.ndim == 2 and (asked.features or asked.left_out):
-        with errors_about(source):
-            X = X[:, choose_columns(asked, X.shape[1])[0]]
-    return Points(X, y, None)
+    if X.ndim != 2 or X.shape[1] == 0:
+        return Points(X, y, SameColumns(None, [], 0))
+    with errors_about(source):
+        columns, _ = asked.choose(X.shape[1])
+    same = SameColumns(None, columns, X.shape[1])
+    return Points(X if columns == list(range(X.shape[1])) else X[:, columns], y, same)
 
 
 def _may_be_name(path, source):
@@ -127,18 +135,16 @@ def _read_arrays(path, suffix):
 
 def _read_parquet(path, asked):
     pandas = common.import_pandas()
-    # What is broken shows as an error of the engine's own.
-    try:
-        frame = pandas.read_parquet(path)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as a {PARQUET} file: {error}") from error
+    with path.open("rb") as file:
+        try:
+            frame = pandas.read_parquet(file)
+        except Exception as error:  # of the engine's own kind
+            raise ValueError(f"{path} cannot be read as a {PARQUET} file: {error}") from error
     names = [str(name) for name in frame.columns]
     with errors_about(path):
         if frame.empty:
             raise ValueError(f"there are no cells; got shape {frame.shape}")
-        features, label = choose_columns(asked, len(names), names)
+        features, label = asked.choose(len(names), names)
         for i in features:
             if not pandas.api.types.is_numeric_dtype(frame.dtypes.iloc[i]):
                 raise ValueError(
@@ -149,4 +155,4 @@ def _read_parquet(path, asked):
         if y is not None and y.min() < 0:
             raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
     X = frame.iloc[:, features].to_numpy(np.float64, na_value=np.nan)
-    return Points(X, y, [names[i] for i in features])
+    return Points(X, y, SameColumns([names[i] for i in features], features, len(names)))

@@ -46,6 +46,60 @@ class Columns(NamedTuple):
     left_out: list[str] | None = None
     label: str | None = None
 
+    @property
+    def are_listed(self):
+        """Whether each column of features was asked for."""
+        return self.features is not None
+
+    def choose(self, n_columns, names=None):
+        """Return the numbers of the columns of features, in the order asked for, and the label."""
+        return choose_columns(self, n_columns, names)
+
+    def name_some(self, names):
+        """Tell whether one of these names is meant, so that they are a header."""
+        items = (self.features or []) + (self.left_out or [])
+        named = self.label is not None and not self.label.isdecimal()
+        return named or any(_is_named(item, names) for item in items)
+
+
+class SameColumns(NamedTuple):
+    """The columns that a model was made of: names, where it has them, numbers, and out of how many.
+
+    A table with a header must have columns of these names, in any order; without one it must have
+    as many columns as the first one had, or those of the model only.
+    """
+
+    names: list[str] | None
+    numbers: list[int]
+    n_columns: int
+
+    label = None
+    are_listed = True
+
+    def choose(self, n_columns, names=None):
+        """Return the numbers of the columns in a table, and no label."""
+        if self.names is not None and names is not None:
+            missing = [repr(name) for name in self.names if name not in names]
+            if not missing:
+                return [names.index(name) for name in self.names], None
+            if len(missing) < len(self.names) or is_header(names):
+                raise ValueError(
+                    f"the model was made of columns that are missing here, {', '.join(missing)}; "
+                    "rename what is meant, or list the columns in the model's order by --columns"
+                )
+        if n_columns == self.n_columns:
+            return self.numbers, None
+        if n_columns == len(self.numbers):
+            return list(range(n_columns)), None
+        raise ValueError(
+            f"there are {n_columns} columns; the model was made of {len(self.numbers)} out of "
+            f"{self.n_columns}: list them in the model's order by --columns"
+        )
+
+    def name_some(self, names):
+        """Tell whether the names are those of the model, so that they are a header."""
+        return self.names is not None and set(self.names) <= set(names)
+
 
 def parse_columns(text):
     """Return a list of columns; a name with a comma stands in double quotes."""
@@ -124,7 +178,7 @@ def with_points(row, delimiter):
 
 
 def read_table(path, asked):
-    """Return the points of a table, (n, d), (n,) labels from 0, or None, and names, or None."""
+    """Return the points of a table, (n, d), (n,) labels from 0, or None, and the layout."""
     with open_table(path) as rows:
         first_line, first = next(rows, (0, None))
         if first is None:
@@ -140,7 +194,7 @@ def read_table(path, asked):
         if not X:
             raise ValueError(NOTHING_BELOW)
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
-    return np.array(X), y, layout.names
+    return np.array(X), y, layout
 
 
 @dataclass(frozen=True)
@@ -183,16 +237,13 @@ def read_layout(source, line, first, asked):
     Notes on standard error tell which columns are left out, and whether data may be a header.
     """
     names = [cell.strip() for cell in first]
-    features, label = choose_columns(asked, len(first), names)
+    features, label = asked.choose(len(first), names)
     # Unless a column was named after it, a first row with some numbers is data with a fault rather
     # than a header.
     has_header = (
-        any(_is_named(item, names) for item in (asked.features or []) + (asked.left_out or []))
-        or (asked.label is not None and not asked.label.isdecimal())
-        or is_header([first[i] for i in features])
-        or _numbers_columns(first)
+        asked.name_some(names) or is_header([first[i] for i in features]) or _numbers_columns(first)
     )
-    if has_header and asked.features is None:
+    if has_header and not asked.are_listed:
         features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
         tell(
@@ -308,20 +359,13 @@ def _without_index(source, names, features, label):
     return rest
 
 
-def without_counter(source, X, names):
-    """Return points and names without a first column that only counts the rows."""
+def counts_rows(X, names):
+    """Tell whether the first of several columns only counts the rows, as its name says too."""
     n, d = X.shape
     if names is None or d == 1 or n < LEAST_COUNTED or names[0].lower() not in COUNTERS:
-        return X, names
+        return False
     begin = X[0, 0]
-    if begin not in (0, 1) or not np.array_equal(X[:, 0], np.arange(begin, begin + n)):
-        return X, names
-    tell(
-        "note",
-        f"{source_name(source)}: column {names[0]!r} counts the rows and was left out; name it in "
-        "--columns to use it as a feature",
-    )
-    return X[:, 1:], names[1:]
+    return begin in (0, 1) and np.array_equal(X[:, 0], np.arange(begin, begin + n))
 
 
 def _is_name(cell):

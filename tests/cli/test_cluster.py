@@ -432,7 +432,7 @@ def test_outputs_are_checked_before_the_computation(capsys, monkeypatch, tmp_pat
     for option in ("--out", "--plot"):
         assert "there is no folder" in message(option, tmp_path / "none" / "a.png")
         assert "is a folder" in message(option, tmp_path)
-    assert "is the file to be clustered" in message("--out", table)
+    assert "is a file to be read" in message("--out", table)
     assert "must end in one of" in message("--plot", tmp_path / "a.xyz")
     assert "must end in one of" in message("--plot", tmp_path / "a")
     monkeypatch.setattr(os, "access", lambda path, mode: False)

@@ -161,7 +161,7 @@ def test_outputs_of_segment_are_checked_before_the_computation(
 
     assert "there is no folder" in message(tmp_path / "none" / "a.png")
     assert "is a folder" in message(tmp_path)
-    assert "is the file to be clustered" in message(photo)
+    assert "is a file to be read" in message(photo)
     assert "must end in one of" in message(tmp_path / "a.xyz")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert "pictures need Pillow (python -m pip install pillow)" in message(tmp_path / "a.png")

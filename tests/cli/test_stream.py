@@ -846,7 +846,7 @@ def test_the_index_of_a_frame_is_left_out_also_when_resumed(table, tmp_path, cap
         (["--k", 3, "--out", "none/labels.csv"], "there is no folder"),
         (["--k", 3, "--out", "."], "is a folder"),
         (["--k", 3, "--state", "none/state.npz"], "there is no folder"),
-        (["--k", 3, "--out", "rows.csv"], "is the file to be clustered"),
+        (["--k", 3, "--out", "rows.csv"], "is a file to be read"),
         (["--k", 3, "--out", "x", "--state", "x"], "--out and --state are the same file"),
         (["--k", 3, "--out", "labels.npy"], "--out must end in one of .csv, .txt, .tsv"),
     ],

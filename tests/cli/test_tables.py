@@ -48,7 +48,7 @@ def test_columns_by_name_and_number(tmp_path, source, columns, drop, label, want
             source.write_text(text_of(ROWS))
         found = read_points(str(source), Columns(*asked, label))
         np.testing.assert_array_equal(found.X, [[row[i] for i in wanted] for row in ROWS])
-        assert found.names == ([HEADER[i] for i in wanted] if has_header else None)
+        assert found.columns.names == ([HEADER[i] for i in wanted] if has_header else None)
         assert (found.y is None) if label is None else found.y.tolist() == [0, 1, 0]
 
 
@@ -129,7 +129,7 @@ def test_a_column_that_counts_the_rows_is_left_out(capsys, tmp_path, name):
         frame.to_csv(path, index=False)
         found = read_points(str(path), Columns())
         np.testing.assert_allclose(found.X, frame[["a", "b"]])
-        assert found.names == ["a", "b"]
+        assert found.columns.names == ["a", "b"]
         told = f"fastmmc: note: {path}: column '{name}' counts the rows and was left out; name it"
         assert capsys.readouterr().err.startswith(told)
         assert read_points(str(path), Columns([name, "a"])).X.shape[1] == 2
@@ -168,7 +168,7 @@ def test_parquet(capsys, tmp_path, parquet):
     path = parquet(pd.DataFrame(ROWS, columns=HEADER))
     found = read_points(str(path), Columns(None, ["id"], "kind"))
     np.testing.assert_array_equal(found.X, [[row[i] for i in (1, 2, 4)] for row in ROWS])
-    assert found.y.tolist() == [0, 1, 0] and found.names == ["a", "b", "c"]
+    assert found.y.tolist() == [0, 1, 0] and found.columns.names == ["a", "b", "c"]
     given = [path, "--drop", "kind", "--method", "umc-rls", "-k", 2, "--seed", 0]
     out = tmp_path / "labels.parquet"
     expected, _ = labels_of(capsys, "cluster", *given)

@@ -35,7 +35,7 @@ fastmmc
 fastmmc -x
     required: COMMAND
 fastmmc foo
-    no command 'foo'; there are cluster, segment, stream
+    no command 'foo'; there are cluster, predict, segment, stream
 fastmmc cluter n.csv
     no command 'cluter' (did you mean fastmmc cluster?)
 fastmmc n.csv
@@ -229,9 +229,27 @@ fastmmc cluster n.csv --out none/labels.csv
 fastmmc cluster n.csv --out .
     . is a folder; give the name of a file
 fastmmc cluster n.csv --out n.csv
-    n.csv is the file to be clustered; give another name
+    n.csv is a file to be read; give another name
+fastmmc cluster n.csv -k 2 --method c-rpcl --constraints links.csv --out links.csv
+    links.csv is a file to be read; give another name
 fastmmc cluster n.csv --plot picture.doc
     picture.doc: a picture's name must end in one of
+fastmmc cluster n.csv --model model.pkl
+    model.pkl: the name of --model must end in .npz
+fastmmc cluster n.csv --model m.npz --out m.npz
+    the name of --out must end in one of
+fastmmc predict
+    required: MODEL, SOURCE; see fastmmc predict --help
+fastmmc predict n.csv
+    required: SOURCE; see fastmmc predict --help
+fastmmc predict n.csv n.csv
+    n.csv is no saved estimator or result
+fastmmc predict broken.npz n.csv
+    broken.npz is no saved estimator or result
+fastmmc predict none.npz n.csv
+    none.npz: No such file or directory
+fastmmc predict n.csv n.csv -k 3
+    unrecognized arguments: -k 3; see fastmmc predict
 fastmmc stream
     required: SOURCE; see fastmmc stream --help
 fastmmc stream n.csv
@@ -251,7 +269,7 @@ fastmmc stream n.csv -k 30
 fastmmc stream n.csv -k 3 --skip-bad-rows bad.npy
     the name of --skip-bad-rows must end in one of .csv, .txt
 fastmmc stream n.csv -k 3 --skip-bad-rows n.csv
-    n.csv is the file to be clustered; give another name
+    n.csv is a file to be read; give another name
 fastmmc stream n.csv -k 3 --skip-bad-rows a.csv --out a.csv
     --out and --skip-bad-rows are the same file
 fastmmc segment
