@@ -285,7 +285,8 @@ def _print_result(args, method, shape, y, result, seconds):
             rows.append(("loo_mse", f"{result.loo_mse:.6g}"))
     if hasattr(result, "chosen"):
         report["chosen"], report["scores"] = _settings(result.chosen), result.scores
-        rows.append(("chosen", ", ".join(f"{n} {_short(v)}" for n, v in report["chosen"].items())))
+        chosen = [f"{n} {_short(v)}" for n, v in report["chosen"].items() if v is not None]
+        rows.append(("chosen", ", ".join(chosen)))
         best = sorted(result.scores, key=lambda k: -result.scores[k])[:N_SCORES]
         if best:
             scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)

@@ -18,10 +18,10 @@ OPENML = "openml:"
 
 SOURCE_HELP = (
     "a .csv, .tsv, .parquet, .npy or .npz file (arrays X and, optionally, y), a data set's name, "
-    f"{OPENML}NAME to ask OpenML for one that is not here, or - for a table on standard input; "
-    "commas, semicolons or tabs part the cells; columns on the left of a table that have no name "
-    "in the header, as the index of a frame that pandas wrote, and a first column named id or "
-    "index that counts the rows are left out with a note"
+    f"{OPENML}NAME to ask OpenML for one that is not here, a named pipe, or - for a table on "
+    "standard input; commas, semicolons or tabs part the cells; columns on the left of a table "
+    "that have no name in the header, as the index of a frame that pandas wrote, and a first "
+    "column named id or index that counts the rows are left out with a note"
 )
 
 
@@ -63,7 +63,7 @@ def _read(source, asked):
     path = Path(source)
     suffix = path.suffix.lower()
     is_known = source in datasets.BUNDLED + datasets.GENERATED
-    if source == STANDARD_INPUT or (suffix in TABLES and not path.is_dir()):
+    if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
         X, y, layout = tables.read_table(path, asked)
         return Points(X, y, SameColumns(layout.names, layout.columns, len(layout.first)))
     if path.is_dir() and not is_known:

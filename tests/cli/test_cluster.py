@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,17 @@ def test_standard_input_is_read(capsys, table, piped, expected):
     ]:
         piped(text)
         assert message in error_of(capsys, "cluster", "-", "--k", 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe_is_read(capsys, table, tmp_path, expected):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(table.read_bytes()))
+    writer.start()
+    labels, _ = labels_of(capsys, "cluster", pipe, "--k", 3, "--label-column", "kind", *FEW)
+    writer.join()
+    np.testing.assert_array_equal(labels, expected.labels)
 
 
 NOTE = "left out; give a name to use it as a feature"
