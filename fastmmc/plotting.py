@@ -453,9 +453,10 @@ class ChoiceDisplay(_FromEstimator, _PanelsDisplay, drawn_by="scatter"):
             ]
             return x, [max(one.criterion, LEAST_ERROR) for one in candidates]
 
-        for color, marker, rule in zip(COLORS, MARKERS, rules, strict=False):
+        for i, rule in enumerate(rules):
             own = [one for one in self.candidates if one.rule == rule]
-            style = {"color": color, "marker": marker, "alpha": 0.7, "label": rule}
+            look = {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+            style = look | {"alpha": 0.7, "label": rule}
             style["s"] = [np.interp(one.vote, (0.0, 1.0), VOTE_AREAS) for one in own]
             ax.scatter(*places(own), **(style | kwargs))
         winner = f"won: {self.winner.rule}, vote {self.winner.vote:.2f}"
