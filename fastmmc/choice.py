@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from fastmmc import _loops_genie as loops
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter
+from fastmmc._display import as_assignments
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     RunControl,
@@ -120,11 +121,30 @@ class ChoiceResult(RLSResult):
         Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
+    errors : dict of int to float
+        With ``k="auto"``, the least error that was found for these numbers and the one after them:
+        the leave-one-out error, priced by the imbalance of sizes and added over the clusters.
     """
 
     candidates: tuple[Candidate, ...] = field(repr=False, default=())
     chosen: dict[str, Any] = field(repr=False, default_factory=dict)
     scores: dict[int, float] = field(repr=False, default_factory=dict)
+    errors: dict[int, float] = field(repr=False, default_factory=dict)
+
+    @property
+    def winner(self) -> Candidate:
+        """The candidate whose labels won: most votes among those that may be returned."""
+        return next(one for one in self.candidates if one.rule in RULES)
+
+    def _own_rows(self):
+        rows = super()._own_rows()
+        if self.scores:
+            best = sorted(self.scores.items(), key=lambda pair: -pair[1])[:3]
+            rows["scores"] = ", ".join(f"{score:.3g} for k = {k}" for k, score in best)
+        if self.candidates:
+            winner, number = self.winner, len(self.candidates)
+            rows["winner"] = f"{winner.name}, vote {winner.vote:.2g} among {number} labellings"
+        return rows | {"chosen": as_assignments(self.chosen)}
 
 
 class _ChoiceParameters(TimeLimit, Threads, Seed, Parameters):
@@ -277,11 +297,11 @@ class _Chooser:
         return found + _judge(of_genie, widths, k)
 
     def score_counts(self, most):
-        """Return a score of every number of clusters from 2 to ``most``; the largest is best.
+        """Return scores of the numbers of clusters from 2 to ``most``, and their total errors.
 
-        It is the largest vote, plus 1 - 1 / e where that is positive. With c the least error,
-        priced by the imbalance of sizes, e is the elasticity of the total error c k behind k; it
-        is 1 where no cluster ends.
+        The largest score is best. It is the largest vote, plus 1 - 1 / e where that is positive.
+        With c the least error, priced by the imbalance of sizes, e is the elasticity of the total
+        error c k behind k; it is 1 where no cluster ends.
         """
         n = len(self.X)
         grid = {
@@ -308,14 +328,15 @@ class _Chooser:
             table = _vote(found, k, power=1, least=LEAST_COUNT_ERROR)
             votes[k] = max(one.vote for one in table if one.rule in RULES)
             errors[k] = k * min(
-                max(one.criterion, LEAST_COUNT_ERROR) * np.exp(imbalance(one.labels, k))
+                max(one.criterion, LEAST_COUNT_ERROR) * float(np.exp(imbalance(one.labels, k)))
                 for one in table
             )
         scores = {}
         for k in list(votes)[:-1]:
             elasticity = np.log(errors[k + 1] / errors[k]) / np.log((k + 1) / k)
-            scores[k] = votes[k] + (1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0)
-        return scores
+            bend = 1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0
+            scores[k] = float(votes[k] + bend)
+        return scores, errors
 
 
 def recombine(points, a, b, k):
@@ -476,11 +497,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     if n > SAMPLE:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
-    scores, run = {}, _Run(seed, call.n_jobs, control)
+    scores, errors, run = {}, {}, _Run(seed, call.n_jobs, control)
     with show_progress(control), without_warnings():
         chooser = _Chooser(X[rows].astype(np.float64), run)
         if k is None:
-            scores = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
+            scores, errors = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
             k = max(scores, key=scores.get)
         found = chooser.labellings(k)
         candidates = _vote(found, k)
@@ -506,7 +527,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         warn_if_stopped(result.status, 1, 1)
     candidates.sort(key=lambda one: -one.vote)
     return ChoiceResult(
-        **vars(result), candidates=tuple(candidates), chosen=of_matrix | search, scores=scores
+        **vars(result),
+        candidates=tuple(candidates),
+        chosen=of_matrix | search,
+        scores=scores,
+        errors=errors,
     )
 
 
@@ -538,7 +563,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores")
+    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores", "errors")
 
     def _count_tasks(self, n):
         return None

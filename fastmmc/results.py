@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from fastmmc._display import as_assignments, as_lines, as_table, number_of
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 from fastmmc.saving import stored, write
@@ -84,6 +85,22 @@ class History:
         return np.array(self._values, dtype=np.float64)
 
 
+# Clusters up to which each size is shown.
+SIZES_SHOWN = 12
+
+
+def _sizes_text(sizes):
+    """Return the sizes as people read them."""
+    if len(sizes) <= SIZES_SHOWN:
+        return " ".join(map(str, sizes))
+    return f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}"
+
+
+def _bound_row(bound, remark=""):
+    """Return the row of a lower bound, none where there is no bound."""
+    return {} if bound is None else {"bound": f"{bound:.6g}{remark}"}
+
+
 @stored(
     labels="i8:n",
     sizes="i8:k",
@@ -124,6 +141,12 @@ class ClusteringResult(Named):
         Predicts new points; small and picklable. None where the method has none.
     feature_names_in : (d,) array of str or None
         Names of the columns of X; new points must have the same. None if X had none.
+    method : str
+        The function that made it, as "umc_rls".
+    seconds : float or None
+        What the whole call took; of a path, that of all its results together.
+    resolved : tuple of str
+        Which of ``params`` the call had left open, as None or "auto", and the method has filled in.
     """
 
     labels: NDArray[np.int64]
@@ -138,12 +161,41 @@ class ClusteringResult(Named):
     best_init: int
     params: dict[str, Any]
     model: Any = field(repr=False, default=None)
+    method: str = field(default="", kw_only=True)
+    seconds: float | None = field(default=None, kw_only=True)
+    resolved: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __repr__(self):
         return (
             f"{type(self).__name__}(n={len(self.labels)}, k={len(self.sizes)}, "
             f"objective={self.objective:.6g}, status={self.status.name})"
         )
+
+    def __str__(self):
+        return as_lines(self._headline(), self._rows())
+
+    def _repr_html_(self):
+        return as_table(self._headline(), self._rows())
+
+    def _headline(self):
+        n, k = len(self.labels), len(self.sizes)
+        made = f"{number_of(n, 'point')} in {number_of(k, 'cluster')}, {STATUS_TEXT[self.status]}"
+        return f"{self.method or type(self).__name__}: {made}"
+
+    def _rows(self):
+        """Return what people are shown of it, names and texts."""
+        rows = {"sizes": _sizes_text(self.sizes), "objective": f"{self.objective:.6g}"}
+        if len(self.objectives) > 1:
+            rows["objective"] += f", the lowest of {len(self.objectives)} starts"
+        rows |= self._own_rows()
+        if self.seconds is not None:
+            rows["seconds"] = f"{self.seconds:.3g}"
+        filled_in = {name: self.params[name] for name in self.resolved}
+        return rows | ({"resolved": as_assignments(filled_in)} if filled_in else {})
+
+    def _own_rows(self):
+        """Return what a kind of result shows beside what all show."""
+        return {}
 
     @property
     def converged(self) -> bool:
@@ -268,6 +320,12 @@ class RLSResult(ClusteringResult):
     loo_mse: float | None = None
     bound: float | None = None
 
+    def _own_rows(self):
+        rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}
+        return rows | _bound_row(
+            self.bound, f", gap {self.gap:.3g}" if self.bound is not None else ""
+        )
+
     @property
     def gap(self) -> float | None:
         """Largest share of the objective by which the best labelling may be lower than it."""
@@ -302,6 +360,11 @@ class MarginResult(ClusteringResult):
     duality_gap: float | None = None
     n_violated: int = 0
 
+    def _own_rows(self):
+        rows = {} if self.duality_gap is None else {"duality_gap": f"{self.duality_gap:.3g}"}
+        violated = number_of(self.n_violated, "point")
+        return rows | {"n_violated": f"{violated} inside the margin or on its wrong side"}
+
 
 @stored(matrix="f8:nn")
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,6 +385,9 @@ class SDPResult(ClusteringResult):
     bound: float | None = None
     matrix: np.ndarray | None = field(repr=False, default=None)
     solver_status: str = ""
+
+    def _own_rows(self):
+        return _bound_row(self.bound) | {"solver_status": self.solver_status}
 
 
 @stored(centers="f8:kd", all_centers="f8:ad", kept="i8:k", weights="f8:a", representatives="f:pd")
@@ -364,6 +430,16 @@ class CentroidResult(ClusteringResult):
     n_violations: int = 0
     n_conflicts: int = 0
     representatives: np.ndarray | None = field(repr=False, default=None)
+
+    def _own_rows(self):
+        rows = {}
+        if len(self.all_centers) > len(self.centers):
+            rows["n_active"] = f"{self.n_active} of {len(self.all_centers)} prototypes"
+        if self.n_constraints:
+            rows["n_violations"] = (
+                f"{self.n_violations} of {number_of(self.n_constraints, 'constraint')}"
+            )
+        return rows
 
     def transform(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return the distances of new points to the centers.
@@ -509,6 +585,11 @@ class TreeResult(ClusteringResult):
     def _nearest(self, X):
         return self._fitted_model().predict(X)
 
+    def _own_rows(self):
+        splits = sum(node.label is None for node in self.tree.nodes)
+        depth = max(node.depth for node in self.tree.nodes)
+        return {"tree": f"{number_of(splits, 'split')}, depth {depth}"}
+
 
 @stored(label_image="i8:hw", colors="f8:kx")
 @dataclass(frozen=True, eq=False, repr=False)
@@ -535,6 +616,10 @@ class SegmentationResult(ClusteringResult):
         super()._check_values()
         if not np.array_equal(self.label_image.ravel(), self.labels):
             raise ValueError("label_image has other labels than labels")
+
+    def _own_rows(self):
+        height, width = self.label_image.shape
+        return {"label_image": f"{width} x {height} pixels"}
 
     def paint(self) -> NDArray[np.float64]:
         """Return the picture with every pixel in the mean colour of its segment.

@@ -77,4 +77,11 @@ assert_type(fastmmc.RPCL.load(Path("stream.npz")), fastmmc.RPCL)
 assert_type(
     plotting.ClusterDisplay.from_result(res, X, s=3).plot(), fastmmc.plotting.ClusterDisplay
 )
+chosen = fastmmc.cluster(X, max_k=5)
+assert_type(chosen.errors, dict[int, float])
+assert_type(chosen.winner, fastmmc.Candidate)
+assert_type(chosen.seconds, float | None)
+assert_type(plotting.ChoiceDisplay.from_result(chosen, alpha=0.5), plotting.ChoiceDisplay)
+assert_type(plotting.ClusterDisplay.from_estimator(model, X), plotting.ClusterDisplay)
+assert_type(plotting.TreeDisplay.from_estimator(fastmmc.RecursiveMMC(3)), plotting.TreeDisplay)
 assert_type(fastmmc.METHODS["umc-rls"].binary, bool)
