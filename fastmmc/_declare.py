@@ -30,8 +30,9 @@ from typing import (
 from fastmmc import validation
 from fastmmc._docs import entry, insert_section, with_sections_of
 from fastmmc._names import name_columns
-from fastmmc.execution import RunControl
+from fastmmc.execution import RunControl, one_call
 from fastmmc.results import ClusteringResult
+from fastmmc.standardization import solve_in_units
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -266,7 +267,12 @@ def function_of(
             # Defaults need no check.
             for name in (*order[: len(args)], *kwargs):
                 setattr(call, name, known[name].checked(getattr(call, name)))
-            result = solve(call, control_of(call, started))
+            control = control_of(call, started)
+            with one_call():
+                if hasattr(call, "standardize"):
+                    result = solve_in_units(solve, call, control)
+                else:
+                    result = solve(call, control)
             return name_columns(result, call.X) if hasattr(call, "X") else result
 
         functools.update_wrapper(function, solve)
