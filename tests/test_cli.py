@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 import fastmmc
 from fastmmc import cli
 from fastmmc.registry import METHODS, Method
+from fastmmc.rls import methods
 
 FEW = ["--n-init", "2", "--seed", "0"]
 
@@ -35,6 +36,12 @@ def pairs(tmp_path):
     path = tmp_path / "pairs.npy"
     np.save(path, np.repeat([[0.0], [9.0]], 5, axis=0) + np.linspace(0, 1, 10)[:, None])
     return path
+
+
+@pytest.fixture(autouse=True)
+def sizes_are_not_judged(monkeypatch):
+    """Keep back a warning: the clusters of ``blobs`` have other sizes than those that are made."""
+    monkeypatch.setattr(methods, "warn_of_other_sizes", lambda *told: None)
 
 
 @pytest.fixture
