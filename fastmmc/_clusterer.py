@@ -113,7 +113,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def _fit(self, X, y=None, **told):
         """Cluster by the solver, with what ``fit`` was told, and keep the result."""
-        X = self._check_training_points(X)
+        table, X = X, self._check_training_points(X)
         params = self.get_params(deep=False) | told
         if "n_clusters" in params:
             params["k"] = params.pop("n_clusters")
@@ -125,7 +125,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         with fit_tasks(self, n_tasks, self._unit) as tasks:
             if "callback" in params:
                 params["callback"] = tasks.with_callback(params["callback"])
-            result = self._solver(X, **params)
+            # The names of its columns are known to a table alone.
+            result = self._solver(table if hasattr(self, "feature_names_in_") else X, **params)
             if n_tasks is not None:
                 tasks.tell(len(result.objectives))
         return self._keep(result)

@@ -30,8 +30,9 @@ from typing import (
 from fastmmc import validation
 from fastmmc._docs import entry, insert_section, with_sections_of
 from fastmmc._names import column_names
-from fastmmc.execution import RunControl
+from fastmmc.execution import RunControl, one_call
 from fastmmc.results import ClusteringResult
+from fastmmc.standardization import solve_in_units
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -267,7 +268,12 @@ def function_of(
             # Defaults need no check.
             for name in (*order[: len(args)], *kwargs):
                 setattr(call, name, known[name].checked(getattr(call, name)))
-            result = solve(call, control_of(call, started))
+            control = control_of(call, started)
+            with one_call():
+                if hasattr(call, "standardize"):
+                    result = solve_in_units(solve, call, control)
+                else:
+                    result = solve(call, control)
             names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
             seconds = time.perf_counter() - started
             told = names | {"method": function.__name__, "seconds": seconds}

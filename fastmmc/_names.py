@@ -25,7 +25,7 @@ class Named:
 
 
 def column_names(X):
-    """Return the names of the columns of X, an array of str, or None if it has none."""
+    """Return the names of the columns of X, (d,) str, or None."""
     if isinstance(X, Named):
         return X.feature_names_in
     estimator = _stand_in("X")()

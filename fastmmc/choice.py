@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from fastmmc import _loops_genie as loops
 from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter
+from fastmmc._declare import function_of, parameter
 from fastmmc._display import as_assignments
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
@@ -24,7 +24,15 @@ from fastmmc.execution import (
 from fastmmc.factors import leave_one_out_residuals, make_factor
 from fastmmc.gram import Kernel, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
-from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads, TimeLimit
+from fastmmc.parameters import (
+    ClusterCount,
+    Clusters,
+    Points,
+    Seed,
+    Standardization,
+    Threads,
+    TimeLimit,
+)
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
@@ -147,7 +155,7 @@ class ChoiceResult(RLSResult):
         return rows | {"chosen": as_assignments(self.chosen)}
 
 
-class _ChoiceParameters(TimeLimit, Threads, Seed, Parameters):
+class _ChoiceParameters(TimeLimit, Threads, Seed, Standardization):
     """What the function and the estimator have in common."""
 
     max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
@@ -165,7 +173,10 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
 
     X: MatrixLike = parameter(
         kw_only=False,
-        doc="Points, with columns in comparable units (float32 is kept, else float64).",
+        doc="""
+        Points, with columns in comparable units, or ``standardize=True`` (float32 is kept, else
+        float64).
+        """,
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
@@ -453,6 +464,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     MemoryError
         If the hat matrices do not fit into free memory.
 
+    Warns
+    -----
+    UserWarning
+        If columns of X seem to have different units.
+
     Notes
     -----
     With ``k="auto"`` a light form of the vote is taken for every number (weights error^-1, no
@@ -460,7 +476,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, priced by the
     imbalance of sizes and added over the clusters.
 
-    The distances are taken as they are: columns in different units must be scaled first.
+    The distances are taken as they are, unless ``standardize=True``: columns in different units,
+    which a warning tells of, must be scaled.
 
     Of more than 2,000 points, as many are drawn for the choice, and the others get their labels
     from its model; then all points descend, with lam in proportion, above 5,000 points on a hat
@@ -521,6 +538,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     }
     search = {"method": "steepest", "init": labels}
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    units = {"standardize": True} if call.standardize else {}
     result = run.cluster(source, k, **search, **(of_matrix if n > SAMPLE else {}))
     if run.late and result.converged:
         result = replace(result, status=Status.TIME_LIMIT)
@@ -529,7 +547,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     return ChoiceResult(
         **vars(result),
         candidates=tuple(candidates),
-        chosen=of_matrix | search,
+        chosen=of_matrix | search | units,
         scores=scores,
         errors=errors,
     )

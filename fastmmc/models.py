@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from fastmmc import _loops_centers as kernels
 from fastmmc import validation
@@ -31,6 +32,12 @@ class KernelModel(OneLine):
     indices: np.ndarray | None = None  # (b,) training points in B, for precomputed kernel values
     binary: bool = False  # the sign of a single score tells two clusters apart
     dtype: np.dtype | None = None  # of the training X; None: that of B
+    scaler: StandardScaler | None = None  # of points, before anything else; B is scaled
+
+    @property
+    def points(self):
+        """B in the units of the training X."""
+        return self.basis if self.scaler is None else self.scaler.inverse_transform(self.basis)
 
     @property
     def n_scores(self):
@@ -52,6 +59,7 @@ class KernelModel(OneLine):
         """
         dtype = self.basis.dtype if self.dtype is None else self.dtype
         X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
+        X = X if self.scaler is None else self.scaler.transform(X)
         f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices) + self.intercept
         return np.hstack((-f, f)) if self.binary else f
 

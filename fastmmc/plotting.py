@@ -820,7 +820,7 @@ def _points_of(result):
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
-    return result.model.basis
+    return result.model.points
 
 
 def _project(X, names=None):

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc.execution import RunControl
+from fastmmc.execution import RunControl, is_first
 from fastmmc.parameters import RandomState, Rank, RunParameters
 from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
@@ -292,6 +292,7 @@ def _cluster(method, points, k, counts, params, run):
     """Cluster the distinct colours."""
     told = run | {"k": k, "sample_weight": counts}
     accepted = {name: told[name] for name in told if name in method.parameters}
+    is_first("units")  # channels share one, however little one of them varies
     if method.binary and k != 2:
         name, weights = method.function.__name__, accepted.get("sample_weight")
         return recursive_mmc(

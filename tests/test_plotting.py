@@ -32,6 +32,10 @@ def close_figures():
     plt.close("all")
 
 
+# The clusters of ``blobs`` have other sizes than those that are drawn.
+pytestmark = pytest.mark.filterwarnings("ignore:clusters of free sizes")
+
+
 @pytest.fixture
 def result(blobs):
     return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0)

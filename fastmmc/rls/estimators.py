@@ -123,9 +123,9 @@ class EvoMMC(
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
+    >>> X, y = fastmmc.datasets.load("moons")
     >>> fastmmc.EvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
+    np.int64(200)
     """
 
 
@@ -147,7 +147,7 @@ class FastEvoMMC(
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
+    >>> X, y = fastmmc.datasets.load("moons")
     >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
+    np.int64(200)
     """

@@ -35,6 +35,7 @@ from fastmmc.parameters import (
     Regularisation,
     RunParameters,
     SizeParameters,
+    Standardization,
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
@@ -234,6 +235,7 @@ class _UMCRLSBut(
     PrecisionParameters,
     LandmarkParameters,
     KernelParameters,
+    Standardization,
     _UMCRLSSearch,
 ):
     """Every parameter of UMC-RLS but lam."""
@@ -303,8 +305,10 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
         or no point tells the cluster of another; or if no sizes were asked for, and clusters of
-        other sizes (Ward's, of a sample of 500 points in the metric of R) fit far better, by what R
-        leaves unexplained of their indicators and by leave-one-out error.
+        free sizes, by a descent of up to 500 of the points, have less than 45 % of the labels'
+        cost (that of ``sizes="free"``) and of their leave-one-out error.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -469,7 +473,7 @@ def _make_plan(call, source):
         min_size=min_size,
         params=params,
         bound=call.bound,
-        default_sizes=default is not None and call.balance is call.target_sizes is known is None,
+        default_sizes=call.balance is call.target_sizes is known is None,
     )
 
 
@@ -644,6 +648,7 @@ class EvoMMCParameters(
     _EvolutionRun,
     BinarySizeParameters,
     _EvolutionKernel,
+    Standardization,
     _EvolutionSearch,
     _EvolutionRegularisation,
 ):
@@ -656,6 +661,7 @@ class FastEvoMMCParameters(
     PrecisionParameters,
     LandmarkParameters,
     _EvolutionKernel,
+    Standardization,
     _EvolutionSearch,
     _EvolutionRegularisation,
 ):
@@ -724,7 +730,10 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        or no point tells the cluster of another.
+        no point tells the cluster of another, or clusters of other sizes fit far better than those
+        of the default sizes.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -772,7 +781,10 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        or no point tells the cluster of another.
+        no point tells the cluster of another, or clusters of other sizes fit far better than those
+        of the default sizes.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -805,7 +817,10 @@ def _evolve(call, control):
         def make_search(index):
             return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
 
-        return best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        result = best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        if plan.default_sizes and result.converged:
+            warn_of_other_sizes(factor, result.labels, 2)
+        return result
 
 
 def _make_evolution_plan(call, source):
@@ -830,6 +845,7 @@ def _make_evolution_plan(call, source):
         lower=lower,
         upper=upper,
         params=search | values(call, SizeParameters),
+        default_sizes=call.target_sizes is None and call.balance == BinarySizeParameters.balance,
     )
 
 

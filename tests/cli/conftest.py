@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import fastmmc
+from fastmmc.rls import methods
 
 
 @pytest.fixture
@@ -25,6 +26,12 @@ def pairs(tmp_path):
     path = tmp_path / "pairs.npy"
     np.save(path, np.repeat([[0.0], [9.0]], 5, axis=0) + np.linspace(0, 1, 10)[:, None])
     return path
+
+
+@pytest.fixture(autouse=True)
+def sizes_are_not_judged(monkeypatch):
+    """Keep back a warning: the clusters of ``blobs`` have other sizes than those that are made."""
+    monkeypatch.setattr(methods, "warn_of_other_sizes", lambda *told: None)
 
 
 @pytest.fixture
