@@ -76,6 +76,7 @@ assert_type(fastmmc.IterSVR(C=10.0).fit(X, sample_weight=np.ones(200)), fastmmc.
 assert_type(fastmmc.RPCL.load(Path("stream.npz")), fastmmc.RPCL)
 
 # The rest.
+assert_type(fastmmc.feature_influence(model, X, n_repeats=2), fastmmc.FeatureInfluence)
 assert_type(
     plotting.ClusterDisplay.from_result(res, X, s=3).plot(), fastmmc.plotting.ClusterDisplay
 )
