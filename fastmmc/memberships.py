@@ -58,7 +58,8 @@ def probabilities(scores, labels, sharpness):
     # The mean with the largest others grows as long as the next of them is above it.
     level = np.max(np.cumsum(ranked, axis=1) / np.arange(1, p.shape[1] + 1), axis=1)
     p[rows] = np.minimum(p[rows], level[:, None])
-    p[rows, own] = level
+    # So that argmax finds the label among those that share.
+    p[rows, own] = np.nextafter(level, 1.0)
     return p
 
 

@@ -234,7 +234,8 @@ class RLSResult(ClusteringResult):
         others.
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
-        b ``loo_scores``. Rows sum to 1 and are largest in the column of the label. See the Notes.
+        b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
+        equal. How they are calibrated stands in the Notes of :class:`fastmmc.RLSResult`.
     margins : (n,) float64 array
         Half the difference between a point's leave-one-out score for its own cluster and the best
         for another: 1 well inside, 0 on a boundary, below 0 where another cluster suits it better.
@@ -261,11 +262,14 @@ class RLSResult(ClusteringResult):
     A point that a size rule or a known label holds in a cluster that suits it less than another
     (``margins`` below 0), or that a search stopped early has left there, is given the nearest
     probabilities of which none is above that of its label: the clusters that suit it better share
-    one value with it. Without such rules a search that has converged leaves hardly any.
+    one value with it, but for a rounding in favour of the label.
 
-    ``predict`` counts a training point among those that it learns from and knows nothing of sizes
-    and known labels, so it may differ from ``labels``; it does only where ``margins`` are below 0,
-    and less often than these, as the point itself speaks for its label.
+    ``predict`` counts a training point among those that it learns from, and knows nothing of sizes
+    and known labels, so it may differ from ``labels``: only where ``margins`` are below 0, and less
+    often, as the point itself speaks for its label. On iris, wine, breast cancer, digits and parts
+    of pendigits and usps, margins of ``umc_rls`` were below 0 for 0.3 to 2.4 % of the points by
+    default, and predictions differed for 0 to 1.3 %; with ``balance=0`` for 0.3 to 7 % and 0 to
+    1.9 %; with ``polish=True`` and ``balance=0.4``, or with free sizes, for at most 0.7 % and none.
     """
 
     loo_mse: float | None = None
