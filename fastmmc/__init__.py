@@ -18,6 +18,7 @@ from fastmmc.competitive import *
 from fastmmc.cutting_plane import *
 from fastmmc.execution import Progress
 from fastmmc.factors import DenseFactor, LowRankFactor, factor
+from fastmmc.influence import FeatureInfluence, feature_influence
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.results import *
@@ -35,6 +36,7 @@ __all__ = [
     "Candidate",
     "ChoiceResult",
     "DenseFactor",
+    "FeatureInfluence",
     "LowRankFactor",
     "Progress",
     "RecursiveMMC",
@@ -42,6 +44,7 @@ __all__ = [
     "datasets",
     "distributed",
     "factor",
+    "feature_influence",
     "load",
     "plotting",
     "recursive_mmc",

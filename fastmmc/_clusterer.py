@@ -6,6 +6,7 @@ import inspect
 import os
 from dataclasses import is_dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -52,6 +53,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """
 
     _fields: ClassVar[tuple[str, ...]] = COMMON_FIELDS
+    # Those that the result computes when it is first asked for them.
+    _late_fields: ClassVar[tuple[str, ...]] = ()
     # Further attributes and their docs.
     _own_attributes: ClassVar[dict[str, tuple[str, str]]] = {}
     _unit = "start"
@@ -62,6 +65,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, solver=None, paper="", summary="", extra=None, needs=(), **options):
         super().__init_subclass__(**options)
+        for late in vars(cls).get("_late_fields", ()):
+            setattr(cls, f"{late}_", property(attrgetter(f"result_.{late}")))
         if solver is None:
             return
         cls._solver = staticmethod(solver)
@@ -362,7 +367,8 @@ def _document(estimator, solver):
     """Return the docstring of an estimator with all its parameters and attributes."""
     result = inspect.signature(solver).return_annotation
     known = attribute_docs(result)
-    shown = [entry(f"{name}_", *known[name]) for name in estimator._fields]
+    fields = (*estimator._fields, *estimator._late_fields)
+    shown = [entry(f"{name}_", *known[name]) for name in fields]
     shown += [entry(name, *told) for name, told in estimator._own_attributes.items()]
     common = COMMON_ATTRIBUTES.format(result=result.__name__)
     text = document(estimator.__doc__, estimator)

@@ -527,7 +527,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         winner, labels = candidates[at], candidates[at].labels
         source = found[at][2].factor
         if n > SAMPLE:
-            model, _ = fit_labels(source, labels, k)
+            model = fit_labels(source, labels, k).model
             source = X
             labels = np.argmax(model.decision_function(X), axis=1)
             labels[rows] = winner.labels

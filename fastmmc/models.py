@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from fastmmc import _loops_centers as kernels
 from fastmmc import validation
 from fastmmc._display import OneLine
 from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_product
 from fastmmc.saving import stored
+from fastmmc.standardization import Scaler
 
 # Sparse points are made dense in blocks of at most this many numbers.
 DENSE_NUMBERS = 2**22
@@ -32,7 +32,7 @@ class KernelModel(OneLine):
     indices: np.ndarray | None = None  # (b,) training points in B, for precomputed kernel values
     binary: bool = False  # the sign of a single score tells two clusters apart
     dtype: np.dtype | None = None  # of the training X; None: that of B
-    scaler: StandardScaler | None = None  # of points, before anything else; B is scaled
+    scaler: Scaler | None = None  # of points, before anything else; B is scaled
 
     @property
     def points(self):
@@ -51,6 +51,8 @@ class KernelModel(OneLine):
             raise ValueError(f"coef has {self.coef.shape[1]} columns, and two clusters need one")
         if not np.isfinite(self.intercept).all():
             raise ValueError("intercept has values that are not finite")
+        if self.scaler is not None and self.scaler.scale.size != self.n_features:
+            raise ValueError(f"scaler has {self.scaler.scale.size} columns, not {self.n_features}")
 
     def decision_function(self, X):
         """Return the (m, k) float64 scores of new points, or of their precomputed kernel values.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from fastmmc import validation
@@ -22,6 +23,7 @@ from fastmmc._typing import MatrixLike
 from fastmmc.choice import LEAST_ERROR, Candidate, ChoiceResult
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.factors import factor
+from fastmmc.influence import FeatureInfluence
 from fastmmc.parameters import RandomState
 from fastmmc.results import ClusteringResult, RLSResult, SegmentationResult, Tree, TreeResult
 from fastmmc.rls import umc_rls
@@ -45,6 +47,9 @@ VOTE_AREAS = (5, 50)
 
 # What marks the winner.
 RING = {"s": 200, "facecolors": "none", "edgecolors": "black"}
+
+# Of more features the names are not written beside a table.
+MOST_NAMES = 40
 
 # What a history is drawn against: the first of these that the trace counts.
 UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
@@ -269,15 +274,7 @@ class ClusterDisplay(_FromEstimator, _Display, drawn_by="scatter"):
             If it is not a result.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
-        points = check_array(
-            _points_of(result) if X is None else X,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            input_name="X",
-        )
-        n = result.labels.shape[0]
-        if points.shape[0] != n:
-            raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
+        points = _check_points(result, X)
         names = None if X is None else column_names(X)
         points, axis_names = _project(points, result.feature_names_in if names is None else names)
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
@@ -811,6 +808,20 @@ def _result_of(estimator):
     return estimator.result_
 
 
+def _check_points(result, X):
+    """Return the points of a result, X or those that it remembers, as a matrix."""
+    points = check_array(
+        _points_of(result) if X is None else X,
+        dtype=[np.float64, np.float32],
+        accept_sparse="csr",
+        input_name="X",
+    )
+    n = result.labels.shape[0]
+    if points.shape[0] != n:
+        raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
+    return points
+
+
 def _points_of(result):
     """Return the points that a result remembers, which only a dense hat matrix needs."""
     if result.params.get("kernel") == "precomputed":
@@ -889,3 +900,230 @@ def _to_shown(pixels, low, high):
     if pixels.ndim == 3 and pixels.shape[2] != 3:
         pixels = pixels.mean(axis=2)
     return np.clip((pixels - low) / max(high - low, np.finfo(float).tiny), 0.0, 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class MarginDisplay(_Display, drawn_by="fill_betweenx"):
+    """The margins of all points, cluster by cluster, in the manner of a silhouette plot.
+
+    Usually made by :meth:`from_result`. Each cluster is a blade, its surest points on top; what
+    lies left of 0 would suit another cluster better. The dashed line is the mean. The blades are
+    drawn by :meth:`matplotlib.axes.Axes.fill_betweenx`, which takes the other arguments of
+    ``plot``, as ``alpha``.
+
+    Parameters
+    ----------
+    margins : (n,) float array
+        Margins of the points.
+    labels : (n,) int array
+        Clusters 0..k-1.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import MarginDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> MarginDisplay.from_result(result).ax_.get_xlabel()
+    'margin'
+    """
+
+    margins: np.ndarray
+    labels: np.ndarray
+
+    def _draw(self, ax, **kwargs):
+        k = int(self.labels.max()) + 1
+        gap = max(1, self.labels.size // 50)
+        start, middles = 0, []
+        for cluster in range(k):
+            blade = np.sort(self.margins[self.labels == cluster])[::-1]
+            rows = start + np.arange(blade.size)
+            style = {"facecolor": COLORS[cluster % len(COLORS)], "linewidth": 0, "step": "mid"}
+            ax.fill_betweenx(rows, 0.0, blade, **(style | kwargs))
+            middles.append(start + (blade.size - 1) / 2)
+            start += blade.size + gap
+        ax.axvline(self.margins.mean(), color="0.4", linestyle="--", linewidth=1)
+        ax.axvline(0.0, color="0.4", linewidth=0.5)
+        ax.set_yticks(middles, [str(cluster) for cluster in range(k)])
+        ax.set(xlabel="margin", ylabel="cluster", ylim=(start, -gap))
+
+    @classmethod
+    def from_result(cls, result: RLSResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the margins of a result.
+
+        Parameters
+        ----------
+        result : RLSResult
+            What a solver of the RLS family returned.
+
+        Raises
+        ------
+        TypeError
+            If it is not the result of such a solver.
+        """
+        _check_result(result, RLSResult, "fastmmc.umc_rls")
+        return cls(result.margins, result.labels).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class ExemplarDisplay(_Display, drawn_by="imshow"):
+    """A table in colours of the features of each cluster's most typical points.
+
+    Usually made by :meth:`from_result`. A colour tells by how many standard deviations a value is
+    above or below the mean of its feature. It is drawn by :meth:`matplotlib.axes.Axes.imshow`,
+    which takes the other arguments of ``plot``, as ``cmap``.
+
+    Parameters
+    ----------
+    values : (m, d) float array
+        Standardised features of the points shown.
+    row_names : sequence of str
+        Their clusters and indices.
+    feature_names : sequence of str
+        Names of the features.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ExemplarDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> display = ExemplarDisplay.from_result(result, count=2)
+    >>> display.values.shape, display.feature_names[0]
+    ((6, 4), 'feature 0')
+    """
+
+    values: np.ndarray
+    row_names: Sequence[str]
+    feature_names: Sequence[str]
+
+    def _draw(self, ax, **kwargs):
+        style = {"aspect": "auto", "cmap": "RdBu_r", "vmin": -2.5, "vmax": 2.5}
+        image = ax.imshow(self.values, **(style | kwargs))
+        ax.figure.colorbar(image, ax=ax, label="standard deviations from the mean")
+        ax.set_yticks(range(len(self.row_names)), self.row_names)
+        if len(self.feature_names) <= MOST_NAMES:
+            ax.set_xticks(
+                range(len(self.feature_names)), self.feature_names, rotation=45, ha="right"
+            )
+        else:
+            ax.set_xlabel("feature")
+        ax.set_ylabel("cluster: point")
+
+    @classmethod
+    def from_result(
+        cls,
+        result: RLSResult,
+        X: MatrixLike | None = None,
+        *,
+        count: int = 3,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the exemplars of a result.
+
+        Parameters
+        ----------
+        result : RLSResult
+            What a solver of the RLS family returned.
+        X : (n, d) array_like or sparse matrix, optional
+            The points; None: those that the result remembers, as in :class:`ClusterDisplay`.
+        count : int, default=3
+            How many points of each cluster, all if it has fewer.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the result, or is needed and not given.
+        TypeError
+            If it is not the result of such a solver.
+        """
+        _check_result(result, RLSResult, "fastmmc.umc_rls")
+        count = validation.check_integer("count", count, least=1)
+        points = _check_points(result, X)
+        shown = [(h, i) for h, members in enumerate(result.exemplars) for i in members[:count]]
+        rows = points[[i for _, i in shown]]
+        if issparse(points):
+            mean, variance = mean_variance_axis(points, axis=0)
+            rows = rows.toarray()
+        else:
+            mean, variance = points.mean(axis=0), points.var(axis=0)
+        values = (rows - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+        names = _feature_names(result.feature_names_in, points.shape[1])
+        return cls(values, [f"{h}: {i}" for h, i in shown], names).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class InfluenceDisplay(_Display, drawn_by="barh"):
+    """Bars of how much of a clustering hangs on each feature, the most influential on top.
+
+    Usually made by :meth:`from_influence`. It is drawn by :meth:`matplotlib.axes.Axes.barh`, which
+    takes the other arguments of ``plot``, as ``color``. The lines are standard deviations over the
+    shuffles.
+
+    Parameters
+    ----------
+    feature_names : sequence of str
+        Names of the features, the most influential first.
+    shares : (m,) float array
+        Share of the points that change their cluster if the feature is shuffled.
+    deviations : (m,) float array
+        Standard deviations over the shuffles.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import InfluenceDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> influence = fastmmc.feature_influence(result, X, random_state=0)
+    >>> InfluenceDisplay.from_influence(influence).feature_names[0]
+    'feature 2'
+    """
+
+    feature_names: Sequence[str]
+    shares: np.ndarray
+    deviations: np.ndarray
+
+    def _draw(self, ax, **kwargs):
+        at = np.arange(len(self.shares))
+        style = {"xerr": self.deviations, "color": COLORS[0], "ecolor": "0.4"}
+        ax.barh(at, self.shares, **(style | kwargs))
+        ax.set_yticks(at, self.feature_names)
+        ax.invert_yaxis()
+        ax.set_xlim(left=0.0)
+        ax.set_xlabel("share of points that change their cluster")
+
+    @classmethod
+    def from_influence(
+        cls, influence: FeatureInfluence, *, most: int = 10, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw what :func:`fastmmc.feature_influence` returned.
+
+        Parameters
+        ----------
+        influence : FeatureInfluence
+            Of all features.
+        most : int, default=10
+            How many features to show.
+
+        Raises
+        ------
+        TypeError
+            If it is not an influence of features.
+        """
+        if not isinstance(influence, FeatureInfluence):
+            raise TypeError(
+                "influence must be a FeatureInfluence, as fastmmc.feature_influence returns; "
+                f"got a {type(influence).__name__}"
+            )
+        most = validation.check_integer("most", most, least=1)
+        names = _feature_names(influence.feature_names_in, influence.shares.size)
+        order = np.argsort(-influence.shares, kind="stable")[:most]
+        shown = [names[i] for i in order]
+        return cls(shown, influence.shares[order], influence.deviations[order]).plot(ax, **kwargs)
+
+
+def _feature_names(known, d):
+    """Return the names of d features, made up where none are known."""
+    return [f"feature {i}" for i in range(d)] if known is None else [str(name) for name in known]

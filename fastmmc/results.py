@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
+from fastmmc import memberships
 from fastmmc._display import as_assignments, as_lines, as_table, number_of
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
@@ -294,7 +297,7 @@ class ClusteringResult(Named):
             raise ValueError(f"there are {names.size} names of {model.n_features} columns")
 
 
-@stored()
+@stored(loo_scores="f8:nk", outlier_scores="f8:n")
 @dataclass(frozen=True, eq=False, repr=False)
 class RLSResult(ClusteringResult):
     """A clustering by regularised least squares.
@@ -315,10 +318,116 @@ class RLSResult(ClusteringResult):
         eigenvalues, so even the best labelling may be well above it.
     gap : float or None
         Largest share of the objective by which the best labelling may be lower than it.
+    loo_scores : (n, k) float64 array
+        What ``decision_function`` gives for each point if the model is fitted to the other n - 1
+        points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
+        these tell it well. ``loo_mse`` is the mean of the squared differences.
+    outlier_scores : (n,) float64 array
+        R_jj, which share of its own prediction a point makes up itself, from 0 to 1; the higher,
+        the less the other points are like it. R_jj comes from X, the kernel and lam alone: neither
+        the labels nor the sizes of the clusters play a part. In terms of a Gaussian process, the
+        variance with which the others predict the point is lam / (1 - R_jj). A score ranks the
+        points of one result; it is not a probability, and the scores of another lam or sigma are
+        others.
+    probabilities : (n, k) float64 array
+        How likely each point is in each cluster, as judged by the others: softmax of
+        b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
+        equal. How they are calibrated stands in the Notes of :class:`fastmmc.RLSResult`.
+    margins : (n,) float64 array
+        Half the difference between a point's leave-one-out score for its own cluster and the best
+        for another: 1 well inside, 0 on a boundary, below 0 where another cluster suits it better.
+        With k = 1 the other score is -1.
+    exemplars : tuple of k int64 arrays
+        The points of each cluster, the most typical first: by descending ``margins`` /
+        ``outlier_scores``, so that they are both surely in their cluster and much like many other
+        points. ``exemplars[h][:5]`` are the five most typical of cluster h.
+    boundary_points : (n,) int64 array
+        All points by ascending margin, so that ``boundary_points[:20]`` are the 20 that are nearest
+        to another cluster, or beyond the boundary.
+
+    Notes
+    -----
+    The probabilities are no better than the labels. They are calibrated without the truth, by this
+    rule: b >= 0 makes them as sure as the scores are right. Sure is the mean of sum_h p_h^2, from
+    1 / k to 1, and right is the share of the labels' indicators that the leave-one-out scores
+    explain, the squared cosine between the two after their means over the clusters are taken off;
+    both are brought to 0..1. Maximum likelihood of the labels (Platt's method, the temperature of a
+    softmax) will not do: labels were chosen to be easy to predict, often none is mispredicted, and
+    then its probabilities are 0 and 1. Where clusters are not the classes that one has in mind,
+    no calibration on the clusters tells.
+
+    A point that a size rule or a known label holds in a cluster that suits it less than another
+    (``margins`` below 0), or that a search stopped early has left there, is given the nearest
+    probabilities of which none is above that of its label: the clusters that suit it better share
+    one value with it, but for a rounding in favour of the label.
+
+    ``predict`` counts a training point among those that it learns from, and knows nothing of sizes
+    and known labels, so it may differ from ``labels``: only where ``margins`` are below 0, and less
+    often, as the point itself speaks for its label. On iris, wine, breast cancer, digits and parts
+    of pendigits and usps, margins of ``umc_rls`` were below 0 for 0.3 to 2.4 % of the points by
+    default, and predictions differed for 0 to 1.3 %; with ``balance=0`` for 0.3 to 7 % and 0 to
+    1.9 %; with ``polish=True`` and ``balance=0.4``, or with free sizes, for at most 0.7 % and none.
     """
 
     loo_mse: float | None = None
     bound: float | None = None
+    loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
+    outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
+
+    @cached_property
+    def _sharpness(self):
+        return memberships.find_sharpness(self.loo_scores, self.labels)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """How likely each point is in each cluster, as judged by the others."""
+        return memberships.probabilities(self.loo_scores, self.labels, self._sharpness)
+
+    @cached_property
+    def margins(self) -> NDArray[np.float64]:
+        """By how much each point's own cluster suits it better than the best other one."""
+        return memberships.margins(self.loo_scores, self.labels)
+
+    @cached_property
+    def exemplars(self) -> tuple[NDArray[np.int64], ...]:
+        """The points of each cluster, the most typical first."""
+        # R_jj is 0 for the origin under a linear kernel, and then so is the margin.
+        typical = self.margins / np.maximum(self.outlier_scores, np.finfo(float).tiny)
+        order = np.lexsort((-typical, self.labels))
+        return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
+
+    @cached_property
+    def boundary_points(self) -> NDArray[np.int64]:
+        """All points by ascending margin."""
+        return np.argsort(self.margins, kind="stable")
+
+    def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return how likely new points are in each cluster: softmax of b times their scores.
+
+        The b is that of ``probabilities``. The largest probability is that of the cluster which
+        ``predict`` names. For training points use ``probabilities``: here they would count among
+        those that the model knows, and seem too sure.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Rows sum to 1. Far from all training points a Gaussian kernel leaves 1 / k each.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, ValueError
+            As :meth:`decision_function`.
+        """
+        self._check_names(X)
+        return self._soften(self._scores(X))
+
+    def _soften(self, scores):
+        return softmax(self._sharpness * scores, axis=1)
 
     def _own_rows(self):
         rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}

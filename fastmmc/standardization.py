@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -10,6 +10,33 @@ from sklearn.preprocessing import StandardScaler
 
 from fastmmc import validation
 from fastmmc._names import Named
+from fastmmc.saving import stored
+
+
+@stored(mean="f8:d", scale="f8:d")
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """What a StandardScaler has learnt, in a form that files can hold."""
+
+    scale: np.ndarray  # (d,), > 0
+    mean: np.ndarray | None = None  # (d,), None where points are only divided
+
+    def _check_values(self):
+        if not (self.scale > 0).all():
+            raise ValueError("scale has values that are not positive")
+
+    def _scaler(self):
+        scaler = StandardScaler(with_mean=self.mean is not None)
+        scaler.scale_, scaler.mean_, scaler.n_features_in_ = self.scale, self.mean, self.scale.size
+        return scaler
+
+    def transform(self, X):
+        """Return points in the units of the model."""
+        return self._scaler().transform(X)
+
+    def inverse_transform(self, X):
+        """Return points in the units of the training X."""
+        return self._scaler().inverse_transform(X)
 
 
 def solve_in_units(solve, call, control):
@@ -42,7 +69,9 @@ def _standardized(call):
     if np.ndim(landmarks) == 2:
         with validation.naming("landmarks"):
             scaled["landmarks"] = scaler.transform(landmarks)
-    return replace(call, **scaled), scaler
+    return replace(call, **scaled), Scaler(
+        scaler.scale_, scaler.mean_ if scaler.with_mean else None
+    )
 
 
 def _told(result, call, scaler):

@@ -19,6 +19,9 @@ from fastmmc.plotting import (
     MOST_LEAVES,
     ChoiceDisplay,
     ClusterDisplay,
+    ExemplarDisplay,
+    InfluenceDisplay,
+    MarginDisplay,
     ObjectiveDisplay,
     SegmentationDisplay,
     ShakingDisplay,
@@ -564,3 +567,65 @@ def test_missing_matplotlib_is_named(monkeypatch, result, draw):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"needs matplotlib \(python -m pip install mat"):
         draw(result)
+
+
+def test_margins_are_drawn_cluster_by_cluster(result):
+    ax = MarginDisplay.from_result(result, alpha=0.5).ax_
+    assert len(ax.collections) == 3
+    rows = []
+    for cluster, blade in enumerate(ax.collections):
+        corners = blade.get_paths()[0].vertices
+        mine = result.margins[result.labels == cluster]
+        assert corners[:, 0].max() == pytest.approx(mine.max())
+        assert blade.get_alpha() == 0.5
+        rows.append((corners[:, 1].min(), corners[:, 1].max()))
+        assert rows[-1][1] - rows[-1][0] == mine.size - 1
+    assert all(before[1] < after[0] for before, after in zip(rows, rows[1:], strict=False))
+    assert ax.lines[0].get_xdata()[0] == pytest.approx(result.margins.mean())
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "1", "2"]
+
+
+def test_exemplars_are_drawn_with_the_names_of_a_frame(blobs):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(blobs[0], columns=["height", "width", "weight", "age"])
+    X["constant"] = 1.0
+    result = fastmmc.umc_rls(X, 3, n_init=2, random_state=0)
+    display = ExemplarDisplay.from_result(result, X, count=2)
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == list(X.columns)
+    chosen = [(h, i) for h in range(3) for i in result.exemplars[h][:2]]
+    assert display.row_names == [f"{h}: {i}" for h, i in chosen]
+    points = X.to_numpy()[[i for _, i in chosen]]
+    expected = (points - X.mean().to_numpy()) / np.r_[blobs[0].std(axis=0), 1.0]
+    np.testing.assert_allclose(display.values, expected, atol=1e-12)
+    np.testing.assert_allclose(ExemplarDisplay.from_result(result, count=2).values, display.values)
+
+
+def test_exemplars_of_sparse_points_and_of_many_features(rng):
+    X = rng.random((40, 50)) * (rng.random((40, 50)) < 0.3)
+    result = fastmmc.umc_rls(csr_matrix(X), 2, rank=20, n_init=1, random_state=0)
+    display = ExemplarDisplay.from_result(result, csr_array(X), count=100)
+    assert display.values.shape == (40, 50) and display.ax_.get_xlabel() == "feature"
+    np.testing.assert_allclose(display.values.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(display.values.std(axis=0), 1.0)
+
+
+def test_influences_are_drawn_from_the_largest_down(result, blobs):
+    influence = fastmmc.feature_influence(result, blobs[0], random_state=0)
+    display = InfluenceDisplay.from_influence(influence, most=3, color="red")
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert widths == sorted(influence.shares, reverse=True)[:3]
+    assert display.feature_names[0] == f"feature {influence.shares.argmax()}"
+    assert display.ax_.yaxis.get_inverted()
+
+
+def test_displays_of_memberships_refuse_what_they_cannot_draw(blobs, result):
+    other = fastmmc.rpcl(blobs[0], 3, random_state=0)
+    for draw in (MarginDisplay.from_result, ExemplarDisplay.from_result):
+        with pytest.raises(TypeError, match="must be a RLSResult"):
+            draw(other)
+    with pytest.raises(TypeError, match="must be a FeatureInfluence"):
+        InfluenceDisplay.from_influence(result)
+    with pytest.raises(ValueError, match="count must be"):
+        ExemplarDisplay.from_result(result, count=0)
+    with pytest.raises(ValueError, match="75 points"):
+        ExemplarDisplay.from_result(result, blobs[0][:10])
