@@ -27,6 +27,8 @@ from typing import (
     get_origin,
 )
 
+import numpy as np
+
 from fastmmc import validation
 from fastmmc._docs import entry, insert_section, with_sections_of
 from fastmmc._names import column_names
@@ -215,6 +217,17 @@ def declared(group):
 def values(call, *groups):
     """Return a dict of the values that a call has for the parameters of some groups."""
     return {one.name: getattr(call, one.name) for group in groups for one in declared(group)}
+
+
+def told(call, *groups):
+    """Return the names of the parameters of some groups that are not at their defaults."""
+    names = []
+    for one in [one for group in groups for one in declared(group)]:
+        value, default = getattr(call, one.name), one.default
+        is_equal = type(value) is type(default) and np.array_equal(value, default)
+        if value is not default and not is_equal:
+            names.append(one.name)
+    return names
 
 
 def _signature(group, with_self=False, returns=inspect.Signature.empty):

@@ -5,10 +5,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
-from fastmmc import _loops_genie as loops
 from fastmmc import validation
 from fastmmc._declare import function_of, parameter
 from fastmmc._display import as_assignments
@@ -37,15 +34,13 @@ from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
+from fastmmc.rls.genie import Genie
 from fastmmc.rls.source import fit_labels
 from fastmmc.saving import stored
-from fastmmc.sizes import size_rule
+from fastmmc.sizes import imbalance, size_rule
 
 # Widths sigma: sigma^2 is the median squared distance of a point from its (f n / k)-th neighbour.
 WIDTHS = (4.0, 1.0, 0.25, 0.0625)
-
-# Thresholds of Genie's Gini index.
-GINIS = (0.1, 0.3, 0.5, 0.7)
 
 # Size bounds of the labels of about equal sizes.
 BALANCE = 0.4
@@ -247,31 +242,6 @@ class _Width:
         return float(np.mean(np.sum(rest**2, axis=0) / state.counts))
 
 
-class _Genie:
-    """Genie's hierarchies of clusters, one for each threshold of the Gini index."""
-
-    def __init__(self, distances):
-        n = len(distances)
-        first, second = np.empty((2, n - 1), dtype=np.int64)
-        length = np.empty(n - 1)
-        loops.spanning_tree(distances, first, second, length)
-        by_length = np.argsort(length, kind="stable")
-        self._edges = np.stack([first, second])[:, by_length]
-        self._orders = np.empty((len(GINIS), n - 1), dtype=np.int64)
-        for most_gini, order in zip(GINIS, self._orders, strict=True):
-            loops.order_merges(*self._edges, most_gini, order)
-
-    def cut(self, k):
-        """Return the labels of k clusters by threshold."""
-        n = self._edges.shape[1] + 1
-        found = {}
-        for most_gini, order in zip(GINIS, self._orders, strict=True):
-            first, second = self._edges[:, order[: n - k]]
-            edges = coo_matrix((np.ones(n - k), (first, second)), shape=(n, n))
-            found[most_gini] = connected_components(edges, directed=False)[1].astype(np.int64)
-        return found
-
-
 class _Chooser:
     """The points that the choice is made on, and what all labellings of them share."""
 
@@ -279,7 +249,7 @@ class _Chooser:
         self.X = X
         self._distances = squared_distances(X, X)
         np.fill_diagonal(self._distances, 0.0)
-        self._genie = _Genie(self._distances)
+        self._genie = Genie(self._distances)
         self._run = run
 
     def _width(self, m):
@@ -404,13 +374,6 @@ def agreement(labellings, k):
     most = (own[:, None] + own) / 2.0
     same = most - expected <= 0
     return np.where(same, 1.0, (together - expected) / np.where(same, 1.0, most - expected))
-
-
-def imbalance(labels, k):
-    """Return log k minus the entropy of the sizes, 0 for equal ones."""
-    shares = np.bincount(labels, minlength=k) / labels.size
-    shares = shares[shares > 0]
-    return float(np.log(k) + np.sum(shares * np.log(shares)))
 
 
 def weigh(errors, labellings, rules, k, power=2, least=LEAST_ERROR):

@@ -19,6 +19,7 @@ from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
     BLOCK,
     Kernel,
+    default_width,
     fill_lower_gram,
     kernel_diagonal,
     kernel_product,
@@ -314,6 +315,14 @@ class _FactorCall(
         ``kernel="precomputed"`` their (n, n) Gram matrix.
         """,
     )
+    k: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, or the
+        median distance for None.
+        """,
+    )
     lam: float = parameter(
         default=0.25,
         doc="""
@@ -369,7 +378,7 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     X = validation.check_points(call.X, kernel, sparse=True)
     form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     with one_blas_thread():
-        kernel = resolve_kernel(kernel, X)
+        kernel = resolve_kernel(kernel, X, default_width(call.k))
         return make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
 
 

@@ -6,10 +6,11 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
@@ -36,6 +37,9 @@ NARROW = 1e6 * np.finfo(np.float64).eps
 
 # Width heuristics use all pairs of up to this many points, and a sample of more.
 WIDTH_SAMPLE = 2000
+
+# Neighbours within the default width, in units of an average cluster.
+NEIGHBOUR_SHARE = 2
 
 
 @stored()
@@ -258,33 +262,66 @@ def _centred_distances(X, Z, X_norms, Z_norms):
 
 
 def median_width(X, metric="sqeuclidean"):
-    """Return the median distance between two points: the default width of ``umc_rls``.
+    """Return the median distance between two points, the default width without clusters.
 
     For "sqeuclidean" the square root of the median squared distance. Above 2,000 points it uses an
     evenly spaced sample of 2,000, so that it depends on X only. If the median is zero it is the
     mean distance, and 1.0 if all points are equal.
     """
-    n = X.shape[0]
-    if n > WIDTH_SAMPLE:
-        X = X[np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp)]
-        n = WIDTH_SAMPLE
-    X = dense_rows(X, slice(None))
+    points = _width_sample(X)
+    n = len(points)
     if n < 2:
         return 1.0
-    if metric == "sqeuclidean":
-        distances = squared_distances(X, X)[np.tri(n, k=-1, dtype=np.bool_)]
-    else:
-        distances = pdist(X, metric)
+    distances = _pairwise(points, metric)[np.tri(n, k=-1, dtype=np.bool_)]
     width = float(np.median(distances)) or float(np.mean(distances))
     if metric == "sqeuclidean":
         width = math.sqrt(width)
     return width or 1.0
 
 
+def default_width(k=None):
+    """Return the function of X and metric that gives the default width for k clusters, if known."""
+    return median_width if k is None else partial(neighbour_width, k)
+
+
+def neighbour_width(k, X, metric="sqeuclidean"):
+    """Return the median distance of a point to its (2 n / k)-th neighbour.
+
+    It is the default width of ``umc_rls``, ``evo_mmc`` and ``fast_evo_mmc`` for k clusters: twice
+    as many points are nearer as an average cluster has, all up to k = 2. For "sqeuclidean" it is
+    the square root of the median squared distance. Samples and equal points are treated as in
+    :func:`median_width`.
+    """
+    points = _width_sample(X)
+    n = len(points)
+    distances = _pairwise(points, metric)
+    rank = min(max(1, round(NEIGHBOUR_SHARE * n / k)), n - 1)
+    if n < 2 or not (width := float(np.median(np.partition(distances, rank, axis=1)[:, rank]))):
+        return median_width(X, metric)
+    return math.sqrt(width) if metric == "sqeuclidean" else width
+
+
+def _width_sample(X):
+    """Return all points, or 2,000 of them that are evenly spaced, as a dense array."""
+    n = X.shape[0]
+    if n <= WIDTH_SAMPLE:
+        return dense_rows(X, slice(None))
+    return dense_rows(X, np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp))
+
+
+def _pairwise(points, metric):
+    """Return all distances, (n, n), with zeros on the diagonal."""
+    if metric != "sqeuclidean":
+        return cdist(points, points, metric)
+    distances = squared_distances(points, points)
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
 def box_diagonal(X):
     """Return the diagonal of the bounding box of the points, or 1.0 if all are equal; O(nd).
 
-    sqrt(sum_f (max_f - min_f)^2), the default width of ``evo_mmc``.
+    sqrt(sum_f (max_f - min_f)^2), the unit of width of the papers on two clusters.
     """
     high, low = X.max(axis=0), X.min(axis=0)
     if issparse(X):
@@ -293,10 +330,10 @@ def box_diagonal(X):
     return math.sqrt(float(extent @ extent)) or 1.0
 
 
-def resolve_kernel(kernel, X, width=None):
+def resolve_kernel(kernel, X, width=median_width):
     """Return the kernel with its open parameters set: ``sigma``, or 1 / d as ``gamma`` of "poly".
 
-    ``width`` takes X and returns sigma where none was given; None: :func:`median_width`.
+    ``width(X, metric)`` returns sigma where none was given.
     """
     if kernel.name == "poly":
         return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
@@ -311,7 +348,7 @@ def resolve_kernel(kernel, X, width=None):
         metric = "sqeuclidean" if kernel.name == "rbf" else "cityblock"
         # A width that overflows is refused below.
         with np.errstate(over="ignore", invalid="ignore"):
-            sigma = median_width(X, metric) if width is None else width(X)
+            sigma = width(X, metric)
     _check_width(kernel, float(sigma))
     return replace(kernel, sigma=float(sigma), gamma=None)
 

@@ -201,3 +201,10 @@ def _check_bounds_can_be_met(n_movable, counts, lower, upper):
             f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "
             f"most {upper.tolist()} by moving the points whose label is not known"
         )
+
+
+def imbalance(labels, k):
+    """Return log k minus the entropy of the sizes, 0 for equal ones."""
+    shares = np.bincount(labels, minlength=k) / labels.size
+    shares = shares[shares > 0]
+    return float(np.log(k) + np.sum(shares * np.log(shares)))

@@ -91,7 +91,9 @@ class Problem:
 
 def prepare(problem, seed):
     """Return the problem with the width of its kernel, its Gram matrix or features, its solver."""
-    kernel = resolve_kernel(problem.kernel, problem.points, lambda X: WIDTH * box_diagonal(X))
+    kernel = resolve_kernel(
+        problem.kernel, problem.points, lambda X, metric: WIDTH * box_diagonal(X)
+    )
     problem = replace(problem, kernel=kernel)
     look = problem.control.check_time
     try:

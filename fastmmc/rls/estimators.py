@@ -13,9 +13,9 @@ from fastmmc.rls.methods import (
     EvoMMCParameters,
     FastEvoMMCParameters,
     UMCRLSParameters,
+    count_starts,
     evo_mmc,
     fast_evo_mmc,
-    resolve_starts,
     umc_rls,
 )
 
@@ -123,7 +123,7 @@ class UMCRLS(
         return self._fit(X, y)
 
     def _count_tasks(self, n):
-        return resolve_starts(self.n_init, self.method, n, self.sizes)
+        return count_starts(self, n)
 
 
 class EvoMMC(

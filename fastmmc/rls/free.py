@@ -236,7 +236,7 @@ class Population:
         """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
         points = self.points
         improve = points.descend if self.plan.method == "steepest" else points.refine
-        labels, value, made = improve(self._feasible(labels), self.plan.rule)
+        labels, value, made = improve(self.feasible(labels), self.plan.rule)
         self.n_moves += made
         if not any(self._are_equal(value, labels, *one) for one in self._all):
             self._all.append((value, labels))
@@ -303,7 +303,7 @@ class Population:
         cells = self.points.merge(members)
         return cells.cut(self.plan.k)[members]
 
-    def _feasible(self, labels):
+    def feasible(self, labels):
         """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
         plan = self.plan
         if plan.known is not None:
@@ -318,7 +318,7 @@ class Population:
     def finish(self):
         """Return the best labels, those of a first start if there are none yet."""
         if not self._all:
-            labels = self._feasible(self.plan.start_labels(self._rng))
+            labels = self.feasible(self.plan.start_labels(self._rng))
             self._all.append((cost_of(self.points.state(labels, self.plan.rule)), labels))
             self.history.note(0, self.best[0])
         return self.best[1]
@@ -342,15 +342,18 @@ def nearness(state, sums):
     return 2.0 * sums / sizes - state.within[:, None] / sizes**2
 
 
-def sample_size(n, k):
-    """Return how many points a search is over before all take part, 0 if that is all of them."""
+def sample_size(n, k, most=ALL):
+    """Return how many points a search is over before all take part, 0 if that is all of them.
+
+    Up to ``most`` points are searched all at once.
+    """
     size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
-    return size if n > max(ALL, size) else 0
+    return size if n > max(most, size) else 0
 
 
-def make_matrix(factor, k):
+def make_matrix(factor, sample):
     """Return the hat matrix if all points are searched at once; yield the rows that were made."""
-    if not isinstance(factor, LowRankFactor) or sample_size(factor.n, k) > 0:
+    if not isinstance(factor, LowRankFactor) or sample > 0:
         return factor
     return (yield from factor._as_dense())
 
@@ -362,12 +365,13 @@ class FreeSearch(SlicedSearch):
     eigenvalues of its hat matrix are about those of all points.
     """
 
-    def __init__(self, factor, diag, plan, sample, index, rng, check_time):
+    def __init__(self, factor, diag, plan, sample, index, rng, check_time, kind=Population):
         self._factor = factor
         self._diag = diag
         self._plan = plan
         self._sample = sample
         self._check_time = check_time
+        self._kind = kind
         self._index = index
         self._rng = rng
         self._population = self._state = None
@@ -427,7 +431,7 @@ class FreeSearch(SlicedSearch):
         if self._sample:
             plan = plan.of_sample(self._indices, keep_best=False)
         points = Groups(matrix, np.ones(plan.n, dtype=np.int64), plan.movable)
-        self._population = Population(points, plan, self._index, self._rng)
+        self._population = self._kind(points, plan, self._index, self._rng)
 
     def _hat_of_sample(self):
         """Draw the sample and make its hat matrix, with lam in proportion."""

@@ -1,6 +1,7 @@
 """The methods of regularised least squares: UMC-RLS, and evolution for two clusters."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -8,7 +9,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._declare import Parameters, function_of, parameter, told, values
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     OutOfTime,
@@ -20,7 +21,6 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
-from fastmmc.gram import box_diagonal, resolve_kernel
 from fastmmc.labels import check_init, check_known_labels
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
@@ -41,10 +41,11 @@ from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
-from fastmmc.rls.free import FreeSearch, make_matrix, sample_size
+from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
+from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.rls.source import best_result, check_source
 from fastmmc.sizes import binary_bounds, size_rule
 from fastmmc.threads import exhaust
@@ -100,16 +101,17 @@ class RLSRunParameters(RunParameters):
 class _UMCRLSSearch(Parameters):
     """The search of UMC-RLS."""
 
-    method: Literal["shaking", "steepest", "stochastic", "memetic"] = parameter(
-        default="shaking",
+    method: Literal["auto", "shaking", "steepest", "stochastic", "memetic"] = parameter(
+        default="auto",
         doc="""
-        Search. Shaking lets the clusters take turns in claiming points, more than their share
-        at first and less and less so (the paper's UMC-RLS). The next two are plain descents
-        (Steep-RLS, Stoc-RLS); without ``balance`` nothing keeps them from large clusters.
-        Memetic recombines whole clusters of two labellings that the shaking found, shakes the
-        result gently and descends by moves and swaps, again and again. With ``sizes="free"``
-        steepest and stochastic improve one labelling, Ward's if no other is given, the former by
-        moves of single points alone, and both others run the memetic search of free sizes.
+        Search. "auto" is shaking, or where sizes are free or chosen the search for these. Shaking
+        lets the clusters take turns in claiming points, more than their share at first and less
+        and less so (the paper's UMC-RLS). The next two are plain descents (Steep-RLS, Stoc-RLS);
+        without ``balance`` nothing keeps them from large clusters. Memetic recombines whole
+        clusters of two labellings that the shaking found, shakes the result gently and descends by
+        moves and swaps, again and again. With ``sizes="free"`` steepest and stochastic improve one
+        labelling, Ward's if no other is given, the former by moves of single points alone, and all
+        others run the memetic search of free sizes.
         """,
     )
     init: Literal["random", "kmeans"] | ArrayLike = parameter(
@@ -185,12 +187,14 @@ class _UMCRLSSearch(Parameters):
 class _UMCRLSSizes(SizeParameters):
     """The sizes of UMC-RLS."""
 
-    sizes: Literal["equal", "free"] = parameter(
-        default="equal",
+    sizes: Literal["auto", "equal", "free"] = parameter(
+        default="auto",
         doc="""
         What is minimised. "equal": Q, over labellings of about equal (or given) sizes. "free": the
         unexplained share of each cluster's indicator, added over the clusters, sum_h (1 - e_h^T R
-        e_h / s_h), over labellings of any sizes that the other parameters allow.
+        e_h / s_h), over labellings of any sizes that the other parameters allow. "auto": as "free",
+        from labels of about equal sizes unless others are predicted far better; it is "equal" where
+        a search, ``init``, ``balance`` or ``target_sizes`` are given.
         """,
     )
     balance: float | None = parameter(
@@ -224,7 +228,8 @@ class _UMCRLSRun(RLSRunParameters):
         and one of the memetic search and of free sizes, which make a population of their own.
         With two clusters round 0 of the shaking forgets the start, so the first start is the
         paper's method and the others begin with round 1. Where all starts would be equal (given
-        labels, unless stochastic or memetic) one is run.
+        labels, unless stochastic or memetic) one is run. Where sizes are chosen, so many memetic
+        searches for labels of about equal sizes ("auto": one), in one start.
         """,
     )
 
@@ -346,7 +351,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        factor, control = source.make_factor(seed, control)
+        factor, control = source.make_factor(call.k, seed, control)
         return _search(factor, plan, call, seed, control)
 
 
@@ -392,7 +397,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
     results = []
-    kernel = resolve_kernel(source.kernel, source.points)
+    kernel = source.resolve_kernel(plan.k)
     with show_progress(control) as control:
         path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
         try:
@@ -412,11 +417,25 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     return results
 
 
-def resolve_starts(n_init, method, n, sizes="equal"):
-    """Return the number of starts; "auto" depends on the method, the sizes and on n alone."""
-    if not isinstance(n_init, str):
-        return n_init
-    if method == "memetic" or sizes == "free":
+def resolve_sizes(call):
+    """Return the sizes of a call: "auto" is "equal" if it says anything of a search or of sizes."""
+    is_told = told(call, _UMCRLSSearch) or not call.balance is call.target_sizes is None
+    return "equal" if call.sizes == "auto" and is_told else call.sizes
+
+
+def resolve_method(call):
+    """Return the search of a call."""
+    if call.method != "auto":
+        return call.method
+    return "shaking" if resolve_sizes(call) == "equal" else "memetic"
+
+
+def count_starts(call, n):
+    """Return the number of starts; if not told, it depends on the search and on n alone."""
+    sizes = resolve_sizes(call)
+    if sizes != "auto" and not isinstance(call.n_init, str):
+        return call.n_init
+    if sizes != "equal" or call.method == "memetic":
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 
@@ -439,29 +458,26 @@ def _make_plan(call, source):
     known = check_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
+    sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
+    is_free = sizes != "equal" and (k > 1 or sizes == "free")
     # One point more or less must be possible however few there are.
-    free, balance = call.sizes == "free", call.balance
-    default = max(BALANCE[call.method], k / n) if call.method in BALANCE and not free else None
-    if free and balance is None and call.target_sizes is not None:
+    slack = {name: max(share, k / n) for name, share in BALANCE.items()}
+    default = None if is_free else slack.get(method)
+    if is_free and balance is None and call.target_sizes is not None:
         balance = 0.0
+    told_sizes = {"target_sizes": call.target_sizes, "min_size": min_size, "known": known}
     rule = size_rule(
-        n,
-        k,
-        balance=balance,
-        target_sizes=call.target_sizes,
-        min_size=min_size,
-        known=known,
-        default=default,
-        bounded=call.method == "memetic",
+        n, k, balance=balance, default=default, bounded=method == "memetic", **told_sizes
     )
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
-    if call.balance is None and (call.method == "memetic" or free):
-        params["balance"] = balance if free else default
+    params |= {"method": method, "sizes": sizes}
+    if call.balance is None and (method == "memetic" or is_free):
+        params["balance"] = balance if is_free else default
     warn_of_equal_points(points, k)
-    return LabelSearchPlan(
+    plan = LabelSearchPlan(
         **values(call, _UMCRLSSearch)
         | {
-            "method": "shaking" if k == 1 else call.method,
+            "method": "shaking" if k == 1 else method,
             "init": check_init(call.init, n, k, source.kernel),
             "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
         },
@@ -472,16 +488,22 @@ def _make_plan(call, source):
         known=known,
         min_size=min_size,
         params=params,
+        free=is_free,
         bound=call.bound,
         default_sizes=call.balance is call.target_sizes is known is None,
     )
+    if sizes != "auto" or not is_free:
+        return plan
+    near = size_rule(n, k, default=slack["memetic"], **told_sizes)
+    n_near = 1 if isinstance(call.n_init, str) else call.n_init
+    return replace(plan, near=replace(plan, free=False, rule=near), n_near=n_near)
 
 
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
-    if call.sizes == "free":
+    if plan.free:
         return _search_free(factor, plan, call, seed, control)
-    n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, call.method, plan.n)
+    n_init = 1 if plan.starts_are_equal() else count_starts(call, plan.n)
     form = choose_form(factor, plan)
     try:
         matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
@@ -518,17 +540,19 @@ def _search(factor, plan, call, seed, control):
 
 def _search_free(factor, plan, call, seed, control):
     """Run the search of free sizes on one hat matrix and return the best as a result."""
-    n_init = 1 if plan.k == 1 else resolve_starts(call.n_init, call.method, plan.n, call.sizes)
-    matrix, sample = factor, sample_size(plan.n, plan.k)
+    n_init = 1 if plan.k == 1 else count_starts(call, plan.n)
+    is_choice = plan.near is not None and plan.has_random_start
+    kind = SizeChoice if is_choice else Population
+    matrix, sample = factor, sample_size(plan.n, plan.k, SAMPLE if is_choice else ALL)
     try:
-        matrix = exhaust(make_matrix(factor, plan.k), lambda n_rows: control.check_time())
+        matrix = exhaust(make_matrix(factor, sample), lambda n_rows: control.check_time())
     except OutOfTime:
         sample = min(plan.n, QUICK_SAMPLE)
     diag = matrix.diagonal()
 
     def make_search(index):
         rng = restart_stream(seed, index)
-        return FreeSearch(matrix, diag, plan, sample, index, rng, control.check_time)
+        return FreeSearch(matrix, diag, plan, sample, index, rng, control.check_time, kind)
 
     return best_result(
         factor,
@@ -632,8 +656,8 @@ class _EvolutionKernel(KernelParameters):
         default=None,
         doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
-        ``fastmmc.gram.box_diagonal(X)``.
+        exp(-||x - z||_1 / sigma). None: the median distance of a point to the farthest; the paper
+        has the diagonal of the box around the points, ``fastmmc.gram.box_diagonal(X)``.
         """,
     )
 
@@ -811,7 +835,7 @@ def _evolve(call, control):
     plan = _make_evolution_plan(call, source)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        factor, control = source.make_factor(seed, control, box_diagonal)
+        factor, control = source.make_factor(2, seed, control)
         diag = factor.diagonal()
 
         def make_search(index):

@@ -43,9 +43,12 @@ class LabelSearchPlan:
     population: int
     patience: int
     max_iter: int
+    free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
     params: dict  # for the result alone
+    near: LabelSearchPlan | None = None  # of about equal sizes, where sizes are chosen
+    n_near: int = 1  # searches for these
 
     @cached_property
     def quota(self):
@@ -130,6 +133,7 @@ class LabelSearchPlan:
             min_size=int(self.min_size * m / self.n),
             polish=False,
             keep_best=keep_best,
+            near=None if self.near is None else self.near.of_sample(indices, keep_best),
         )
 
     def of_parent(self, index):

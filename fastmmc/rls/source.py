@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc import validation
-from fastmmc._declare import declared, values
+from fastmmc._declare import told, values
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
     DenseFactor,
@@ -17,7 +17,7 @@ from fastmmc.factors import (
     leave_one_out_residuals,
     make_factor,
 )
-from fastmmc.gram import Kernel, count_distinct, resolve_kernel
+from fastmmc.gram import Kernel, count_distinct, default_width, resolve_kernel
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters
@@ -57,20 +57,23 @@ class Source:
     form: Form
     factor: DenseFactor | LowRankFactor | None
 
-    def make_factor(self, seed, control, width=None):
-        """Return the factor, given or made, and the control.
+    def make_factor(self, k, seed, control):
+        """Return the factor, given or made for k clusters, and the control.
 
-        ``width(points)`` is the default width. Where max_time is too short, the factor has a low
-        rank and the control says so.
+        Where max_time is too short, the factor has a low rank and the control says so.
         """
         if self.factor is not None:
             return self.factor, control
-        kernel = resolve_kernel(self.kernel, self.points, width)
+        kernel = self.resolve_kernel(k)
         try:
             made = make_factor(self.points, self.lam, kernel, self.form, seed, control.prepare)
         except OutOfTime:
             return self.make_quick_factor(kernel, seed, control)
         return made, control
+
+    def resolve_kernel(self, k):
+        """Return the kernel with its open parameters set for k clusters."""
+        return resolve_kernel(self.kernel, self.points, default_width(k))
 
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""
@@ -104,13 +107,12 @@ def _refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
     allowed = {"kernel": X.kernel.name, "lam": X.lam}
-    defaults = {one.name: one.default for one in declared(type(call))}
-    extra = []
-    for name in FACTOR_PARAMETERS:
-        default, value = defaults.get(name), getattr(call, name, None)
-        same = value is default or (type(value) is type(default) and np.array_equal(value, default))
-        if not same and not (name in allowed and value == allowed[name]):
-            extra.append(name)
+    names = set(told(call, type(call))).intersection(FACTOR_PARAMETERS)
+    extra = [
+        name
+        for name in FACTOR_PARAMETERS
+        if name in names and not (name in allowed and getattr(call, name) == allowed[name])
+    ]
     if extra:
         raise ValueError(
             f"{', '.join(extra)}: X is a factor, which was made with lam={X.lam} and "

@@ -1,0 +1,122 @@
+"""Sizes that nobody told: labels of about equal sizes, unless others are predicted far better."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import numpy as np
+
+from fastmmc.factors import DenseFactor, leave_one_out_residuals
+from fastmmc.gram import Kernel
+from fastmmc.rls.batches import ClaimForm, make_start
+from fastmmc.rls.free import SLICE, Population
+from fastmmc.rls.genie import Genie
+from fastmmc.rls.memetic import MemeticSearch
+from fastmmc.sizes import imbalance
+
+# Labels of other sizes must have less than this share of the error of those of about equal sizes.
+FAR_BETTER = 0.5
+
+# Neighbours whose labels predict that of a point, too.
+NEIGHBOURS = 10
+
+
+class SizeChoice(Population):
+    """The population of free sizes, and labels of about equal sizes that descend to free ones.
+
+    The latter are taken unless the best of the population, or of descents from Genie's clusters,
+    has less than half of their error: the leave-one-out error of the clusters' indicators, or that
+    of a vote of the nearest neighbours where it is lower, times exp(imbalance / 2). In many
+    dimensions the cost of free sizes is least at sizes that mean nothing; their error is lower
+    then, but not by half.
+    """
+
+    def __init__(self, points, plan, index, rng):
+        super().__init__(points, plan, index, rng)
+        # A search claim by claim reads R alone.
+        self._factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
+        self._searches = []
+        self._polished = self._chosen = None
+
+    def run(self):
+        """Search; yield at the end of each slice."""
+        for fraction in self._search_near():
+            self.fraction = 0.4 * fraction
+            yield
+        self._polished = self._descend(self._take_near())
+        yield
+        genie = Genie(self._distances())
+        yield
+        others = []
+        for labels in genie.cut(self.plan.k).values():
+            others.append(self._descend(self.feasible(labels)))
+            yield
+        for _ in super().run():
+            self.fraction = 0.5 + 0.5 * self.fraction
+            yield
+        self._choose([*others, self.best[1]])
+
+    def _search_near(self):
+        """Search labels of about equal sizes; yield the share that is done."""
+        near, n_near = self.plan.near, self.plan.n_near
+        diag, form = self._factor.diagonal(), ClaimForm()
+
+        def make_single(form, plan, index, rng):
+            return make_start(self._factor, diag, form, plan, index, rng)
+
+        for at in range(n_near):
+            search = MemeticSearch(self._factor, diag, form, near, make_single, self._rng)
+            self._searches.append(search)
+            while not search.step(SLICE):
+                yield (at + search.fraction()) / n_near
+
+    def _take_near(self):
+        """End the searches and return the best of their labels."""
+        for search in self._searches:
+            search.finish()
+            self.n_iter += search.n_iter
+            self.n_moves += search.n_moves
+        return min(self._searches, key=lambda search: search.objective).labels
+
+    def _descend(self, labels):
+        labels, _, made = self.points.descend(labels, self.plan.rule)
+        self.n_moves += made
+        return labels
+
+    def _distances(self):
+        """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
+        R = self.points.matrix
+        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
+        distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
+        np.fill_diagonal(distances, 0.0)
+        return distances
+
+    def _choose(self, others):
+        """Take the best labels of other sizes if they are far better than the polished ones."""
+        distances = self._distances()
+        np.fill_diagonal(distances, np.inf)
+        count = min(NEIGHBOURS, len(distances) - 1)
+        neighbours = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        error = self._error(self._polished, neighbours)
+        priced = [(self._error(labels, neighbours), labels) for labels in others]
+        best = min(priced, key=itemgetter(0))
+        self._chosen = best[1] if best[0] < FAR_BETTER * error else self._polished
+
+    def _error(self, labels, neighbours):
+        """Return the error of labels, priced by how unequal their sizes are."""
+        k = self.plan.k
+        state = self.points.state(labels, self.plan.rule)
+        E = (labels[:, None] == np.arange(k)).astype(np.float64)
+        by_others = leave_one_out_residuals(E, state.sums.T, state.diag)
+        by_neighbours = E[neighbours].mean(axis=1) - E
+        sizes = np.maximum(state.counts, 1)
+        errors = [np.mean(np.sum(rest**2, axis=0) / sizes) for rest in (by_others, by_neighbours)]
+        return float(min(errors) * np.exp(imbalance(labels, k) / 2.0))
+
+    def finish(self):
+        """Return the labels that were chosen, or the best there are if the search was stopped."""
+        if self._chosen is not None:
+            return self._chosen
+        if self._polished is not None:
+            return self._polished
+        return self._take_near() if self._searches else super().finish()
