@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from fastmmc import validation
 
@@ -65,6 +66,13 @@ def _are_labels(values, k):
 
 def _is_label(value, k):
     return is_number(value) and -1 <= value < k and value == int(value)
+
+
+def matched_clusters(a, b, k):
+    """Return which cluster of ``b`` goes with each cluster of ``a``, for the greatest overlap."""
+    overlap = np.zeros((k, k), dtype=np.int64)
+    np.add.at(overlap, (a, b), 1)
+    return linear_sum_assignment(overlap, maximize=True)[1]
 
 
 def check_init(init, n, k, kernel, choices=("random", "kmeans")):

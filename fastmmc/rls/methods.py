@@ -1,6 +1,7 @@
 """The methods of regularised least squares: UMC-RLS, and evolution for two clusters."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -41,6 +42,7 @@ from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, mak
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import FreeSearch, make_matrix, sample_size
+from fastmmc.rls.known import search_with_known
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
@@ -312,6 +314,14 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
     and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
 
+    Known labels: the points are first clustered as if no label was known, and the clusters take
+    the names that agree with most of the known ones. Then parts of the known labels are hidden in
+    turn. If what the others tell by kernel least squares, shaken gently, errs on fewer hidden
+    labels than the named clusters do, the result comes from there, else from the named clusters; in
+    both the known labels are kept. So there is one last start, whose ``objectives`` and ``history``
+    are told, at about the cost of six more; ``init`` as an array is where it begins, and nothing
+    else is tried. A class of which no label is known becomes a cluster of its own.
+
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
     labellings agree are merged into the clusters of a third by Ward's rule, again and again.
@@ -468,6 +478,7 @@ def _make_plan(call, source):
         known=known,
         min_size=min_size,
         params=params,
+        free=free,
         bound=call.bound,
         default_sizes=default is not None and call.balance is call.target_sizes is known is None,
     )
@@ -475,6 +486,14 @@ def _make_plan(call, source):
 
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
+    if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
+
+        def search(plan, control):
+            # Given labels are improved once.
+            once = call if isinstance(plan.init, str) else replace(call, n_init=1)
+            return _search(factor, plan, once, seed, control)
+
+        return search_with_known(search, factor, plan, control)
     if call.sizes == "free":
         return _search_free(factor, plan, call, seed, control)
     n_init = 1 if plan.starts_are_equal() else resolve_starts(call.n_init, call.method, plan.n)

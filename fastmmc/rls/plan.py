@@ -43,6 +43,7 @@ class LabelSearchPlan:
     population: int
     patience: int
     max_iter: int
+    free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
     params: dict  # for the result alone
@@ -130,6 +131,19 @@ class LabelSearchPlan:
             min_size=int(self.min_size * m / self.n),
             polish=False,
             keep_best=keep_best,
+        )
+
+    def of_given(self, labels, first):
+        """Return the plan of one search from labels, which shaking goes on with from a round."""
+        method = self.method
+        if method in ("shaking", "memetic"):
+            method = "stochastic" if self.free else "shaking"
+        return replace(
+            self,
+            method=method,
+            init=labels,
+            start_round=min(self.n_rounds, max(self.start_round, first)),
+            polish=self.polish or self.method == "memetic",
         )
 
     def of_parent(self, index):
