@@ -20,6 +20,7 @@ __all__ = [
     "RLSResult",
     "SDPResult",
     "SegmentationResult",
+    "SizedResult",
     "Status",
     "Tree",
     "TreeNode",
@@ -199,7 +200,30 @@ class ClusteringResult(Named):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RLSResult(ClusteringResult):
+class SizedResult(ClusteringResult):
+    """A clustering whose cluster sizes may have bounds.
+
+    Attributes
+    ----------
+    size_bounds : (k, 2) int64 array or None
+        The least and the greatest size that each cluster was allowed in the end; None where a
+        method bounds no sizes, or the weights of points instead.
+    at_size_bound : (k,) bool array or None
+        Which clusters have such a size, so that other bounds may change the result.
+    """
+
+    size_bounds: NDArray[np.int64] | None = None
+
+    @property
+    def at_size_bound(self) -> NDArray[np.bool_] | None:
+        """Which clusters have the least or the greatest size that they were allowed."""
+        if self.size_bounds is None:
+            return None
+        return (self.size_bounds == self.sizes[:, None]).any(axis=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RLSResult(SizedResult):
     """A clustering by regularised least squares.
 
     Attributes
@@ -218,10 +242,14 @@ class RLSResult(ClusteringResult):
         eigenvalues, so even the best labelling may be well above it.
     gap : float or None
         Largest share of the objective by which the best labelling may be lower than it.
+    classes : (k,) array of object or None
+        Where known labels were strings: what they call the clusters, None for one that has no
+        name; ``classes[labels]`` are the names of the points.
     """
 
     loo_mse: float | None = None
     bound: float | None = None
+    classes: NDArray[np.object_] | None = None
 
     @property
     def gap(self) -> float | None:
@@ -232,7 +260,7 @@ class RLSResult(ClusteringResult):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginResult(ClusteringResult):
+class MarginResult(SizedResult):
     """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
 
     Attributes
@@ -258,7 +286,7 @@ class MarginResult(ClusteringResult):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SDPResult(ClusteringResult):
+class SDPResult(SizedResult):
     """A clustering rounded from the solution of a semidefinite program.
 
     Attributes

@@ -22,7 +22,12 @@ from fastmmc.rls.methods import (
 class RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    _fields: ClassVar[tuple[str, ...]] = ("loo_mse", *COMMON_FIELDS)
+    _fields: ClassVar[tuple[str, ...]] = (
+        "loo_mse",
+        *COMMON_FIELDS,
+        "size_bounds",
+        "at_size_bound",
+    )
 
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of the scores from the codes of their clusters.
@@ -74,7 +79,7 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "bound", "gap")
+    _fields = (*RLSClusterer._fields, "bound", "gap", "classes")
     _labels_are_clusters = True
 
     @with_callbacks
@@ -86,8 +91,9 @@ class UMCRLS(
         X : (n, d) array_like
             Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
         y : (n,) or (n, 1) array_like, optional
-            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1 where known, which
-            never change, and -1, NaN or None elsewhere.
+            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
+            known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
+            ``model.classes_[model.predict(X)]`` names clusters.
 
         Returns
         -------

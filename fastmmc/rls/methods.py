@@ -22,7 +22,7 @@ from fastmmc.execution import (
 )
 from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
 from fastmmc.gram import box_diagonal, resolve_kernel
-from fastmmc.labels import check_init, check_known_labels
+from fastmmc.labels import check_init, read_known_labels
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
     BinarySizeParameters,
@@ -47,7 +47,7 @@ from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.source import best_result, check_source
-from fastmmc.sizes import binary_bounds, size_rule
+from fastmmc.sizes import binary_bounds, binary_size_bounds, check_least_and_most, size_rule
 from fastmmc.threads import exhaust
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
@@ -435,14 +435,8 @@ def _make_plan(call, source):
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
-    min_size = validation.check_integer(
-        "min_size",
-        call.min_size,
-        least=0,
-        most=n // k,
-        why=", the number of points in an average cluster",
-    )
-    known = check_known_labels(call.known_labels, n, k)
+    check_least_and_most(n, k, call.min_size, call.max_size)
+    known, classes = read_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
     # One point more or less must be possible however few there are.
@@ -455,7 +449,8 @@ def _make_plan(call, source):
         k,
         balance=balance,
         target_sizes=call.target_sizes,
-        min_size=min_size,
+        min_size=call.min_size,
+        max_size=call.max_size,
         known=known,
         default=default,
         bounded=call.method == "memetic",
@@ -476,11 +471,13 @@ def _make_plan(call, source):
         points=points,
         rule=rule,
         known=known,
-        min_size=min_size,
+        min_size=call.min_size,
+        classes=classes,
         params=params,
         free=free,
         bound=call.bound,
-        default_sizes=default is not None and call.balance is call.target_sizes is known is None,
+        default_sizes=default is not None
+        and call.balance is call.target_sizes is call.max_size is known is None,
     )
 
 
@@ -525,6 +522,8 @@ def _search(factor, plan, call, seed, control):
         plan.k,
         plan.params,
         _in_time(bound, control) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
     )
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
@@ -555,6 +554,8 @@ def _search_free(factor, plan, call, seed, control):
         _in_time(lambda sizes: free_bound(factor, plan.k, control.check_time), control)
         if plan.bound
         else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
     )
 
 
@@ -824,7 +825,10 @@ def _evolve(call, control):
         def make_search(index):
             return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
 
-        return best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
+        return best_result(
+            factor, make_search, call.n_init, control, 2, plan.params, size_bounds=bounds
+        )
 
 
 def _make_evolution_plan(call, source):
@@ -833,7 +837,7 @@ def _make_evolution_plan(call, source):
     validation.check_two_points(n)
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
-    lower, upper = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
+    lower, upper = binary_bounds(n, **values(call, SizeParameters))
     search = values(call, _EvolutionSearch)
     warn_of_equal_points(source.points, 2)
     return EvolutionPlan(

@@ -46,7 +46,8 @@ class LabelSearchPlan:
     free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
-    params: dict  # for the result alone
+    classes: np.ndarray | None  # (k,) what known labels call the clusters, for the result alone
+    params: dict  # the same
 
     @cached_property
     def quota(self):
