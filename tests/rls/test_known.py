@@ -82,11 +82,11 @@ def test_many_labels_lead_where_clusters_cannot(digits, sizes, rank):
 
 
 def test_classes_without_a_known_label_are_new_clusters():
-    X, y = blobs([40, 50, 45, 42])
+    X, y = blobs([45, 45, 45, 45])
     known = np.where(y < 2, tell(y, 5), -1)
     for rule in ({"balance": 0.5}, {"sizes": "free"}):
         labels = fastmmc.umc_rls(X, 4, known_labels=known, random_state=0, **rule).labels
-        assert adjusted_rand_score(y, labels) > 0.9
+        assert adjusted_rand_score(y, labels) > 0.97
         assert np.mean(labels[y < 2] == y[y < 2]) > 0.97
 
 
