@@ -12,8 +12,8 @@ from fastmmc import validation
 # Objects and labels are numbered below this.
 MOST_OBJECTS = 2**62
 
-# What NumPy makes of -1 and NaN in an array of strings.
-TEXTS_FOR_UNKNOWN = ("-1", "nan")
+# What NumPy makes of -1 and NaN in an array of strings, and what clusters without a name have.
+TEXTS_FOR_UNKNOWN = ("-1", "nan", "")
 
 
 def check_known_labels(labels, n, k=None, *, name="known_labels"):
@@ -42,7 +42,7 @@ def read_known_labels(labels, n, k, *, name="known_labels"):
     """Return known labels as :func:`check_known_labels` does, and what they call the clusters.
 
     Known labels may be names: strings, which become the first clusters in their sorted order. Then
-    the second value is (k,) objects, None for a cluster that has no name; else it is None.
+    the second value is (k,) strings, empty for a cluster that has no name; else it is None.
     """
     if labels is None:
         return None, None
@@ -70,7 +70,7 @@ def read_known_labels(labels, n, k, *, name="known_labels"):
             f"{name} has {classes.size} names ({', '.join(map(repr, classes.tolist()))}), more "
             f"than the {k} clusters"
         )
-    known, names = np.full(n, -1, dtype=np.int64), np.full(k, None, dtype=object)
+    known, names = np.full(n, -1, dtype=np.int64), np.full(k, "", dtype=object)
     known[told] = codes
     names[: classes.size] = classes.tolist()
     return known, names

@@ -113,15 +113,11 @@ def _check_feasible(n, k, lower, upper, known):
     rules = "balance, target_sizes, min_size and max_size"
     allowed = f"at least {lower.tolist()} and at most {upper.tolist()}"
     crossed = np.flatnonzero(lower > upper)
-    if crossed.size:
-        raise ValueError(
-            f"no size of cluster {crossed[0]} satisfies {rules} together: {allowed} points would "
-            "be allowed; raise balance or max_size, or lower min_size"
-        )
-    if lower.sum() > n or upper.sum() < n:
+    if crossed.size or lower.sum() > n or upper.sum() < n:
+        which = f", and none of cluster {crossed[0]}" if crossed.size else ""
         raise ValueError(
             f"no sizes of {k} clusters satisfy {rules} together with n={n} points: {allowed} would "
-            "be allowed; raise balance or max_size, or lower min_size"
+            f"be allowed{which}; raise balance or max_size, or lower min_size"
         )
     if known is None:
         return

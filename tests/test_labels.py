@@ -98,7 +98,7 @@ def test_what_are_no_known_labels(y, value, k):
 )
 def test_names(y):
     known, names = read_known_labels(y, 5, 3)
-    assert known.tolist() == [1, -1, 0, -1, 1] and names.tolist() == ["a", "b", None]
+    assert known.tolist() == [1, -1, 0, -1, 1] and names.tolist() == ["a", "b", ""]
 
 
 def test_numbers_have_no_names():
@@ -115,6 +115,7 @@ def test_numbers_have_no_names():
         (["a", "b", "c"], r"^y has 3 names \('a', 'b', 'c'\), more than the 2 clusters"),
         (["a", 1, 0], "^y holds names, .*got 1 in row 1 and 1 more"),
         (["a", "-1", "b"], "^y holds a text for what is not known; got '-1' in row 1;"),
+        (["a", "", "b"], "^y holds a text .*got '' in row 1"),
         (np.array(["a", np.nan, "b"]), "^y holds a text .*got 'nan' in row 1"),
         (["a", "b"], r"^y must have one label .*got shape \(2,\)"),
         ([0, 3, 3], "^y must hold integers 0..1 .*got 3 in row 1 and 1 more"),

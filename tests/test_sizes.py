@@ -75,7 +75,10 @@ def test_bounds():
         ({"target_sizes": [0.5, np.nan, 0.5]}, "which sum to nan"),
         ({"target_sizes": [5, 5, 5]}, "sum to 15"),
         ({"target_sizes": [12, -1, -1]}, "non-negative"),
-        ({"target_sizes": [8, 1, 1], "balance": 0, "max_size": 7}, "no size of cluster 0"),
+        (
+            {"target_sizes": [8, 1, 1], "balance": 0, "max_size": 7},
+            "no sizes of 3 .* none of cluster 0",
+        ),
         ({"max_size": 3}, "no sizes of 3 clusters"),
         ({"max_size": 4, "known": np.zeros(10, dtype=int)}, r"10 of them .*rows 0, 1, 2 .*most 4"),
         ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels fix"),
