@@ -19,7 +19,7 @@ from fastmmc._declare import declared, document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section, section
 from fastmmc._sklearn import BaseEstimator, ClusterMixin
 from fastmmc._typing import MatrixLike
-from fastmmc.labels import check_known_labels
+from fastmmc.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
 from fastmmc.saving import CLASSES, read, write
 
@@ -160,10 +160,11 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """Return the labels that y tells, checked; None unless the estimator learns from them."""
         if not validation.check_flag("semi_supervised", self.semi_supervised):
             return None
-        k = None
-        if self._labels_are_clusters:
-            k = validation.check_integer("n_clusters", self.n_clusters, least=1)
-        return check_known_labels(y, n, k, name="y")
+        if not self._labels_are_clusters:
+            return check_known_labels(y, n, name="y")
+        k = validation.check_integer("n_clusters", self.n_clusters, least=1)
+        read_known_labels(y, n, k, name="y")
+        return y
 
     def _keep(self, result):
         """Make the result's fields attributes."""

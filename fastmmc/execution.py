@@ -96,6 +96,8 @@ class RunControl:
     # What max_time was too short for and what replaces it, for the warning; a run that has one ends
     # with TIME_LIMIT.
     shortage: str = ""
+    # The shares of the work between which a part of it reports.
+    span: tuple[float, float] = (0.0, 1.0)
     # prepare(fraction) while the hat matrix is made, then show(progress)
     bar: _NoBar | _RichBar = _NoBar()
 
@@ -109,9 +111,16 @@ class RunControl:
         """Tell whether max_time is over."""
         return self.time_left() <= 0
 
-    def report(self, **progress):
+    def part(self, begin, end):
+        """Return the control of a part of the work, given by the shares that it is between."""
+        low, high = self.span
+        return replace(self, span=(low + begin * (high - low), low + end * (high - low)))
+
+    def report(self, fraction, **progress):
         """Tell the bar and the callback the Progress; return the reason to stop, or CONVERGED."""
-        progress = Progress(**progress, elapsed=time.perf_counter() - self.started)
+        low, high = self.span
+        fraction = low + fraction * (high - low)
+        progress = Progress(fraction, **progress, elapsed=time.perf_counter() - self.started)
         self.bar.show(progress)
         if self.callback is not None and self.callback(progress):
             return Status.CALLBACK

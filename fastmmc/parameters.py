@@ -89,7 +89,8 @@ class KnownLabels(Parameters):
         default=None,
         kind="(n,) array_like",
         doc="""
-        Partial labels: 0..k-1 where known; -1, NaN or None elsewhere. Known labels never change.
+        Partial labels: 0..k-1, or strings, where known; -1, NaN or None elsewhere. Known labels
+        never change. Strings name the first clusters, in sorted order: ``classes`` of the result.
         """,
     )
 
@@ -233,10 +234,15 @@ class SizeParameters(Parameters):
     )
     target_sizes: ArrayLike | None = parameter(
         default=None,
-        kind="(k,) array_like of int",
-        doc="Sizes asked for, which sum to n. None: n / k each.",
+        kind="(k,) array_like of int or float",
+        doc="""
+        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / k each.
+        """,
     )
     min_size: int = parameter(default=1, least=0, doc="No cluster ends smaller than this.")
+    max_size: int | None = parameter(
+        default=None, least=1, doc="No cluster ends larger than this. None: n."
+    )
 
 
 class BinarySizeParameters(SizeParameters):
@@ -253,8 +259,10 @@ class BinarySizeParameters(SizeParameters):
     )
     target_sizes: ArrayLike | None = parameter(
         default=None,
-        kind="(2,) array_like of int",
-        doc="Sizes asked for, which sum to n. None: n / 2 each.",
+        kind="(2,) array_like of int or float",
+        doc="""
+        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / 2 each.
+        """,
     )
     min_size: int = parameter(default=1, least=1)
 

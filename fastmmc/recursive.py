@@ -237,7 +237,8 @@ def _misfit(name, value):
     if value is None or isinstance(value, str):
         return ""
     # Landmarks given as points serve every split; indices do not.
-    if name in ("target_sizes", "init") or (name == "landmarks" and np.ndim(value) == 1):
+    of_points = name == "landmarks" and np.ndim(value) == 1
+    if of_points or name in ("target_sizes", "max_size", "init"):
         return "of all points, and most splits are of fewer"
     return ""
 

@@ -26,6 +26,7 @@ __all__ = [
     "RLSResult",
     "SDPResult",
     "SegmentationResult",
+    "SizedResult",
     "Status",
     "Tree",
     "TreeNode",
@@ -297,9 +298,33 @@ class ClusteringResult(Named):
             raise ValueError(f"there are {names.size} names of {model.n_features} columns")
 
 
-@stored(loo_scores="f8:nk", outlier_scores="f8:n")
+@stored(size_bounds="i8:kb")
 @dataclass(frozen=True, eq=False, repr=False)
-class RLSResult(ClusteringResult):
+class SizedResult(ClusteringResult):
+    """A clustering whose cluster sizes may have bounds.
+
+    Attributes
+    ----------
+    size_bounds : (k, 2) int64 array or None
+        The least and the greatest size that each cluster was allowed in the end; None where a
+        method bounds no sizes, or the weights of points instead.
+    at_size_bound : (k,) bool array or None
+        Which clusters have such a size, so that other bounds may change the result.
+    """
+
+    size_bounds: NDArray[np.int64] | None = None
+
+    @property
+    def at_size_bound(self) -> NDArray[np.bool_] | None:
+        """Which clusters have the least or the greatest size that they were allowed."""
+        if self.size_bounds is None:
+            return None
+        return (self.size_bounds == self.sizes[:, None]).any(axis=1)
+
+
+@stored(loo_scores="f8:nk", outlier_scores="f8:n", classes="O:k")
+@dataclass(frozen=True, eq=False, repr=False)
+class RLSResult(SizedResult):
     """A clustering by regularised least squares.
 
     Attributes
@@ -318,6 +343,9 @@ class RLSResult(ClusteringResult):
         eigenvalues, so even the best labelling may be well above it.
     gap : float or None
         Largest share of the objective by which the best labelling may be lower than it.
+    classes : (k,) array of str or None
+        Where known labels were strings: what they call the clusters, "" for one that has no
+        name; ``classes[labels]`` are the names of the points.
     loo_scores : (n, k) float64 array
         What ``decision_function`` gives for each point if the model is fitted to the other n - 1
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
@@ -371,6 +399,7 @@ class RLSResult(ClusteringResult):
 
     loo_mse: float | None = None
     bound: float | None = None
+    classes: NDArray[np.object_] | None = None
     loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
     outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
 
@@ -445,7 +474,7 @@ class RLSResult(ClusteringResult):
 
 @stored(dual_coef="f8:m|mk", support="i8:m")
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginResult(ClusteringResult):
+class MarginResult(SizedResult):
     """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
 
     Attributes
@@ -477,7 +506,7 @@ class MarginResult(ClusteringResult):
 
 @stored(matrix="f8:nn")
 @dataclass(frozen=True, eq=False, repr=False)
-class SDPResult(ClusteringResult):
+class SDPResult(SizedResult):
     """A clustering rounded from the solution of a semidefinite program.
 
     Attributes

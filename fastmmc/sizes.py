@@ -8,6 +8,9 @@ import numpy as np
 
 from fastmmc import validation
 
+# Shares may miss their sum by this much.
+SHARE_TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True)
 class SizeRule:
@@ -16,15 +19,29 @@ class SizeRule:
     targets: np.ndarray | None  # (k,) int64 that sum to n; None: n / k each
     lower: np.ndarray  # (k,) int64, kept by every result
     upper: np.ndarray
-    bounded: bool  # the user set a balance, so searches keep to the bounds all along
+    bounded: bool  # the user set bounds, so searches keep to them all along
+
+    @property
+    def bounds(self):
+        """The least and the greatest size of each cluster, (k, 2) int64."""
+        return np.column_stack((self.lower, self.upper))
 
     def bounds_at(self, sizes):
-        """Return the bounds for a search from these sizes; without a balance they do not change."""
+        """Return the bounds for a search from these sizes, which keep unless bounds were set."""
         return (self.lower, self.upper) if self.bounded else (sizes, sizes)
 
 
 def size_rule(
-    n, k, *, balance=None, target_sizes=None, min_size=1, known=None, default=None, bounded=True
+    n,
+    k,
+    *,
+    balance=None,
+    target_sizes=None,
+    min_size=1,
+    max_size=None,
+    known=None,
+    default=None,
+    bounded=True,
 ):
     """Turn the user's size parameters into bounds, or say why they cannot be met.
 
@@ -35,10 +52,10 @@ def size_rule(
     targets = None
     centre = np.full(k, n / k)
     if target_sizes is not None:
-        targets = _check_targets(n, k, target_sizes)
+        targets = check_targets(n, k, target_sizes)
         centre = targets.astype(np.float64)
     lower = np.full(k, min_size, dtype=np.int64)
-    upper = np.full(k, n, dtype=np.int64)
+    upper = np.full(k, n if max_size is None else min(n, max_size), dtype=np.int64)
     share = default if balance is None else balance
     if share is not None:
         if balance is None:
@@ -49,8 +66,9 @@ def size_rule(
         most = np.maximum(np.floor(centre + slack + 1e-9), np.ceil(centre - 1e-9))
         lower = np.maximum(lower, least.astype(np.int64))
         upper = np.minimum(upper, most.astype(np.int64))
-    _check_feasible(n, k, lower, upper, balance, known)
-    return SizeRule(targets, lower, upper, balance is not None or (default is not None and bounded))
+    _check_feasible(n, k, lower, upper, known)
+    is_set = balance is not None or max_size is not None
+    return SizeRule(targets, lower, upper, is_set or (default is not None and bounded))
 
 
 def held_sizes(known, k):
@@ -68,51 +86,87 @@ def with_known(sizes, known, n):
     return held + proportional_sizes(np.maximum(sizes - held, 0), n - held.sum())
 
 
-def _check_targets(n, k, target_sizes):
+def check_targets(n, k, target_sizes):
+    """Return the sizes asked for, given as counts or shares, as (k,) int64 that sum to n."""
     targets = np.asarray(target_sizes)
-    if targets.shape != (k,) or targets.dtype.kind not in "iu":
+    if targets.shape != (k,) or targets.dtype.kind not in "iuf":
         raise ValueError(
-            f"target_sizes must be {k} integers, one for each cluster; got {target_sizes!r}"
+            f"target_sizes must be {k} integers that sum to the number of points, {n}, or {k} "
+            f"shares that sum to 1, one for each cluster; got {target_sizes!r}"
         )
+    if targets.dtype.kind == "f":
+        if not (targets.min() >= 0 and abs(targets.sum() - 1) <= SHARE_TOLERANCE):
+            raise ValueError(
+                "target_sizes that are no integers are shares, which must be non-negative and sum "
+                f"to 1; got {targets.tolist()}, which sum to {targets.sum():g}"
+            )
+        return proportional_sizes(targets, n)
     if targets.min() < 0 or targets.sum() != n:
         raise ValueError(
-            f"target_sizes must be non-negative and sum to the number of points, {n}; "
-            f"they sum to {int(targets.sum())} with a least of {int(targets.min())}"
+            "target_sizes that are integers must be non-negative and sum to the number of points, "
+            f"{n}; got {targets.tolist()}, which sum to {int(targets.sum())}"
         )
     return targets.astype(np.int64)
 
 
-def _check_feasible(n, k, lower, upper, balance, known):
-    if (lower > upper).any() or lower.sum() > n or upper.sum() < n:
+def _check_feasible(n, k, lower, upper, known):
+    rules = "balance, target_sizes, min_size and max_size"
+    allowed = f"at least {lower.tolist()} and at most {upper.tolist()}"
+    crossed = np.flatnonzero(lower > upper)
+    if crossed.size or lower.sum() > n or upper.sum() < n:
+        which = f", and none of cluster {crossed[0]}" if crossed.size else ""
         raise ValueError(
-            f"no sizes of {k} clusters satisfy balance={balance} and min_size together with "
-            f"n={n} points: at least {lower.tolist()} and at most {upper.tolist()} would be "
-            "allowed; raise balance or lower min_size"
+            f"no sizes of {k} clusters satisfy {rules} together with n={n} points: {allowed} would "
+            f"be allowed{which}; raise balance or max_size, or lower min_size"
         )
     if known is None:
         return
     held = held_sizes(known, k)
-    if (held > upper).any() or np.maximum(lower, held).sum() > n:
+    full = np.flatnonzero(held > upper)
+    if full.size:
+        h = full[0]
         raise ValueError(
-            f"the known labels fix {held.tolist()} points, which the allowed sizes "
-            f"(at least {lower.tolist()}, at most {upper.tolist()}) cannot take in; "
-            "raise balance or lower min_size"
+            f"the known labels fix {held.tolist()} points, {held[h]} of them in cluster {h} (rows "
+            f"{', '.join(map(str, np.flatnonzero(known == h)[:3]))} ...), which may have at most "
+            f"{upper[h]}; raise balance or max_size"
+        )
+    if np.maximum(lower, held).sum() > n:
+        raise ValueError(
+            f"the known labels fix {held.tolist()} points, which leaves {n - held.sum()} others "
+            f"for sizes of at least {lower.tolist()}; raise balance or lower min_size"
         )
 
 
-def binary_bounds(n, balance, target_sizes, min_size):
+def check_least_and_most(
+    n, k, min_size, max_size, *, least=0, mean="the number of points in an average cluster"
+):
+    """Check the least and the greatest size against the mean size of a cluster."""
+    validation.check_integer("min_size", min_size, least=least, most=n // k, why=f", {mean}")
+    if max_size is not None and max_size < -(-n // k):
+        raise ValueError(
+            f"max_size must be at least {-(-n // k)}, so that {k} clusters hold all {n} points; "
+            f"got {max_size}"
+        )
+
+
+def binary_bounds(n, balance, target_sizes, min_size, max_size=None):
     """Return the least and the greatest size of cluster 1 of two.
 
     Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
     where n is odd.
     """
-    min_size = validation.check_integer(
-        "min_size", min_size, least=1, most=n // 2, why=", half of the points"
+    check_least_and_most(n, 2, min_size, max_size, least=1, mean="half of the points")
+    rule = size_rule(
+        n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size, max_size=max_size
     )
-    rule = size_rule(n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size)
     lower = max(rule.lower[1], n - rule.upper[0])
     upper = min(rule.upper[1], n - rule.lower[0])
     return int(lower), int(upper)
+
+
+def binary_size_bounds(n, lower, upper):
+    """Return the bounds of both clusters, (2, 2) int64, from those of cluster 1."""
+    return np.array([(n - upper, n - lower), (lower, upper)], dtype=np.int64)
 
 
 def shaking_quota(n, k, n_rounds, start_round=0, targets=None):

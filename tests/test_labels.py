@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from fastmmc.gram import Kernel
-from fastmmc.labels import check_init, check_known_labels, integer_labels
+from fastmmc.labels import (
+    check_init,
+    check_known_labels,
+    integer_labels,
+    matched_clusters,
+    read_known_labels,
+)
 
 FORMS = [
     lambda y: y,
@@ -77,6 +83,49 @@ def test_what_are_no_known_labels(y, value, k):
         check_known_labels(y, 3, k, name="y")
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["b", None, "a", -1, "b"],
+        ["b", np.nan, "a", -1, "b"],
+        np.array(["b", None, "a", np.nan, "b"], dtype=object),
+        [["b"], [None], ["a"], [None], ["b"]],
+        pd.Series(["b", None, "a", None, "b"]),
+        pd.Series(["b", None, "a", None, "b"], dtype="string"),
+        pd.Series(["b", None, "a", None, "b"], dtype="category"),
+        pd.DataFrame({"y": ["b", None, "a", None, "b"]}),
+    ],
+)
+def test_names(y):
+    known, names = read_known_labels(y, 5, 3)
+    assert known.tolist() == [1, -1, 0, -1, 1] and names.tolist() == ["a", "b", ""]
+
+
+def test_numbers_have_no_names():
+    known, names = read_known_labels([2, -1, None], 3, 3)
+    assert known.tolist() == [2, -1, -1] and names is None
+    assert read_known_labels(None, 3, 3) == (None, None)
+    known, names = read_known_labels(np.array(["x", "y", "x"]), 3, 2)
+    assert known.tolist() == [0, 1, 0] and names.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["a", "b", "c"], r"^y has 3 names \('a', 'b', 'c'\), more than the 2 clusters"),
+        (["a", 1, 0], "^y holds names, .*got 1 in row 1 and 1 more"),
+        (["a", "-1", "b"], "^y holds a text for what is not known; got '-1' in row 1;"),
+        (["a", "", "b"], "^y holds a text .*got '' in row 1"),
+        (np.array(["a", np.nan, "b"]), "^y holds a text .*got 'nan' in row 1"),
+        (["a", "b"], r"^y must have one label .*got shape \(2,\)"),
+        ([0, 3, 3], "^y must hold integers 0..1 .*got 3 in row 1 and 1 more"),
+    ],
+)
+def test_what_are_no_names(y, message):
+    with pytest.raises(ValueError, match=message):
+        read_known_labels(y, 3, 2, name="y")
+
+
 def test_large_labels_stay_apart():
     """As floats these two would be equal."""
     y = np.array([2**53, 2**53 + 1, None], dtype=object)
@@ -91,5 +140,6 @@ def test_known_labels_have_one_column():
 def test_small_examples():
     assert check_known_labels([1, -1, float("nan"), None], 4, k=2).tolist() == [1, -1, -1, -1]
     assert check_init([0, 1, 1], 3, 2, Kernel("rbf")).tolist() == [0, 1, 1]
+    assert matched_clusters([0, 0, 1, 2], [2, 2, 0, 0], 3).tolist() == [2, 0, 1]
     labels = integer_labels("init", [0.0, 1.0], 2)
     assert labels.tolist() == [0, 1] and labels.dtype == np.int64

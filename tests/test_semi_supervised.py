@@ -164,7 +164,7 @@ def test_links_reach_fit_through_fit_predict_and_pipelines(kind):
 
 @told
 @pytest.mark.parametrize(
-    ("y", "value"), [(np.full(N, -2), "-2"), (np.full(N, 0.5), "0.5"), (["a"] * N, "'a'")]
+    ("y", "value"), [(np.full(N, -2), "-2"), (np.full(N, 0.5), "0.5"), ([b"a"] * N, "b'a'")]
 )
 def test_wrong_labels(kind, y, value):
     with pytest.raises(ValueError, match=f"^y must hold integers .*-1, NaN or None.*got {value}"):
@@ -178,6 +178,27 @@ def test_semi_supervised_is_true_or_false(kind):
     for y in (None, partial()):
         with pytest.raises(TypeError, match="semi_supervised must be True or False; got 'yes'"):
             make(kind, semi_supervised="yes").fit(points(), y)
+
+
+def test_labels_may_be_names():
+    X = np.vstack((points()[:15] + 9.0, points()[15:] - 9.0))
+    y = np.full(N, None, dtype=object)
+    y[[1, 2, 28]] = "spam", "spam", "ham"
+    model = make(fastmmc.UMCRLS, semi_supervised=True).fit(X, y)
+    assert model.classes_.tolist() == ["ham", "spam"]
+    np.testing.assert_array_equal(model.classes_[model.labels_], np.repeat(["spam", "ham"], 15))
+    np.testing.assert_array_equal(model.classes_[model.predict(X[:3])], "spam")
+    numbers = np.where(y == "spam", 1, np.where(y == "ham", 0, -1))
+    same = make(fastmmc.UMCRLS, semi_supervised=True).fit(X, numbers)
+    np.testing.assert_array_equal(same.labels_, model.labels_)
+    assert same.classes_ is None
+    assert make(fastmmc.UMCRLS).fit(X, y).classes_ is None
+
+
+@linked
+def test_links_are_told_by_numbers(kind):
+    with pytest.raises(ValueError, match="^y must hold integers .*got 'a' in row 0 and 29 more"):
+        make(kind, semi_supervised=True).fit(points(), ["a"] * N)
 
 
 def test_labels_of_more_clusters_than_there_are():

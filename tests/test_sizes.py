@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
 import fastmmc
 from fastmmc import sizes
@@ -67,15 +68,136 @@ def test_bounds():
         ({"balance": 0.1, "min_size": 4}, "no sizes of 3 clusters"),
         ({"min_size": 4}, "no sizes of 3 clusters"),
         ({"target_sizes": [5, 5]}, "target_sizes must be 3 integers"),
-        ({"target_sizes": [5.0, 3.0, 2.0]}, "target_sizes must be 3 integers"),
+        ({"target_sizes": ["a", "b", "c"]}, "target_sizes must be 3 integers"),
+        ({"target_sizes": [5.0, 3.0, 2.0]}, r"shares, .* got \[5.0, 3.0, 2.0\], which sum to 10"),
+        ({"target_sizes": [0.5, 0.3, 0.1]}, "which sum to 0.9"),
+        ({"target_sizes": [0.5, 0.7, -0.2]}, "non-negative and sum to 1"),
+        ({"target_sizes": [0.5, np.nan, 0.5]}, "which sum to nan"),
         ({"target_sizes": [5, 5, 5]}, "sum to 15"),
         ({"target_sizes": [12, -1, -1]}, "non-negative"),
+        (
+            {"target_sizes": [8, 1, 1], "balance": 0, "max_size": 7},
+            "no sizes of 3 .* none of cluster 0",
+        ),
+        ({"max_size": 3}, "no sizes of 3 clusters"),
+        ({"max_size": 4, "known": np.zeros(10, dtype=int)}, r"10 of them .*rows 0, 1, 2 .*most 4"),
         ({"balance": 0.5, "known": np.zeros(10, dtype=int)}, "known labels fix"),
     ],
 )
 def test_infeasible_sizes_are_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         sizes.size_rule(10, 3, **kwargs)
+
+
+@pytest.mark.parametrize("n", [10, 11, 97])
+def test_shares_are_sizes(n):
+    shares = np.array([0.5, 0.3, 0.2])
+    targets = sizes.size_rule(n, 3, target_sizes=shares).targets
+    assert targets.sum() == n and (np.abs(targets - n * shares) < 1).all()
+    same = sizes.size_rule(n, 3, target_sizes=[0.3, 0.3, 0.4 + 1e-9]).targets
+    assert same.sum() == n
+
+
+def test_least_and_greatest_size():
+    rule = sizes.size_rule(100, 4, min_size=20, max_size=30)
+    assert rule.bounded and rule.bounds.tolist() == [[20, 30]] * 4
+    assert sizes.size_rule(100, 4, max_size=1000).upper.tolist() == [100] * 4
+    sizes.check_least_and_most(10, 3, 3, 4)
+    with pytest.raises(ValueError, match="max_size must be at least 4, so that 3 clusters hold"):
+        sizes.check_least_and_most(10, 3, 0, 3)
+    with pytest.raises(ValueError, match="min_size must be at most 3"):
+        sizes.check_least_and_most(10, 3, 4, None)
+    assert sizes.binary_bounds(10, 0.9, None, 1, max_size=6) == (4, 6)
+    assert sizes.binary_size_bounds(11, 4, 6).tolist() == [[5, 7], [4, 6]]
+
+
+RULES = {
+    "differ by one": {"balance": 0},
+    "greatest": {"max_size": 20},
+    "both": {"min_size": 12, "max_size": 18, "polish": True},
+    "shares": {"target_sizes": [0.4, 0.3, 0.2, 0.1], "balance": 0.05},
+    "best round": {"max_size": 17, "keep_best": True},
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("method", ["shaking", "steepest", "stochastic", "memetic"])
+@pytest.mark.parametrize("objective", ["equal", "free"])
+@pytest.mark.parametrize("rank", [None, 15])
+def test_bounds_hold_in_every_search(rule, method, objective, rank, overlapping):
+    X = np.vstack((overlapping[:31], overlapping[31:] + 3.0))[:-1]
+    options = {"sizes": objective, "rank": rank, "n_init": 2, "patience": 3, "random_state": 0}
+    result = fastmmc.umc_rls(X, 4, method=method, **options, **RULES[rule])
+    lower, upper = result.size_bounds.T
+    assert (result.sizes >= lower).all() and (result.sizes <= upper).all()
+    assert result.sizes.max() <= RULES[rule].get("max_size", 59)
+    assert result.sizes.min() >= RULES[rule].get("min_size", 0)
+    if rule == "differ by one":
+        assert np.ptp(result.sizes) == 1 and result.at_size_bound.all()
+    if rule == "shares":
+        assert (np.abs(result.sizes - 59 * np.array([0.4, 0.3, 0.2, 0.1])) <= 1.75).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        fastmmc.evo_mmc,
+        fastmmc.fast_evo_mmc,
+        fastmmc.iter_svm,
+        fastmmc.iter_svr,
+        fastmmc.iter_ls_svm,
+    ],
+)
+def test_bounds_of_two_clusters(function, overlapping):
+    X = overlapping[:51]
+    for rule, allowed in (
+        ({"balance": 0}, [(25, 26), (25, 26)]),
+        ({"balance": 0.9, "max_size": 28}, [(23, 28), (23, 28)]),
+        ({"balance": 0.9, "min_size": 24}, [(24, 27), (24, 27)]),
+        ({"balance": 0.05, "target_sizes": [0.3, 0.7]}, [(14, 16), (35, 37)]),
+    ):
+        result = function(X, random_state=0, **rule)
+        assert [tuple(row) for row in result.size_bounds] == allowed
+        lower, upper = result.size_bounds.T
+        assert (result.sizes >= lower).all() and (result.sizes <= upper).all()
+        expected = (result.sizes == lower) | (result.sizes == upper)
+        np.testing.assert_array_equal(result.at_size_bound, expected)
+        with pytest.raises(ValueError, match="max_size must be at least 26"):
+            function(X, max_size=25)
+
+
+def test_weights_have_no_bounds_of_sizes(overlapping):
+    weights = np.linspace(1, 2, 60)
+    result = fastmmc.iter_svr(overlapping, sample_weight=weights, random_state=0)
+    assert result.size_bounds is None and result.at_size_bound is None
+    with pytest.raises(ValueError, match="max_size count points"):
+        fastmmc.iter_svr(overlapping, sample_weight=weights, max_size=40)
+
+
+# The cases that the tests of the package k-means-constrained go through.
+GRID = np.array([[0, 0], [1, 2], [1, 4], [1, 0], [4, 2], [4, 4], [4, 0], [4, 4]])
+PEER_CASES = {
+    "two clusters of a grid": (GRID, 2, 3, 8),
+    "no real bounds": (GRID.astype(np.float64), 2, 0, 8),
+    "three clusters of a grid": (np.insert(GRID, 7, [3, 0], axis=0), 3, 3, 7),
+    "more clusters than blobs": ("blobs", 20, 3, 40),
+    "one size": ("blobs", 10, 10, 10),
+}
+
+
+@pytest.mark.parametrize("objective", ["equal", "free"])
+@pytest.mark.parametrize("case", PEER_CASES)
+def test_cases_of_constrained_k_means(case, objective):
+    X, k, least, most = PEER_CASES[case]
+    if case in ("more clusters than blobs", "one size"):
+        X = make_blobs(100, n_features=5, centers=10, random_state=1)[0]
+    model = fastmmc.UMCRLS(k, min_size=least, max_size=most, sizes=objective, random_state=0)
+    labels = model.fit_predict(X)
+    counts = np.bincount(labels, minlength=k)
+    assert counts.size == k and least <= counts.min() and counts.max() <= most
+    np.testing.assert_array_equal(
+        model.at_size_bound_, (model.size_bounds_.T == counts).any(axis=0)
+    )
 
 
 @pytest.mark.parametrize("n", [2, 7, 10, 33])

@@ -42,7 +42,7 @@ from fastmmc.parameters import (
     SizeParameters,
 )
 from fastmmc.results import MarginResult, Status
-from fastmmc.sizes import binary_bounds
+from fastmmc.sizes import binary_bounds, binary_size_bounds
 
 
 class _Rounds(Parameters):
@@ -403,10 +403,10 @@ def _weight_bounds(call, weights):
     """Return what the points of cluster 1 may weigh."""
     bounds = binary_bounds(weights.size, **values(call, SizeParameters))
     if call.sample_weight is not None:
-        if call.target_sizes is not None or call.min_size != 1:
+        if call.target_sizes is not None or call.min_size != 1 or call.max_size is not None:
             raise ValueError(
-                "target_sizes and min_size count points and cannot go with sample_weight; give "
-                "balance"
+                "target_sizes, min_size and max_size count points and cannot go with "
+                "sample_weight; give balance"
             )
         total = weights.sum()
         bounds = 0.5 * (1.0 - call.balance) * total, 0.5 * (1.0 + call.balance) * total
@@ -425,6 +425,10 @@ def _make_result(problem, outcome, params):
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = problem.Z.shape[1] if problem.is_low_rank else None
+    size_bounds = None
+    if problem.call.sample_weight is None:
+        weights = problem.bounds
+        size_bounds = binary_size_bounds(weights.weights.size, weights.lower, weights.upper)
     return outcome.result(
         MarginResult,
         params | {"rank": rank} | problem.kernel.params(),
@@ -436,6 +440,7 @@ def _make_result(problem, outcome, params):
         intercept=float(intercept),
         duality_gap=best.solution.gap,
         n_violated=int(np.sum(best.split.y * f < 1.0 - 1e-9)),
+        size_bounds=size_bounds,
     )
 
 

@@ -23,7 +23,13 @@ from fastmmc.rls.methods import (
 class RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    _fields: ClassVar[tuple[str, ...]] = ("loo_mse", "outlier_scores", *COMMON_FIELDS)
+    _fields: ClassVar[tuple[str, ...]] = (
+        "loo_mse",
+        "outlier_scores",
+        *COMMON_FIELDS,
+        "size_bounds",
+        "at_size_bound",
+    )
     _late_fields = ("probabilities", "margins", "exemplars", "boundary_points")
 
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -95,7 +101,7 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "bound", "gap")
+    _fields = (*RLSClusterer._fields, "bound", "gap", "classes")
     _labels_are_clusters = True
 
     @with_callbacks
@@ -107,8 +113,9 @@ class UMCRLS(
         X : (n, d) array_like
             Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
         y : (n,) or (n, 1) array_like, optional
-            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1 where known, which
-            never change, and -1, NaN or None elsewhere.
+            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
+            known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
+            ``model.classes_[model.predict(X)]`` names clusters.
 
         Returns
         -------

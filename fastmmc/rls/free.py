@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, polar, qr
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc import memory
 from fastmmc.factors import LowRankFactor, hat_path
 from fastmmc.gram import dense_rows, kernel_product
+from fastmmc.labels import matched_clusters
 from fastmmc.results import History, Status
 from fastmmc.rls import _loops_free as loops
 from fastmmc.rls import _loops_moves as moves
@@ -308,9 +308,8 @@ class Population:
         plan = self.plan
         if plan.known is not None:
             told = plan.known >= 0
-            overlap = np.zeros((plan.k, plan.k), dtype=np.int64)
-            np.add.at(overlap, (labels[told], plan.known[told]), 1)
-            labels = plan.with_known(linear_sum_assignment(overlap, maximize=True)[1][labels])
+            names = matched_clusters(labels[told], plan.known[told], plan.k)
+            labels = plan.with_known(names[labels])
         elif plan.rule.targets is not None:
             labels = reorder_to_targets(labels, plan.rule.targets)
         return fitted(self.points, labels, plan.rule)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 
+from fastmmc.labels import matched_clusters
 from fastmmc.results import Status
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes
@@ -122,10 +122,3 @@ class MemeticSearch(SlicedSearch):
         if self._form.batches is None:
             return sums
         return self._factor._cluster_scores(sums)
-
-
-def matched_clusters(a, b, k):
-    """Return which cluster of ``b`` goes with each cluster of ``a``, for the greatest overlap."""
-    overlap = np.zeros((k, k), dtype=np.int64)
-    np.add.at(overlap, (a, b), 1)
-    return linear_sum_assignment(overlap, maximize=True)[1]

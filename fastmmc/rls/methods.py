@@ -21,7 +21,7 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
-from fastmmc.labels import check_init, check_known_labels
+from fastmmc.labels import check_init, read_known_labels
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
     BinarySizeParameters,
@@ -42,12 +42,13 @@ from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, mak
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
+from fastmmc.rls.known import search_with_known
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.rls.source import best_result, check_source
-from fastmmc.sizes import binary_bounds, size_rule
+from fastmmc.sizes import binary_bounds, binary_size_bounds, check_least_and_most, size_rule
 from fastmmc.threads import exhaust
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
@@ -321,6 +322,14 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
     and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
 
+    Known labels: the points are first clustered as if no label was known, and the clusters take
+    the names that agree with most of the known ones. Then parts of the known labels are hidden in
+    turn. If what the others tell by kernel least squares, shaken gently, errs on fewer hidden
+    labels than the named clusters do, the result comes from there, else from the named clusters; in
+    both the known labels are kept. So there is one last start, whose ``objectives`` and ``history``
+    are told, at about the cost of six more; ``init`` as an array is where it begins, and nothing
+    else is tried. A class of which no label is known becomes a cluster of its own.
+
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
     labellings agree are merged into the clusters of a third by Ward's rule, again and again.
@@ -448,14 +457,8 @@ def _make_plan(call, source):
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
-    min_size = validation.check_integer(
-        "min_size",
-        call.min_size,
-        least=0,
-        most=n // k,
-        why=", the number of points in an average cluster",
-    )
-    known = check_known_labels(call.known_labels, n, k)
+    check_least_and_most(n, k, call.min_size, call.max_size)
+    known, classes = read_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
     sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
@@ -465,9 +468,10 @@ def _make_plan(call, source):
     default = None if is_free else slack.get(method)
     if is_free and balance is None and call.target_sizes is not None:
         balance = 0.0
-    told_sizes = {"target_sizes": call.target_sizes, "min_size": min_size, "known": known}
+    told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
+    bounded = method == "memetic"
     rule = size_rule(
-        n, k, balance=balance, default=default, bounded=method == "memetic", **told_sizes
+        n, k, balance=balance, known=known, default=default, bounded=bounded, **told_sizes
     )
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
     params |= {"method": method, "sizes": sizes}
@@ -486,21 +490,31 @@ def _make_plan(call, source):
         points=points,
         rule=rule,
         known=known,
-        min_size=min_size,
+        min_size=call.min_size,
+        classes=classes,
         params=params,
         free=is_free,
         bound=call.bound,
-        default_sizes=call.balance is call.target_sizes is known is None,
+        default_sizes=call.balance is call.target_sizes is call.max_size is known is None,
     )
     if sizes != "auto" or not is_free:
         return plan
-    near = size_rule(n, k, default=slack["memetic"], **told_sizes)
-    n_near = 1 if isinstance(call.n_init, str) else call.n_init
-    return replace(plan, near=replace(plan, free=False, rule=near), n_near=n_near)
+    # Sizes are chosen before clusters get the names of known labels.
+    rule = size_rule(n, k, default=slack["memetic"], **told_sizes)
+    near = replace(plan, free=False, rule=rule, known=None)
+    return replace(plan, near=near, n_near=1 if isinstance(call.n_init, str) else call.n_init)
 
 
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
+    if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
+
+        def search(plan, control):
+            # Given labels are improved once.
+            once = call if isinstance(plan.init, str) else replace(call, n_init=1)
+            return _search(factor, plan, once, seed, control)
+
+        return search_with_known(search, factor, plan, control)
     if plan.free:
         return _search_free(factor, plan, call, seed, control)
     n_init = 1 if plan.starts_are_equal() else count_starts(call, plan.n)
@@ -532,6 +546,8 @@ def _search(factor, plan, call, seed, control):
         plan.k,
         plan.params,
         _in_time(bound, control) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
     )
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
@@ -564,6 +580,8 @@ def _search_free(factor, plan, call, seed, control):
         _in_time(lambda sizes: free_bound(factor, plan.k, control.check_time), control)
         if plan.bound
         else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
     )
 
 
@@ -841,7 +859,10 @@ def _evolve(call, control):
         def make_search(index):
             return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
 
-        result = best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
+        result = best_result(
+            factor, make_search, call.n_init, control, 2, plan.params, size_bounds=bounds
+        )
         if plan.default_sizes and result.converged:
             warn_of_other_sizes(factor, result.labels, 2)
         return result
@@ -853,7 +874,7 @@ def _make_evolution_plan(call, source):
     validation.check_two_points(n)
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
-    lower, upper = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
+    lower, upper = binary_bounds(n, **values(call, SizeParameters))
     search = values(call, _EvolutionSearch)
     warn_of_equal_points(source.points, 2)
     return EvolutionPlan(
@@ -869,7 +890,8 @@ def _make_evolution_plan(call, source):
         lower=lower,
         upper=upper,
         params=search | values(call, SizeParameters),
-        default_sizes=call.target_sizes is None and call.balance == BinarySizeParameters.balance,
+        default_sizes=call.target_sizes is call.max_size is None
+        and call.balance == BinarySizeParameters.balance,
     )
 
 

@@ -46,7 +46,8 @@ class LabelSearchPlan:
     free: bool  # whether the cost of free sizes is minimised
     bound: bool  # whether a lower bound on Q is wanted
     default_sizes: bool  # whether the user has said nothing of sizes
-    params: dict  # for the result alone
+    classes: np.ndarray | None  # (k,) what known labels call the clusters, for the result alone
+    params: dict  # the same
     near: LabelSearchPlan | None = None  # of about equal sizes, where sizes are chosen
     n_near: int = 1  # searches for these
 
@@ -134,6 +135,19 @@ class LabelSearchPlan:
             polish=False,
             keep_best=keep_best,
             near=None if self.near is None else self.near.of_sample(indices, keep_best),
+        )
+
+    def of_given(self, labels, first):
+        """Return the plan of one search from labels, which shaking goes on with from a round."""
+        method = self.method
+        if method in ("shaking", "memetic"):
+            method = "stochastic" if self.free else "shaking"
+        return replace(
+            self,
+            method=method,
+            init=labels,
+            start_round=min(self.n_rounds, max(self.start_round, first)),
+            polish=self.polish or self.method == "memetic",
         )
 
     def of_parent(self, index):

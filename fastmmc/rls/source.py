@@ -158,11 +158,12 @@ def _codes_and_predictions(U, labels):
     return P, 2.0 * U.T - U.sum(axis=0)[:, None]
 
 
-def best_result(factor, make_search, n_init, control, k, params, bound=None):
+def best_result(factor, make_search, n_init, control, k, params, bound=None, **fields):
     """Run the restarts on one hat matrix and return the best as a result.
 
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
-    n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound.
+    n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound; ``fields``
+    go into the result as they are.
     """
     outcome = best_of_restarts(make_search, n_init, control)
     labels = outcome.best.labels
@@ -180,6 +181,7 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
         loo_scores=fit.loo_scores,
         outlier_scores=fit.diagonal,
         bound=None if bound is None else bound(sizes),
+        **fields,
     )
 
 

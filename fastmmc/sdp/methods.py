@@ -29,7 +29,7 @@ from fastmmc.results import SDPResult
 from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
 from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
 from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, split_by_rank, sweep
-from fastmmc.sizes import binary_bounds
+from fastmmc.sizes import binary_bounds, binary_size_bounds, check_targets
 
 # More points than this are refused without force=True.
 MOST_POINTS = 150
@@ -274,11 +274,12 @@ def _gram_matrix(kernel, points):
     return 0.5 * (K + K.T)
 
 
-def _size_limits(n, balance, target_sizes, min_size):
+def _size_limits(n, balance, target_sizes, min_size, max_size):
     """Return the least and the greatest |e^T y| of the size rule, as real numbers."""
     slack = max(balance * n, n % 2)
-    offset = 0.0 if target_sizes is None else abs(n - 2.0 * target_sizes[1])
-    return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size)
+    offset = 0.0 if target_sizes is None else abs(n - 2.0 * check_targets(n, 2, target_sizes)[1])
+    most = n if max_size is None else 2.0 * max_size - n
+    return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size, most)
 
 
 def _best_of(labellings, train, may_swap):
@@ -291,7 +292,9 @@ def _best_of(labellings, train, may_swap):
     return (-y, replace(machine, u=-machine.u)) if may_swap and y[0] > 0 else (y, machine)
 
 
-def _make_result(data, y, machine, constant, relaxation, n_moves, params, control):
+def _make_result(
+    data, y, machine, constant, relaxation, n_moves, params, control, size_bounds=None
+):
     """Gather what was found."""
     labels = (y > 0).astype(np.int64)
     # Where the relaxation is exact only rounding is between them.
@@ -312,6 +315,7 @@ def _make_result(data, y, machine, constant, relaxation, n_moves, params, contro
         bound=bound,
         matrix=relaxation.matrix,
         solver_status=relaxation.solver_status,
+        size_bounds=size_bounds,
     )
     elapsed = time.perf_counter() - control.started
     control.bar.show(Progress(1.0, 1, 1, machine.value, elapsed))
@@ -388,10 +392,10 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     (array([0, 0, 0, 1, 1, 1]), True)
     """
     data = _check_data("sdp-mmc", call, call.center_kernel)
-    sizes = call.balance, call.target_sizes, call.min_size
+    sizes = values(call, BinarySizeParameters)
     n = len(data.K)
-    lower, upper = binary_bounds(n, *sizes)
-    least, largest = _size_limits(n, *sizes)
+    lower, upper = binary_bounds(n, **sizes)
+    least, largest = _size_limits(n, **sizes)
     K = centre(data.K) if call.center_kernel else data.K
     _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
     params = values(call, _Machine, _Program, BinarySizeParameters)
@@ -404,7 +408,10 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
         n_changed = int(np.sum((v >= 0) != (y > 0)))
         n_moves = min(n_changed, n - n_changed)
         constant = 0.0 if call.center_kernel else None
-        return _make_result(data, y, machine, constant, relaxation, n_moves, params, control)
+        bounds = binary_size_bounds(n, lower, upper)
+        return _make_result(
+            data, y, machine, constant, relaxation, n_moves, params, control, bounds
+        )
 
 
 @function_of(_GMMCCall)

@@ -151,6 +151,13 @@ def cheapest_merges(R, k):
     return labels
 
 
+def classifier_scores(X, known, k, lam, sigma):
+    """(n, k) predictions of kernel ridge regression on the points whose labels are known."""
+    told = known >= 0
+    K = np.exp(-((X[:, None] - X[told]) ** 2).sum(axis=2) / sigma**2)
+    return K @ np.linalg.inv(K[told] + lam * np.eye(told.sum())) @ codes(known[told], k)
+
+
 def leave_one_out_scores(K, lam, labels, k):
     """(n, k): each point's scores under the model that is fitted to the others."""
     n, P = len(K), codes(labels, k)

@@ -1,0 +1,191 @@
+"""Known labels: they are kept, they name clusters, and few of them do not make a result worse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc.results import Status
+from fastmmc.rls import known as known_labels
+from tests.rls import naive
+
+METHODS = ["shaking", "steepest", "stochastic", "memetic"]
+
+
+def blobs(sizes, spread=6.0):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return spread * np.eye(len(sizes))[y] + rng.standard_normal((len(y), len(sizes))), y
+
+
+def tell(y, count, seed=0):
+    """Return the labels of so many points a class, -1 elsewhere."""
+    rng = np.random.default_rng(seed)
+    known = np.full(y.size, -1)
+    for h in np.unique(y):
+        known[rng.choice(np.flatnonzero(y == h), count, replace=False)] = h
+    return known
+
+
+def ari_of_the_rest(y, labels, known):
+    return adjusted_rand_score(y[known < 0], labels[known < 0])
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+@pytest.mark.parametrize("method", METHODS)
+def test_known_labels_are_kept_and_name_the_clusters(method, sizes):
+    X, y = blobs([40, 50, 45, 42])
+    names = np.array([2, 0, 3, 1])[y]
+    known = tell(names, 1)
+    bounds = {"balance": 0.5} if sizes == "equal" else {}
+    result = fastmmc.umc_rls(
+        X, 4, method=method, sizes=sizes, known_labels=known, n_init=3, random_state=0, **bounds
+    )
+    np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
+    assert np.mean(result.labels == names) > 0.97
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+def test_a_single_label_a_class_changes_no_other_label(digits, sizes):
+    """They led the search astray when known points began in clusters that were numbered by chance.
+
+    One label a class is too few to judge a classifier by, so that the clusters stay.
+    """
+    X, y = digits
+    F = fastmmc.factor(X[:600])
+    options = {"sizes": sizes, "random_state": 0}
+    alone = fastmmc.umc_rls(F, 10, **options)
+    for seed in range(4):
+        known = tell(y[:600], 1, seed)
+        labels = fastmmc.umc_rls(F, 10, known_labels=known, **options).labels
+        np.testing.assert_array_equal(labels[known >= 0], known[known >= 0])
+        base = ari_of_the_rest(y[:600], alone.labels, known)
+        assert ari_of_the_rest(y[:600], labels, known) > base - 0.02
+
+
+@pytest.mark.parametrize("rank", [None, 150])
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+def test_many_labels_lead_where_clusters_cannot(digits, sizes, rank):
+    X, y = digits
+    X, y = X[::2], y[::2]
+    F = fastmmc.factor(X, rank=rank, random_state=0)
+    options = {"sizes": sizes, "random_state": 0, "n_init": 2}
+    alone = fastmmc.umc_rls(F, 10, **options)
+    known = tell(y, 15)
+    result = fastmmc.umc_rls(F, 10, known_labels=known, **options)
+    assert ari_of_the_rest(y, result.labels, known) > 0.88
+    assert ari_of_the_rest(y, result.labels, known) >= ari_of_the_rest(y, alone.labels, known)
+
+
+def test_classes_without_a_known_label_are_new_clusters():
+    X, y = blobs([45, 45, 45, 45])
+    known = np.where(y < 2, tell(y, 5), -1)
+    for rule in ({"balance": 0.5}, {"sizes": "free"}):
+        labels = fastmmc.umc_rls(X, 4, known_labels=known, random_state=0, **rule).labels
+        assert adjusted_rand_score(y, labels) > 0.97
+        assert np.mean(labels[y < 2] == y[y < 2]) > 0.97
+
+
+def test_the_classifier_is_kernel_least_squares_on_the_known_labels(rng):
+    X = rng.standard_normal((60, 3))
+    known = np.where(np.arange(60) < 24, np.arange(60) % 3, -1)
+    plan = fastmmc.rls.methods._make_plan
+    F = fastmmc.factor(X, lam=0.1, sigma=1.5)
+    call = fastmmc.rls.methods._UMCRLSCall(X=F, k=3, known_labels=known, balance=1.0)
+    plan = plan(call, fastmmc.rls.methods.check_source(call))
+    found = known_labels.classified(F, plan, np.zeros(60, dtype=np.int64))
+    scores = naive.classifier_scores(X, known, 3, 0.1, 1.5)
+    expected = np.where(known >= 0, known, scores.argmax(axis=1))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_no_label_is_hidden_that_is_the_only_one_of_its_class():
+    known = np.array([0, 0, 0, 0, 0, 0, 0, 1, 1, 2, -1])
+    parts = known_labels._parts(known, 4)
+    assert parts.tolist() == [0, 1, 2, 3, 4, 0, 1, 0, 1, -1, -1]
+
+
+def test_stand_ins_for_classes_without_labels():
+    known = np.array([0, 0, 0, 1, -1, -1, -1, -1, -1])
+    clusters = np.array([0, 0, 2, 1, 2, 2, 2, 2, 1])
+    told = known_labels._with_stand_ins(known, clusters, 3)
+    assert told.tolist() == [0, 0, 0, 1, 2, -1, -1, 2, -1]
+
+
+def test_of_very_many_labels_some_of_each_class_make_the_classifier(monkeypatch):
+    monkeypatch.setattr(known_labels, "MOST_TOLD", 20)
+    known = np.where(np.arange(500) % 5 == 0, np.arange(500) // 125, -1)
+    rows = known_labels._told_rows(known)
+    assert rows.size == 20 and (np.bincount(known[rows]) == 5).all()
+
+
+def test_points_of_all_kinds():
+    X, y = blobs([60, 50, 55])
+    known = tell(y, 4)
+    gram = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 25.0)
+    calls = [
+        {"X": X.astype(np.float32)},
+        {"X": sparse.csr_matrix(X), "rank": 40},
+        {"X": gram, "kernel": "precomputed"},
+        {"X": gram, "kernel": "precomputed", "rank": 40},
+        {"X": X, "kernel": lambda X, Z: (1.0 + X @ Z.T) ** 2},
+        {"X": X, "init": "kmeans"},
+        {"X": X, "lam": 0.01, "kernel": "linear"},
+    ]
+    for call in calls:
+        labels = fastmmc.umc_rls(k=3, known_labels=known, n_init=2, random_state=0, **call).labels
+        assert np.mean(labels == y) > 0.9
+
+
+def test_equal_points_with_unequal_labels():
+    X = np.repeat(np.arange(4.0), 10)[:, None]
+    known = np.where(np.arange(40) % 10 == 0, np.arange(40) // 10 % 2, -1)
+    known[1] = 1
+    result = fastmmc.umc_rls(X, 2, known_labels=known, random_state=0)
+    np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_stop_ends_the_call_with_what_there_is(at, monkeypatch):
+    X, y = blobs([50, 60, 55], spread=1.0)
+    known = tell(y, 5)
+    make, statuses = fastmmc.rls.methods.best_result, []
+
+    def stopped(*args, **kwargs):
+        result = make(*args, **kwargs)
+        statuses.append(Status.CALLBACK if len(statuses) == at else result.status)
+        return replace(result, status=statuses[-1])
+
+    monkeypatch.setattr(fastmmc.rls.methods, "best_result", stopped)
+    with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
+        result = fastmmc.umc_rls(X, 3, known_labels=known, n_init=3, random_state=0)
+    assert result.status == Status.CALLBACK and len(statuses) == at + 2
+    np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
+
+
+def test_progress_goes_from_nothing_to_all():
+    X, y = blobs([500, 600, 550], spread=1.0)
+    fractions = []
+    fastmmc.umc_rls(
+        X,
+        3,
+        known_labels=tell(y, 5),
+        random_state=0,
+        method="memetic",
+        callback=lambda progress: fractions.append(progress.fraction),
+    )
+    assert fractions == sorted(fractions) and 0 <= fractions[0] <= fractions[-1] <= 1
+
+
+def test_same_labels_for_any_number_of_threads():
+    X, y = blobs([60, 70, 65], spread=1.5)
+    known = tell(y, 3)
+    one, two = (
+        fastmmc.umc_rls(X, 3, known_labels=known, random_state=0, n_jobs=n_jobs).labels
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
