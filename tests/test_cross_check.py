@@ -17,7 +17,7 @@ SIGMA, LAM, C, BALANCE = 1.5, 0.1, 1.0, 0.2
 SHARED = {"sigma": SIGMA, "balance": BALANCE, "random_state": 0}
 
 HEURISTICS = {
-    "umc_rls": lambda X: fastmmc.umc_rls(X, 2, lam=LAM, **SHARED),
+    "umc_rls": lambda X: fastmmc.umc_rls(X, 2, lam=LAM, **SHARED, sizes="equal"),
     "umc_rls, memetic": lambda X: fastmmc.umc_rls(X, 2, lam=LAM, method="memetic", **SHARED),
     "evo_mmc": lambda X: fastmmc.evo_mmc(X, lam=LAM, **SHARED),
     "fast_evo_mmc": lambda X: fastmmc.fast_evo_mmc(X, lam=LAM, rank=N, **SHARED),

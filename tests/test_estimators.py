@@ -68,7 +68,7 @@ PLANES = {"n_init": 2, "random_state": 0}
 LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
-    case(fastmmc.UMCRLS(3, n_init=2)),
+    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal")),
     case(fastmmc.AutoMMC(3), JIT, IGNORE),
     case(fastmmc.AutoMMC(max_k=4, random_state=0), JIT, IGNORE, text="any number"),
     case(fastmmc.EvoMMC(n_init=2), JIT),
@@ -112,10 +112,12 @@ CASES = [
     variant("low rank", fastmmc.CPM3C(3, rank=3)),
     variant("linear", fastmmc.CPM3C(3, kernel="linear")),
     variant("precomputed", fastmmc.CPM3C(3, kernel="precomputed"), INDEFINITE),
-    variant("pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted"), PROBABILITIES),
+    variant(
+        "pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted", sizes="equal"), PROBABILITIES
+    ),
     variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3), PROBABILITIES),
     variant("steepest", fastmmc.UMCRLS(3, method="steepest", balance=0.5)),
-    variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed")),
+    variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed", sizes="equal")),
     variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
     variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted"), PROBABILITIES),
     variant("annealing", fastmmc.SAMMC(3, search="annealing", patience=3)),

@@ -12,7 +12,9 @@ from fastmmc import Status, execution
 
 
 def run(X, **kwargs):
-    return fastmmc.umc_rls(X, 4, **({"n_init": 6, "random_state": 3, "sigma": 1.5} | kwargs))
+    return fastmmc.umc_rls(
+        X, 4, **({"n_init": 6, "random_state": 3, "sigma": 1.5} | kwargs), sizes="equal"
+    )
 
 
 def first_draw(source, index=0):

@@ -76,7 +76,9 @@ def test_risk_equals_the_fitted_one(overlapping, hat, rng):
 
 
 def test_leave_one_out_equals_refitting(overlapping):
-    result = fastmmc.umc_rls(overlapping, 3, lam=0.1, sigma=1.5, n_init=2, random_state=0)
+    result = fastmmc.umc_rls(
+        overlapping, 3, lam=0.1, sigma=1.5, n_init=2, random_state=0, sizes="equal"
+    )
     expected = naive.leave_one_out_mse(gram_of(overlapping), 0.1, result.labels, 3)
     assert result.loo_mse == pytest.approx(expected, rel=1e-9)
 
@@ -98,7 +100,7 @@ def test_a_factor_cannot_be_changed(overlapping):
 def test_too_large_a_matrix_is_refused_before_it_is_made(overlapping, monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"60 points needs .* float32"):
-        fastmmc.umc_rls(overlapping, 2)
+        fastmmc.umc_rls(overlapping, 2, sizes="equal")
 
 
 def test_available_memory_is_known_or_none():

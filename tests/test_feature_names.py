@@ -118,9 +118,9 @@ def test_factors_remember_the_names(rank):
     F = fastmmc.factor(frame(), rank=rank, random_state=0)
     assert F.feature_names_in.tolist() == ["a", "b", "c"]
     for result in (
-        fastmmc.umc_rls(F, 2, random_state=0),
+        fastmmc.umc_rls(F, 2, random_state=0, sizes="equal"),
         fastmmc.fast_evo_mmc(F, rank=0.1, random_state=0),
-        *fastmmc.umc_rls_path(frame(), 2, [0.1, 1.0], rank=rank, random_state=0),
+        *fastmmc.umc_rls_path(frame(), 2, [0.1, 1.0], rank=rank, random_state=0, sizes="equal"),
     ):
         check_names(result, frame())
     assert fastmmc.factor(frame().to_numpy(), rank=rank).feature_names_in is None
@@ -137,7 +137,7 @@ def test_names_of_a_gram_matrix():
     X = frame().to_numpy()
     names = [f"point {i}" for i in range(24)]
     K = pd.DataFrame(X @ X.T, columns=names)
-    result = fastmmc.umc_rls(K, 2, kernel="precomputed", random_state=0)
+    result = fastmmc.umc_rls(K, 2, kernel="precomputed", random_state=0, sizes="equal")
     assert result.predict(K).shape == (24,)
     with pytest.raises(ValueError, match="same order"):
         result.predict(K[names[::-1]])
@@ -150,7 +150,7 @@ def test_sharded_runs_remember_the_names():
 def test_names_of_two_kinds_are_refused_before_the_run():
     mixed = frame().set_axis(["a", 1, "c"], axis=1)
     with pytest.raises(TypeError, match="all input features have string names"):
-        fastmmc.umc_rls(mixed, 2)
+        fastmmc.umc_rls(mixed, 2, sizes="equal")
 
 
 def test_the_function_that_remembers_is_the_one_that_was_written():

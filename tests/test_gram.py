@@ -130,8 +130,8 @@ def test_a_broken_callable_kernel_is_named(points, function, message):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel),
-        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel, rank=5),
+        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel, sizes="equal"),
+        lambda X, kernel: fastmmc.umc_rls(X, 2, kernel=kernel, rank=5, sizes="equal"),
         lambda X, kernel: fastmmc.evo_mmc(X, kernel=kernel),
         lambda X, kernel: fastmmc.iter_svr(X, kernel=kernel),
         lambda X, kernel: fastmmc.cpm3c(X, 2, kernel=kernel),

@@ -20,7 +20,7 @@ def points(rng):
 
 @pytest.fixture
 def result(points):
-    return fastmmc.umc_rls(points, 2, n_init=2, random_state=0)
+    return fastmmc.umc_rls(points, 2, n_init=2, random_state=0, sizes="equal")
 
 
 def test_what_separates_the_clusters_decides(points, result):
@@ -34,7 +34,7 @@ def test_what_separates_the_clusters_decides(points, result):
 
 def test_shares_are_scikit_learns_permutation_importance(blobs):
     X, _ = blobs
-    model = fastmmc.UMCRLS(3, n_init=2, random_state=0).fit(X)
+    model = fastmmc.UMCRLS(3, n_init=2, random_state=0, sizes="equal").fit(X)
     influence = fastmmc.feature_influence(model, X, n_repeats=200, random_state=0)
     other = permutation_importance(
         model, X, model.predict(X), scoring="accuracy", n_repeats=200, random_state=1
@@ -49,7 +49,7 @@ def test_shares_are_scikit_learns_permutation_importance(blobs):
 def test_names_sparse_points_and_other_families(points, result):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(points, columns=list("abc"))
-    model = fastmmc.UMCRLS(2, n_init=2, random_state=0).fit(frame)
+    model = fastmmc.UMCRLS(2, n_init=2, random_state=0, sizes="equal").fit(frame)
     influence = fastmmc.feature_influence(model, frame, random_state=0)
     assert list(influence.feature_names_in) == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names"):
@@ -58,7 +58,7 @@ def test_names_sparse_points_and_other_families(points, result):
     np.testing.assert_array_equal(influence.shares, dense.shares)
     before = csr_array(points)
     for other in (
-        fastmmc.umc_rls(before, 2, rank=20, n_init=2, random_state=0),
+        fastmmc.umc_rls(before, 2, rank=20, n_init=2, random_state=0, sizes="equal"),
         fastmmc.rpcl(points, 2, random_state=0),
     ):
         found = fastmmc.feature_influence(other, before, random_state=0)
@@ -71,7 +71,9 @@ def test_what_cannot_be_measured_is_refused(points, result):
         fastmmc.feature_influence(points, points)
     with pytest.raises(ValueError, match="precomputed"):
         gram = points @ points.T
-        made = fastmmc.umc_rls(gram, 2, kernel="precomputed", n_init=1, random_state=0)
+        made = fastmmc.umc_rls(
+            gram, 2, kernel="precomputed", n_init=1, random_state=0, sizes="equal"
+        )
         fastmmc.feature_influence(made, gram)
     with pytest.raises(ValueError, match="n_repeats"):
         fastmmc.feature_influence(result, points, n_repeats=0)

@@ -137,8 +137,11 @@ def test_single_precision_on_request(how):
     np.testing.assert_allclose(*whole, atol=1e-4)
     back = fastmmc.factor(X.astype(np.float32), dtype=np.float64, **options)
     assert getattr(back, matrix).dtype == np.float64
-    res = fastmmc.umc_rls(X, 3, dtype="float32", n_init=2, **options)
-    assert res.objective == fastmmc.umc_rls(single, 3, n_init=2, random_state=0).objective
+    res = fastmmc.umc_rls(X, 3, dtype="float32", n_init=2, **options, sizes="equal")
+    assert (
+        res.objective
+        == fastmmc.umc_rls(single, 3, n_init=2, random_state=0, sizes="equal").objective
+    )
     assert res.predict(X).shape == (60,)
 
 
@@ -157,8 +160,8 @@ def test_points_on_disk_are_not_copied(tmp_path):
     on_disk = np.load(tmp_path / "points.npy", mmap_mode="r")
     F = fastmmc.factor(on_disk, rank=40, random_state=0, dtype="float32")
     assert np.shares_memory(F.X, on_disk)
-    res = fastmmc.umc_rls(on_disk, 3, rank=40, n_init=2, random_state=0)
-    in_memory = fastmmc.umc_rls(X, 3, rank=40, n_init=2, random_state=0)
+    res = fastmmc.umc_rls(on_disk, 3, rank=40, n_init=2, random_state=0, sizes="equal")
+    in_memory = fastmmc.umc_rls(X, 3, rank=40, n_init=2, random_state=0, sizes="equal")
     np.testing.assert_array_equal(res.labels, in_memory.labels)
     np.testing.assert_array_equal(res.predict(on_disk), res.predict(X))
 

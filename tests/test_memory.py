@@ -119,7 +119,7 @@ def test_the_product_is_compared_with_free_memory(monkeypatch):
     F = fastmmc.factor(X, rank=20, random_state=0)
     monkeypatch.setattr(memory, "available_memory", lambda: 8 * 100 * 100 - 1)
     with pytest.raises(MemoryError, match="product Z Z.T of 100 points"):
-        fastmmc.umc_rls(F, 2, n_init=1)
+        fastmmc.umc_rls(F, 2, n_init=1, sizes="equal")
 
 
 @pytest.mark.parametrize("rank", ["auto", 3_000])
@@ -164,7 +164,7 @@ def test_the_arrays_of_the_bound_are_counted(monkeypatch):
     F = fastmmc.factor(wide(30), rank=None)
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * 900 - 1)
     with pytest.raises(MemoryError, match="matrix of the bound of 30 points"):
-        fastmmc.umc_rls(F, 2, n_init=1, bound=True)
+        fastmmc.umc_rls(F, 2, n_init=1, bound=True, sizes="equal")
 
 
 def test_what_is_small_fits():

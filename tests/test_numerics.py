@@ -59,7 +59,9 @@ def least_lam(X, dtype):
 def test_figures_hold_at_the_least_lam(sigma, dtype):
     X = points()
     lam = 1.01 * least_lam(X, dtype)
-    res = fastmmc.umc_rls(X, 2, lam=lam, sigma=sigma, dtype=dtype, n_init=1, random_state=0)
+    res = fastmmc.umc_rls(
+        X, 2, lam=lam, sigma=sigma, dtype=dtype, n_init=1, random_state=0, sizes="equal"
+    )
     Q, error = figures(gaussian(X, sigma), lam, res.labels, 2)
     assert res.objective == pytest.approx(Q, rel=5e-3)
     assert res.loo_mse == pytest.approx(error, rel=5e-3)
@@ -76,21 +78,23 @@ def test_a_lam_below_rounding_is_refused(function, dtype, rank):
             function(X, *k, lam=lam, dtype=dtype, rank=rank)
         assert ("give dtype='float64'" in str(caught.value)) == (dtype == "float32")
     with pytest.raises(ValueError, match="lam="):
-        fastmmc.umc_rls_path(X, 2, [1.0, 1e-16], rank=rank)
+        fastmmc.umc_rls_path(X, 2, [1.0, 1e-16], rank=rank, sizes="equal")
 
 
 def test_the_least_lam_follows_the_scale_of_the_kernel():
     X = points()
     with pytest.raises(ValueError, match=r"lam=0.25 is lost .* must be at least 13\d"):
-        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e14)
+        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e14, sizes="equal")
     with pytest.raises(ValueError, match="lam=0.25 is too small .* lower coef0"):
-        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e10, rank=10, random_state=0)
+        fastmmc.umc_rls(X, 2, kernel="linear", coef0=1e10, rank=10, random_state=0, sizes="equal")
 
 
 @pytest.mark.parametrize(("coef0", "rank"), [(1e10, None), (1e8, None), (1e8, 10)])
 def test_a_large_constant_is_borne(coef0, rank):
     X = points()
-    res = fastmmc.umc_rls(X, 2, kernel="linear", coef0=coef0, rank=rank, n_init=1, random_state=0)
+    res = fastmmc.umc_rls(
+        X, 2, kernel="linear", coef0=coef0, rank=rank, n_init=1, random_state=0, sizes="equal"
+    )
     Q, error = figures(X.astype(LONG) @ X.T + LONG(coef0), 0.25, res.labels, 2)
     assert res.objective == pytest.approx(Q, rel=1e-4)
     assert res.loo_mse == pytest.approx(error, rel=1e-4)
@@ -101,7 +105,7 @@ def test_a_large_constant_is_borne(coef0, rank):
 @pytest.mark.filterwarnings("ignore:no point tells")
 def test_a_narrow_kernel_is_one_on_equal_points(sigma, shift):
     X = np.repeat(points(10), 2, axis=0) + shift
-    res = fastmmc.umc_rls(X, 2, sigma=sigma, n_init=1, random_state=0)
+    res = fastmmc.umc_rls(X, 2, sigma=sigma, n_init=1, random_state=0, sizes="equal")
     K = (X[:, None] == X).all(axis=2).astype(float)
     assert res.objective == pytest.approx(naive.risk(naive.hat_matrix(K, 0.25), res.labels, 2))
     kernel = Kernel("rbf", sigma=sigma)
@@ -128,14 +132,14 @@ def test_kernel_values_that_overflow_name_their_parameters(params, names, rank):
     with pytest.raises(
         ValueError, match=rf"kernel='poly' gives values that are too large.*{names}"
     ):
-        fastmmc.umc_rls(1e3 * points(), 2, rank=rank, **params)
+        fastmmc.umc_rls(1e3 * points(), 2, rank=rank, **params, sizes="equal")
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 @pytest.mark.parametrize("rank", [None, 10])
 def test_points_that_overflow_are_refused(kernel, rank):
     with pytest.raises(ValueError, match=f"kernel='{kernel}' gives values that are too large"):
-        fastmmc.umc_rls(1e200 * points(), 2, kernel=kernel, rank=rank)
+        fastmmc.umc_rls(1e200 * points(), 2, kernel=kernel, rank=rank, sizes="equal")
 
 
 def test_points_that_are_infinitely_far_apart_are_alike_to_none():
@@ -145,11 +149,13 @@ def test_points_that_are_infinitely_far_apart_are_alike_to_none():
 
 def test_leave_one_out_error_of_degenerate_labels():
     """As defined: a model of no points predicts 0."""
-    single = fastmmc.umc_rls([[1.0]], 1, lam=1e-10)
+    single = fastmmc.umc_rls([[1.0]], 1, lam=1e-10, sizes="equal")
     assert single.loo_mse == pytest.approx(1.0)
     for k, params in ((1, {}), (60, {}), (2, {"target_sizes": [1, 59]})):
         for lam in (1e-9, 0.25):
-            res = fastmmc.umc_rls(points(), k, lam=lam, sigma=1.5, n_init=1, **params)
+            res = fastmmc.umc_rls(
+                points(), k, lam=lam, sigma=1.5, n_init=1, **params, sizes="equal"
+            )
             _, error = figures(gaussian(points(), 1.5), lam, res.labels, k)
             assert res.loo_mse == pytest.approx(error, rel=1e-4)
 
@@ -237,7 +243,7 @@ def test_fewer_distinct_points_than_clusters_are_told_of():
 def test_labels_that_no_point_tells_are_told_of(digits, k, params):
     X = digits[0][:300]
     with pytest.warns(ConvergenceWarning, match="no point tells the cluster .* sigma="):
-        res = fastmmc.umc_rls(X, k, n_init=1, random_state=0, **params)
+        res = fastmmc.umc_rls(X, k, n_init=1, random_state=0, **params, sizes="equal")
     assert res.loo_mse == pytest.approx(1.0, abs=0.01)
 
 
@@ -254,7 +260,7 @@ def test_ordinary_data_does_not_warn(digits, k, rank):
         warnings.filterwarnings("ignore", "clusters of free sizes")
         for X in sets:
             for lam in (0.01, 0.25, 4.0):
-                fastmmc.umc_rls(X, k, lam=lam, rank=rank, n_init=1, random_state=0)
+                fastmmc.umc_rls(X, k, lam=lam, rank=rank, n_init=1, random_state=0, sizes="equal")
 
 
 @pytest.mark.jit

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:clusters of free sizes")
 
 @pytest.fixture
 def result(blobs):
-    return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0)
+    return fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0, sizes="equal")
 
 
 def drawn_labels(ax, points):
@@ -75,7 +75,7 @@ def test_principal_components_are_those_of_the_centred_points(result, blobs):
 
 def test_two_features_are_drawn_as_they_are(overlapping):
     X = overlapping[:, :2]
-    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0, sizes="equal")
     display = ClusterDisplay.from_result(result)
     np.testing.assert_array_equal(display.points, X)
     np.testing.assert_array_equal(drawn_labels(display.ax_, X), result.labels)
@@ -84,7 +84,7 @@ def test_two_features_are_drawn_as_they_are(overlapping):
 
 def test_one_feature_is_drawn_cluster_above_cluster(overlapping):
     X = overlapping[:, :1]
-    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(X, 3, n_init=1, random_state=0, sizes="equal")
     ax = ClusterDisplay.from_result(result).ax_
     positions = np.column_stack([X[:, 0], result.labels])
     np.testing.assert_array_equal(drawn_labels(ax, positions), result.labels)
@@ -92,12 +92,12 @@ def test_one_feature_is_drawn_cluster_above_cluster(overlapping):
 
 
 def test_a_single_point_can_be_drawn():
-    display = ClusterDisplay.from_result(fastmmc.umc_rls(np.ones((1, 3)), 1))
+    display = ClusterDisplay.from_result(fastmmc.umc_rls(np.ones((1, 3)), 1, sizes="equal"))
     np.testing.assert_array_equal(display.points, [[1, 1]])
 
 
 def test_many_clusters_look_different_and_have_no_legend(overlapping):
-    result = fastmmc.umc_rls(overlapping, 40, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(overlapping, 40, n_init=1, random_state=0, sizes="equal")
     ax = ClusterDisplay.from_result(result).ax_
     assert ax.get_legend() is None
     looks = {
@@ -108,13 +108,15 @@ def test_many_clusters_look_different_and_have_no_legend(overlapping):
 
 @pytest.mark.parametrize(("k", "has_legend"), [(LEGEND_MOST, True), (LEGEND_MOST + 1, False)])
 def test_legend_goes_where_it_would_be_too_long(overlapping, k, has_legend):
-    result = fastmmc.umc_rls(overlapping, k, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(overlapping, k, n_init=1, random_state=0, sizes="equal")
     assert (ClusterDisplay.from_result(result).ax_.get_legend() is not None) == has_legend
 
 
 def test_points_of_a_precomputed_kernel_must_be_given(blobs):
     X, _ = blobs
-    result = fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", n_init=1, random_state=0)
+    result = fastmmc.umc_rls(
+        X @ X.T, 3, kernel="precomputed", n_init=1, random_state=0, sizes="equal"
+    )
     with pytest.raises(ValueError, match="X is missing: with a precomputed kernel"):
         ClusterDisplay.from_result(result)
     display = ClusterDisplay.from_result(result, X)
@@ -139,7 +141,7 @@ def every_result():
             results[name] = method.function(X, **size)
         results["sharded"] = fastmmc.distributed.fit_sharded(X, 3, random_state=0)
         results["annealing"] = fastmmc.sammc(X, 3, search="annealing", max_iter=5)
-        results["low rank"] = fastmmc.umc_rls(X, 3, rank=18, random_state=0)
+        results["low rank"] = fastmmc.umc_rls(X, 3, rank=18, random_state=0, sizes="equal")
         results["linear"] = fastmmc.sdp_mmc(X, kernel="linear")
         results["planes"] = fastmmc.cpm3c(X[:3], 3, random_state=0)
     return X, results
@@ -194,14 +196,14 @@ def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
 def test_what_is_no_result_is_refused_by_its_type(blobs, draw):
     with pytest.raises(TypeError, match="result must be a .*; got a ndarray"):
         draw(blobs[1])
-    model = fastmmc.UMCRLS(3, n_init=1).fit(blobs[0])
+    model = fastmmc.UMCRLS(3, n_init=1, sizes="equal").fit(blobs[0])
     with pytest.raises(TypeError, match="from_estimator draws a fitted estimator.*got a UMCRLS"):
         draw(model)
 
 
 def test_fitted_estimators_are_drawn_as_their_results(blobs, choice):
     X, _ = blobs
-    model = fastmmc.UMCRLS(3, n_init=1, random_state=0).fit(X)
+    model = fastmmc.UMCRLS(3, n_init=1, random_state=0, sizes="equal").fit(X)
     for points in (None, X):
         display = ClusterDisplay.from_estimator(model, points, s=7.0)
         np.testing.assert_array_equal(drawn_labels(display.ax_, display.points), model.labels_)
@@ -219,7 +221,7 @@ def test_fitted_estimators_are_drawn_as_their_results(blobs, choice):
 @pytest.mark.parametrize("display", [ClusterDisplay, ObjectiveDisplay, TreeDisplay, ChoiceDisplay])
 def test_estimators_that_have_no_such_result_are_refused(blobs, result, display):
     X, _ = blobs
-    for unfitted in (fastmmc.UMCRLS(3), fastmmc.WTA(3).partial_fit(X)):
+    for unfitted in (fastmmc.UMCRLS(3, sizes="equal"), fastmmc.WTA(3).partial_fit(X)):
         with pytest.raises(NotFittedError, match="has no result to draw, which fit makes"):
             display.from_estimator(unfitted)
     with pytest.raises(TypeError, match="one of fastmmc.*got a KMeans$"):
@@ -240,19 +242,21 @@ def test_axes_have_the_names_of_the_columns(overlapping):
         ax = ClusterDisplay.from_result(*args).ax_
         return ax.get_xlabel(), ax.get_ylabel()
 
-    result = fastmmc.umc_rls(table, 3, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(table, 3, n_init=1, random_state=0, sizes="equal")
     assert names(result) == names(result, table) == ("length", "width")
     assert names(result, table.to_numpy()) == ("length", "width")
     # Other positions have names of their own, or none.
     assert names(result, table.rename(columns=str.upper)) == ("LENGTH", "WIDTH")
     assert names(result, table[["width"]]) == ("width", "cluster")
     assert names(result, table[["width"]].to_numpy()) == ("feature 0", "cluster")
-    bare = fastmmc.umc_rls(table.to_numpy(), 3, n_init=1, random_state=0)
+    bare = fastmmc.umc_rls(table.to_numpy(), 3, n_init=1, random_state=0, sizes="equal")
     assert names(bare) == ("feature 0", "feature 1") and names(bare, table) == ("length", "width")
-    display = ClusterDisplay.from_estimator(fastmmc.UMCRLS(3, n_init=1).fit(table))
+    display = ClusterDisplay.from_estimator(fastmmc.UMCRLS(3, n_init=1, sizes="equal").fit(table))
     assert display.axis_names == ["length", "width"]
     whole = pandas.DataFrame(overlapping).add_prefix("column ")
-    assert names(fastmmc.umc_rls(whole, 3, n_init=1))[0].startswith("principal component 1")
+    assert names(fastmmc.umc_rls(whole, 3, n_init=1, sizes="equal"))[0].startswith(
+        "principal component 1"
+    )
 
 
 def boxes(figure):
@@ -265,7 +269,7 @@ def boxes(figure):
 
 
 def test_legends_stand_beside_the_points(overlapping, choice):
-    many = fastmmc.umc_rls(overlapping, LEGEND_MOST, n_init=1, random_state=0)
+    many = fastmmc.umc_rls(overlapping, LEGEND_MOST, n_init=1, random_state=0, sizes="equal")
     numbers = fastmmc.cluster(choice[0], max_k=4, random_state=0)
     for display in (
         ClusterDisplay.from_result(many),
@@ -357,7 +361,7 @@ def test_sparse_points_are_drawn_in_singular_components(blobs):
 
 @pytest.mark.filterwarnings("ignore:X has only")
 def test_equal_points_can_be_drawn():
-    result = fastmmc.umc_rls(np.ones((6, 3)), 2, sigma=1.0, random_state=0)
+    result = fastmmc.umc_rls(np.ones((6, 3)), 2, sigma=1.0, random_state=0, sizes="equal")
     for X in (None, csr_matrix(np.ones((6, 3))), csr_matrix((6, 3))):
         ax = ClusterDisplay.from_result(result, X).ax_
         assert "nan" not in ax.get_xlabel() + ax.get_ylabel()
@@ -589,7 +593,7 @@ def test_exemplars_are_drawn_with_the_names_of_a_frame(blobs):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(blobs[0], columns=["height", "width", "weight", "age"])
     X["constant"] = 1.0
-    result = fastmmc.umc_rls(X, 3, n_init=2, random_state=0)
+    result = fastmmc.umc_rls(X, 3, n_init=2, random_state=0, sizes="equal")
     display = ExemplarDisplay.from_result(result, X, count=2)
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == list(X.columns)
     chosen = [(h, i) for h in range(3) for i in result.exemplars[h][:2]]
@@ -602,7 +606,7 @@ def test_exemplars_are_drawn_with_the_names_of_a_frame(blobs):
 
 def test_exemplars_of_sparse_points_and_of_many_features(rng):
     X = rng.random((40, 50)) * (rng.random((40, 50)) < 0.3)
-    result = fastmmc.umc_rls(csr_matrix(X), 2, rank=20, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(csr_matrix(X), 2, rank=20, n_init=1, random_state=0, sizes="equal")
     display = ExemplarDisplay.from_result(result, csr_array(X), count=100)
     assert display.values.shape == (40, 50) and display.ax_.get_xlabel() == "feature"
     np.testing.assert_allclose(display.values.mean(axis=0), 0.0, atol=1e-12)

@@ -61,16 +61,16 @@ def test_every_result_prints_its_method_sizes_objective_status_and_seconds(point
 
 
 def test_what_the_call_left_open_is_told(points):
-    result = fastmmc.umc_rls(points, 3, random_state=0)
+    result = fastmmc.umc_rls(points, 3, random_state=0, sizes="equal")
     assert set(result.resolved) == {"rank", "sigma", "n_init"}
     _, found = rows(result)
     assert found["resolved"] == f"rank=None, sigma={result.params['sigma']:.6g}, n_init=30"
-    told = fastmmc.umc_rls(points, 3, rank=None, sigma=2.0, n_init=3, random_state=0)
+    told = fastmmc.umc_rls(points, 3, rank=None, sigma=2.0, n_init=3, random_state=0, sizes="equal")
     assert told.resolved == ()
     assert "resolved" not in rows(told)[1]
     assert rows(told)[1]["objective"].endswith(", the lowest of 3 starts")
     # The estimator gives every parameter, and leaves the same ones open.
-    model = fastmmc.UMCRLS(3, random_state=0).fit(points)
+    model = fastmmc.UMCRLS(3, random_state=0, sizes="equal").fit(points)
     assert model.result_.resolved == result.resolved
     assert model.result_.method == "umc_rls" and model.result_.seconds > 0
 
@@ -82,7 +82,7 @@ def test_an_option_that_stays_as_it_was_is_not_resolved(points):
 
 
 def test_results_show_what_is_their_own(points):
-    result = fastmmc.umc_rls(points, 3, bound=True, random_state=0)
+    result = fastmmc.umc_rls(points, 3, bound=True, random_state=0, sizes="equal")
     assert rows(result)[1]["bound"] == f"{result.bound:.6g}, gap {result.gap:.3g}"
     linked = fastmmc.c_rpcl(points, 3, must_link=[(0, 1)], cannot_link=[(0, 9)], random_state=0)
     assert rows(linked)[1]["n_violations"] == f"{linked.n_violations} of 2 constraints"
@@ -106,24 +106,27 @@ def test_a_choice_shows_what_was_chosen(points):
 
 
 def test_a_path_tells_of_every_result(points):
-    path = fastmmc.umc_rls_path(points, 3, [0.1, 1.0], n_init=2, random_state=0)
+    path = fastmmc.umc_rls_path(points, 3, [0.1, 1.0], n_init=2, random_state=0, sizes="equal")
     assert [one.method for one in path] == ["umc_rls_path"] * 2
     assert path[0].seconds == path[1].seconds > 0
 
 
 def test_many_sizes_are_summed_up(overlapping):
-    result = fastmmc.umc_rls(overlapping, SIZES_SHOWN + 1, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(overlapping, SIZES_SHOWN + 1, n_init=1, random_state=0, sizes="equal")
     text = rows(result)[1]["sizes"]
     low, middle, high = result.sizes.min(), np.median(result.sizes), result.sizes.max()
     assert text == f"{low} to {high}, median {middle:g}"
 
 
 def test_one_point_is_in_the_singular():
-    assert rows(fastmmc.umc_rls([[1.0]], 1))[0] == "umc_rls: 1 point in 1 cluster, converged"
+    assert (
+        rows(fastmmc.umc_rls([[1.0]], 1, sizes="equal"))[0]
+        == "umc_rls: 1 point in 1 cluster, converged"
+    )
 
 
 def test_a_result_made_by_hand_prints(points):
-    result = fastmmc.umc_rls(points, 3, random_state=0)
+    result = fastmmc.umc_rls(points, 3, random_state=0, sizes="equal")
     bare = dataclasses.replace(result, method="", seconds=None, resolved=())
     headline, found = rows(bare)
     assert headline.startswith("RLSResult: 18 points")
@@ -131,7 +134,7 @@ def test_a_result_made_by_hand_prints(points):
 
 
 def test_texts_are_escaped_in_html(points):
-    result = fastmmc.umc_rls(points, 3, random_state=0)
+    result = fastmmc.umc_rls(points, 3, random_state=0, sizes="equal")
     strange = dataclasses.replace(result, method="<b>&")
     assert "<b>" not in strange._repr_html_()
     assert rows(strange)[0].startswith("<b>&: ")

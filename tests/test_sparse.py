@@ -93,7 +93,7 @@ def calls(X, models):
         yield name, partial(method.function, X, *k, **rank)
         yield method.estimator.__name__, partial(method.estimator(**rank).fit, X)
     yield "factor", lambda: fastmmc.factor(X, rank=5)
-    yield "path", lambda: fastmmc.umc_rls_path(X, 2, [0.1], rank=5)
+    yield "path", lambda: fastmmc.umc_rls_path(X, 2, [0.1], rank=5, sizes="equal")
     yield "sharded", lambda: distributed.fit_sharded(X, 2)
     yield "first chunk", lambda: fastmmc.OLCVQE(2).partial_fit(X)
     for name, model in models.items():
@@ -107,7 +107,7 @@ def refuse_all():
     X = points()
     models = {"estimator": fastmmc.WTA(2, n_init=1).fit(X)}
     for name, model in (
-        ("rls", fastmmc.UMCRLS(2, n_init=1).fit(X.toarray())),
+        ("rls", fastmmc.UMCRLS(2, n_init=1, sizes="equal").fit(X.toarray())),
         ("sammc", fastmmc.SAMMC(2, n_init=1).fit(X)),
     ):
         models |= {name: model, f"result of {name}": model.result_}

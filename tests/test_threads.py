@@ -55,7 +55,9 @@ def test_overlapping_runs_leave_the_limit_as_it_was(overlapping):
                     if not first:
                         ended.wait(60)
 
-            fastmmc.umc_rls(overlapping, 4, n_init=3, random_state=0, callback=callback)
+            fastmmc.umc_rls(
+                overlapping, 4, n_init=3, random_state=0, callback=callback, sizes="equal"
+            )
             if first:
                 ended.set()
 

@@ -39,10 +39,10 @@ def noisy(wine):
 
 
 CALLS = {
-    "umc_rls": lambda X: fastmmc.umc_rls(X, 3, **RUN),
-    "umc_rls linear": lambda X: fastmmc.umc_rls(X, 3, kernel="linear", **RUN),
-    "umc_rls_path": lambda X: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN),
-    "UMCRLS": lambda X: fastmmc.UMCRLS(3, **RUN).fit(X),
+    "umc_rls": lambda X: fastmmc.umc_rls(X, 3, **RUN, sizes="equal"),
+    "umc_rls linear": lambda X: fastmmc.umc_rls(X, 3, kernel="linear", **RUN, sizes="equal"),
+    "umc_rls_path": lambda X: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN, sizes="equal"),
+    "UMCRLS": lambda X: fastmmc.UMCRLS(3, **RUN, sizes="equal").fit(X),
     "factor": lambda X: fastmmc.factor(X),
     "evo_mmc": lambda X: fastmmc.evo_mmc(X, **RUN),
     "cluster": lambda X: fastmmc.cluster(X, 3, random_state=0),
@@ -106,11 +106,15 @@ def test_columns_in_different_units_give_one(X):
 
 def test_what_has_no_columns_in_units_is_not_looked_at(wine, rng):
     X = wine[0]
-    assert not heard(lambda: fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", lam=100.0, **RUN))
-    assert not heard(lambda: fastmmc.umc_rls(X, 3, kernel=lambda X, Z: 1e-6 * X @ Z.T, **RUN))
+    assert not heard(
+        lambda: fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", lam=100.0, **RUN, sizes="equal")
+    )
+    assert not heard(
+        lambda: fastmmc.umc_rls(X, 3, kernel=lambda X, Z: 1e-6 * X @ Z.T, **RUN, sizes="equal")
+    )
     assert not heard(lambda: fastmmc.wta(csr_array(X), 3, random_state=0))
     F = fastmmc.factor(StandardScaler().fit_transform(X))
-    assert not heard(lambda: fastmmc.umc_rls(F, 3, **RUN))
+    assert not heard(lambda: fastmmc.umc_rls(F, 3, **RUN, sizes="equal"))
     image = (rng.random((20, 20, 3)) * [255.0, 255.0, 1.0]).round()
     assert not heard(lambda: fastmmc.segment(image, 2, method="evo_mmc"))
 
@@ -118,18 +122,22 @@ def test_what_has_no_columns_in_units_is_not_looked_at(wine, rng):
 def test_one_wide_noisy_column_is_told_and_standardising_helps(wine):
     X, y = noisy(wine), wine[1]
     with pytest.warns(UserWarning, match="column 13 spans 3.*times the range of columns"):
-        raw = fastmmc.umc_rls(X, 3, random_state=0)
+        raw = fastmmc.umc_rls(X, 3, random_state=0, sizes="equal")
     assert adjusted_rand_score(y, raw.labels) < 0.1
-    result = fastmmc.umc_rls(X, 3, standardize=True, random_state=0)
+    result = fastmmc.umc_rls(X, 3, standardize=True, random_state=0, sizes="equal")
     assert adjusted_rand_score(y, result.labels) > 0.75
 
 
 SOLVERS = {
-    "umc_rls": lambda X, **told: fastmmc.umc_rls(X, 3, **RUN, **told),
+    "umc_rls": lambda X, **told: fastmmc.umc_rls(X, 3, **RUN, **told, sizes="equal"),
     "free": lambda X, **told: fastmmc.umc_rls(X, 3, sizes="free", random_state=0, **told),
-    "low rank": lambda X, **told: fastmmc.umc_rls(X, 3, rank=40, **RUN, **told),
-    "linear": lambda X, **told: fastmmc.umc_rls(X, 3, kernel="linear", **RUN, **told),
-    "path": lambda X, **told: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN, **told)[1],
+    "low rank": lambda X, **told: fastmmc.umc_rls(X, 3, rank=40, **RUN, **told, sizes="equal"),
+    "linear": lambda X, **told: fastmmc.umc_rls(
+        X, 3, kernel="linear", **RUN, **told, sizes="equal"
+    ),
+    "path": lambda X, **told: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN, **told, sizes="equal")[
+        1
+    ],
     "evo_mmc": lambda X, **told: fastmmc.evo_mmc(X, **RUN, **told),
     "fast_evo_mmc": lambda X, **told: fastmmc.fast_evo_mmc(X, **RUN, **told),
     "cluster": lambda X, **told: fastmmc.cluster(X, 3, random_state=0, **told),
@@ -160,24 +168,28 @@ def test_sparse_points_are_divided_only(rng):
     X = csr_matrix(rng.random((60, 5)) * (rng.random((60, 5)) < 0.4) * [1.0, 10.0, 1e3, 1.0, 1.0])
     scaler = StandardScaler(with_mean=False).fit(X)
     told = {"rank": 20, **RUN}
-    result = fastmmc.umc_rls(X, 2, standardize=True, **told)
-    assert_array_equal(result.labels, fastmmc.umc_rls(scaler.transform(X), 2, **told).labels)
+    result = fastmmc.umc_rls(X, 2, standardize=True, **told, sizes="equal")
+    assert_array_equal(
+        result.labels, fastmmc.umc_rls(scaler.transform(X), 2, **told, sizes="equal").labels
+    )
     assert_array_equal(result.predict(X), result.predict(X.toarray()))
 
 
 def test_landmarks_are_scaled_with_the_points(wine):
     X, told = wine[0], {"n_init": 1, "random_state": 0}
     scaler = StandardScaler().fit(X)
-    result = fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6], **told)
+    result = fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6], **told, sizes="equal")
     Z = scaler.transform(X)
-    assert_array_equal(result.labels, fastmmc.umc_rls(Z, 3, landmarks=Z[::6], **told).labels)
+    assert_array_equal(
+        result.labels, fastmmc.umc_rls(Z, 3, landmarks=Z[::6], **told, sizes="equal").labels
+    )
     with pytest.raises(ValueError, match="landmarks"):
-        fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6, :4])
+        fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6, :4], sizes="equal")
 
 
 def test_estimators_standardize(wine):
     X = wine[0]
-    for model in (fastmmc.UMCRLS(3, **RUN), fastmmc.AutoMMC(3, random_state=0)):
+    for model in (fastmmc.UMCRLS(3, **RUN, sizes="equal"), fastmmc.AutoMMC(3, random_state=0)):
         fitted = clone(model).set_params(standardize=True).fit(X)
         expected = clone(model).fit(StandardScaler().fit_transform(X))
         assert_array_equal(fitted.labels_, expected.labels_)
@@ -189,38 +201,54 @@ def test_the_parameters_chosen_tell_of_it(wine):
     X = wine[0]
     result = fastmmc.cluster(X, 3, standardize=True, random_state=0)
     assert result.chosen["standardize"]
-    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen).labels, result.labels)
+    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen, sizes="equal").labels, result.labels)
 
 
 def test_pictures_show_the_points_as_they_were(wine):
-    result = fastmmc.umc_rls(wine[0], 3, standardize=True, **RUN)
+    result = fastmmc.umc_rls(wine[0], 3, standardize=True, **RUN, sizes="equal")
     assert_allclose(result.model.points, wine[0], rtol=1e-12)
     plotting.ClusterDisplay.from_result(result)
 
 
 def test_constant_columns_and_few_points_standardize():
     X = np.c_[np.arange(6.0), np.full(6, 3.0)]
-    result = fastmmc.umc_rls(X, 2, standardize=True, random_state=0)
+    result = fastmmc.umc_rls(X, 2, standardize=True, random_state=0, sizes="equal")
     assert_array_equal(result.predict(X), result.labels)
-    assert fastmmc.umc_rls(X[:1], 1, standardize=True).labels == [0]
+    assert fastmmc.umc_rls(X[:1], 1, standardize=True, sizes="equal").labels == [0]
     assert fastmmc.cluster(X, 1, standardize=True).sizes == [6]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X: fastmmc.umc_rls(fastmmc.factor(X), 2, standardize=True), "a DenseFactor"),
         (
-            lambda X: fastmmc.umc_rls(X @ X.T, 2, kernel="precomputed", standardize=True),
+            lambda X: fastmmc.umc_rls(fastmmc.factor(X), 2, standardize=True, sizes="equal"),
+            "a DenseFactor",
+        ),
+        (
+            lambda X: fastmmc.umc_rls(
+                X @ X.T, 2, kernel="precomputed", standardize=True, sizes="equal"
+            ),
             "a Gram matrix",
         ),
-        (lambda X: fastmmc.umc_rls(1e200 * X, 2, standardize=True), "variance of column 0"),
-        (lambda X: fastmmc.umc_rls(np.where(X > 1, np.nan, X), 2, standardize=True), "X.*NaN"),
-        (lambda X: fastmmc.umc_rls(X[0], 2, standardize=True), "X: Expected 2D array"),
+        (
+            lambda X: fastmmc.umc_rls(1e200 * X, 2, standardize=True, sizes="equal"),
+            "variance of column 0",
+        ),
+        (
+            lambda X: fastmmc.umc_rls(
+                np.where(X > 1, np.nan, X), 2, standardize=True, sizes="equal"
+            ),
+            "X.*NaN",
+        ),
+        (
+            lambda X: fastmmc.umc_rls(X[0], 2, standardize=True, sizes="equal"),
+            "X: Expected 2D array",
+        ),
     ],
 )
 def test_what_cannot_be_standardised_is_refused(call, message, rng):
     with pytest.raises(ValueError, match=message):
         call(rng.standard_normal((30, 3)))
     with pytest.raises(TypeError, match="standardize must be True or False"):
-        fastmmc.umc_rls(rng.standard_normal((30, 3)), 2, standardize="auto")
+        fastmmc.umc_rls(rng.standard_normal((30, 3)), 2, standardize="auto", sizes="equal")

@@ -44,10 +44,10 @@ BAD_POINTS = [
 @pytest.mark.parametrize(
     "call",
     [
-        lambda Z: fastmmc.umc_rls(Z, 2),
+        lambda Z: fastmmc.umc_rls(Z, 2, sizes="equal"),
         lambda Z: fastmmc.factor(Z),
-        lambda Z: fastmmc.umc_rls_path(Z, 2, [0.1]),
-        lambda Z: fastmmc.UMCRLS(2).fit(Z),
+        lambda Z: fastmmc.umc_rls_path(Z, 2, [0.1], sizes="equal"),
+        lambda Z: fastmmc.UMCRLS(2, sizes="equal").fit(Z),
     ],
     ids=["function", "factor", "path", "estimator"],
 )
@@ -163,7 +163,7 @@ def test_a_huge_time_limit_is_none(name):
 )
 def test_counts_are_bounded(params):
     with pytest.raises(ValueError, match=f"{next(iter(params))} must be at most"):
-        fastmmc.umc_rls(X, 2, **params)
+        fastmmc.umc_rls(X, 2, **params, sizes="equal")
 
 
 @pytest.mark.parametrize(("params", "error", "message"), BAD_PARAMETERS)
@@ -172,10 +172,10 @@ def test_bad_parameters(params, error, message):
     params = {"k": 2} | params
     k = params.pop("k")
     with pytest.raises(error, match=message):
-        fastmmc.umc_rls(X, k, **params)
+        fastmmc.umc_rls(X, k, **params, sizes="equal")
     if "known_labels" not in params:
         with pytest.raises(error, match=message):
-            fastmmc.UMCRLS(k, **params).fit(X)
+            fastmmc.UMCRLS(k, **params, sizes="equal").fit(X)
     np.testing.assert_array_equal(X, before)
 
 
@@ -186,27 +186,27 @@ def test_parameters_are_checked_before_the_costly_part(monkeypatch):
         if "random_state" in params:
             continue
         with pytest.raises(error, match=message):
-            fastmmc.umc_rls(X, params.pop("k"), **params)
+            fastmmc.umc_rls(X, params.pop("k"), **params, sizes="equal")
 
 
 @pytest.mark.parametrize("params", [{"random_state": -1}, {"random_state": "a"}])
 def test_a_bad_seed_is_found_before_the_costly_part(monkeypatch, params):
     monkeypatch.setattr("fastmmc.rls.source.make_factor", None)
     with pytest.raises((ValueError, TypeError), match="random_state"):
-        fastmmc.umc_rls(X, 2, **params)
+        fastmmc.umc_rls(X, 2, **params, sizes="equal")
 
 
 @pytest.mark.parametrize("lams", [[], [0.0], [0.1, np.nan], "0.1", 0.1, [[0.1]]])
 def test_bad_lams(lams):
     with pytest.raises((ValueError, TypeError), match="lams"):
-        fastmmc.umc_rls_path(X, 2, lams)
+        fastmmc.umc_rls_path(X, 2, lams, sizes="equal")
 
 
 def test_asymmetric_gram():
     K = GRAM.copy()
     K[2, 5] += 1e-3
     with pytest.raises(ValueError, match=r"symmetric.*up to 0\.001"):
-        fastmmc.umc_rls(K, 2, kernel="precomputed")
+        fastmmc.umc_rls(K, 2, kernel="precomputed", sizes="equal")
 
 
 def test_precomputed_refuses_kmeans():
@@ -220,12 +220,12 @@ def test_precomputed_refuses_kmeans():
 def test_a_factor_brings_its_own_kernel(params):
     F = fastmmc.factor(X, lam=0.1)
     with pytest.raises(ValueError, match="X is a factor"):
-        fastmmc.umc_rls(F, 2, **params)
+        fastmmc.umc_rls(F, 2, **params, sizes="equal")
 
 
 def test_a_path_needs_points():
     with pytest.raises(TypeError, match="give the points"):
-        fastmmc.umc_rls_path(fastmmc.factor(X), 2, [0.1])
+        fastmmc.umc_rls_path(fastmmc.factor(X), 2, [0.1], sizes="equal")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_path_needs_points():
     [(X[:, :2], "2 features.*3"), (changed(0, np.nan), "NaN"), (X[0], "2D array")],
 )
 def test_bad_new_points(points, message):
-    result = fastmmc.umc_rls(X, 2, n_init=1)
+    result = fastmmc.umc_rls(X, 2, n_init=1, sizes="equal")
     with pytest.raises(ValueError, match=message):
         result.predict(points)
 
@@ -249,20 +249,20 @@ def test_bad_new_points(points, message):
     ids=["fortran", "list", "strided", "transposed"],
 )
 def test_layouts_do_not_matter(points):
-    expected = fastmmc.umc_rls(X, 2, n_init=1, random_state=0)
+    expected = fastmmc.umc_rls(X, 2, n_init=1, random_state=0, sizes="equal")
     np.testing.assert_array_equal(
-        fastmmc.umc_rls(points, 2, n_init=1, random_state=0).labels, expected.labels
+        fastmmc.umc_rls(points, 2, n_init=1, random_state=0, sizes="equal").labels, expected.labels
     )
 
 
 def test_integer_and_read_only_points():
     Z = np.round(10 * X).astype(np.int32)
     Z.flags.writeable = False
-    result = fastmmc.umc_rls(Z, 2, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(Z, 2, n_init=1, random_state=0, sizes="equal")
     assert result.model.basis.dtype == np.float64
     read_only = X.copy()
     read_only.flags.writeable = False
-    fastmmc.umc_rls(read_only, 3, n_init=1)
+    fastmmc.umc_rls(read_only, 3, n_init=1, sizes="equal")
 
 
 @pytest.mark.parametrize("method", ["shaking", "steepest", "stochastic"])
@@ -274,7 +274,7 @@ def test_input_is_never_modified(method):
         points, 3, known_labels=y, init=init, target_sizes=targets, method=method, n_init=2
     )
     K = GRAM.copy()
-    fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1)
+    fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1, sizes="equal")
     for a, b in zip((points, y, init, targets), kept, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(K, GRAM)
@@ -314,7 +314,7 @@ def test_docs_of_checked_functions_are_still_run():
 )
 def test_messages_name_all_that_is_allowed(params, message, overlapping):
     with pytest.raises(ValueError, match=message):
-        fastmmc.umc_rls(overlapping, 3, **params)
+        fastmmc.umc_rls(overlapping, 3, **params, sizes="equal")
 
 
 def reachable(value, seen):
@@ -337,7 +337,7 @@ def test_objects_that_hold_arrays_print_one_short_line(overlapping):
         fastmmc.factor(csr_matrix(X), rank=20, random_state=0),
         fastmmc.segment(np.arange(24, dtype=np.uint8).reshape(4, 6), 3, random_state=0),
         fastmmc.wta(X, 3, features="nystroem", random_state=0),
-        fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", random_state=0),
+        fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", random_state=0, sizes="equal"),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -25,7 +25,9 @@ CALLS = {
     "memetic": lambda X: fastmmc.sammc(X, 3, patience=3, max_representatives=30, **RUN),
     "annealing": lambda X: fastmmc.sammc(X, 3, search="annealing", T_min=0.0095, **RUN),
     "shaking": lambda X: fastmmc.umc_rls(X, 3, init="kmeans", balance=0.5, **RUN),
-    "landmarks": lambda X: fastmmc.umc_rls(X, 3, rank=9, landmarks="k-means++", **RUN),
+    "landmarks": lambda X: fastmmc.umc_rls(
+        X, 3, rank=9, landmarks="k-means++", **RUN, sizes="equal"
+    ),
     "evolution": lambda X: fastmmc.evo_mmc(X, init="kmeans", **RUN),
     "prototypes": lambda X: fastmmc.o_lcvqe(X, 3, **RUN),
     "batch": lambda X: fastmmc.lcvqe(csr_array(X), 3, **RUN),

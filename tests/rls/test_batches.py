@@ -39,7 +39,7 @@ def start(seed=0, n=N, k=K):
 
 
 def run(factor, **kwargs):
-    return fastmmc.umc_rls(factor, K, **({"n_init": 2, "random_state": 0} | kwargs))
+    return fastmmc.umc_rls(factor, K, **({"n_init": 2, "random_state": 0} | kwargs), sizes="equal")
 
 
 def sums(Z, labels):
@@ -240,7 +240,9 @@ def test_the_quality_is_that_of_claims_one_by_one(monkeypatch, how):
     F = fastmmc.factor(X, rank=60, random_state=0)
 
     def mean_objective(**how):
-        return fastmmc.umc_rls(F, 9, n_init=10, random_state=0, **how).objectives.mean()
+        return fastmmc.umc_rls(
+            F, 9, n_init=10, random_state=0, **how, sizes="equal"
+        ).objectives.mean()
 
     assert mean_objective(**how) < 1.03 * mean_objective(batches="exact")
 
@@ -280,7 +282,7 @@ def test_threads_and_slices_change_nothing(factor, small_samples, monkeypatch):
 
 def test_float32_sparse_and_two_clusters(overlapping, small_samples):
     for X in (overlapping.astype(np.float32), sparse.csr_array(overlapping)):
-        res = fastmmc.umc_rls(X, 2, rank=20, random_state=0, n_init=3)
+        res = fastmmc.umc_rls(X, 2, rank=20, random_state=0, n_init=3, sizes="equal")
         assert sorted(res.sizes) == [30, 30]
         assert len(res.objectives) == 3
 
@@ -305,7 +307,7 @@ def test_automatic_number_of_starts():
     assert resolve_starts("auto", "memetic", 100) == 1
     assert resolve_starts(7, "memetic", 100) == 7
     with pytest.raises(ValueError, match="n_init"):
-        fastmmc.umc_rls(np.eye(4), 2, n_init="many")
+        fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
 
 
 def test_the_least_size_is_scaled_once_to_a_sample_of_a_sample(factor, monkeypatch):
@@ -329,7 +331,7 @@ def test_the_least_size_is_scaled_once_to_a_sample_of_a_sample(factor, monkeypat
 def test_batches_are_as_good_as_claims_one_by_one(digits):
     X, _ = digits
     F = fastmmc.factor(X / 16, rank=300, random_state=0)
-    one_by_one = fastmmc.umc_rls(F, 10, n_init=10, random_state=0).objectives
+    one_by_one = fastmmc.umc_rls(F, 10, n_init=10, random_state=0, sizes="equal").objectives
     in_batches = fastmmc.umc_rls(F, 10, n_init=10, random_state=0, batches=64).objectives
     # A single start has a standard deviation of 8 %, so the mean of ten one of 2.5.
     assert in_batches.mean() < 1.1 * one_by_one.mean()

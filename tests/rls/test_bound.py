@@ -73,15 +73,17 @@ def test_more_clusters_than_columns(overlapping):
 @pytest.mark.parametrize("how", [{}, {"balance": 0.2, "polish": True}, {"method": "memetic"}])
 def test_in_the_result(blobs, how):
     X, _ = blobs
-    res = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, bound=True, **how)
+    res = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, bound=True, **how, sizes="equal")
     assert res.gap == pytest.approx((res.objective - res.bound) / res.objective)
     assert 0 <= res.bound <= res.objective
-    without = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, **how)
+    without = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, **how, sizes="equal")
     assert without.bound is None and without.gap is None
     np.testing.assert_array_equal(res.labels, without.labels)
-    model = fastmmc.UMCRLS(3, random_state=0, n_init=2, bound=True, **how).fit(X)
+    model = fastmmc.UMCRLS(3, random_state=0, n_init=2, bound=True, **how, sizes="equal").fit(X)
     assert model.bound_ == res.bound and model.gap_ == res.gap
-    paths = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], random_state=0, n_init=2, bound=True, **how)
+    paths = fastmmc.umc_rls_path(
+        X, 3, [0.1, 1.0], random_state=0, n_init=2, bound=True, **how, sizes="equal"
+    )
     assert all(0 <= path.bound <= path.objective for path in paths)
     with pytest.raises(TypeError, match="bound"):
-        fastmmc.umc_rls(X, 3, bound="yes", **how)
+        fastmmc.umc_rls(X, 3, bound="yes", **how, sizes="equal")

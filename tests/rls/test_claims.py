@@ -52,7 +52,7 @@ def new_state(R, labels, k):
 
 def one_start(X, k, **kwargs):
     kwargs = {"n_init": 1, "random_state": 0, "sigma": 1.5, "lam": 0.1} | kwargs
-    return fastmmc.umc_rls(X, k, **kwargs)
+    return fastmmc.umc_rls(X, k, **kwargs, sizes="equal")
 
 
 def first_stream(seed):
@@ -283,7 +283,7 @@ def test_slicing_never_changes_a_result(overlapping, monkeypatch):
 
 def test_more_than_256_clusters():
     X = np.arange(600.0)[:, None]
-    result = fastmmc.umc_rls(X, 300, n_init=1, sigma=1.0, random_state=0)
+    result = fastmmc.umc_rls(X, 300, n_init=1, sigma=1.0, random_state=0, sizes="equal")
     assert (result.sizes >= 1).all() and result.sizes.sum() == 600
 
 
@@ -293,6 +293,6 @@ def test_clear_clusters_are_found_in_both_precisions(dtype):
     y = np.repeat(np.arange(4), equal_sizes(82, 4))
     X = 10.0 * np.eye(4)[y] + rng.standard_normal((82, 4))
     F = fastmmc.factor(X.astype(dtype))
-    result = fastmmc.umc_rls(F, 4, random_state=0, n_init=5)
+    result = fastmmc.umc_rls(F, 4, random_state=0, n_init=5, sizes="equal")
     assert F.R.dtype == dtype
     assert adjusted_rand_score(y, result.labels) == 1.0

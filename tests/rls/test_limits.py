@@ -42,7 +42,15 @@ def test_a_sample_keeps_to_what_known_labels_leave_of_the_bounds(rule):
     y = np.full(9000, -1)
     y[:2000], y[2000:4900], y[4900:5100] = 0, 1, 2
     result = fastmmc.umc_rls(
-        X, 3, known_labels=y, rank=20, n_init=2, random_state=0, max_time=LONG, **rule
+        X,
+        3,
+        known_labels=y,
+        rank=20,
+        n_init=2,
+        random_state=0,
+        max_time=LONG,
+        **rule,
+        sizes="equal",
     )
     assert result.converged
     assert (result.labels[y >= 0] == y[y >= 0]).all()
@@ -138,18 +146,26 @@ def test_the_time_limit_covers_the_whole_call():
 
 def test_a_bound_for_which_there_is_no_time_is_left_out(monkeypatch, overlapping):
     monkeypatch.setattr(bound, "eigh_seconds", lambda n: 1e6)
-    assert fastmmc.umc_rls(overlapping, 4, n_init=1, bound=True).bound is not None
+    assert fastmmc.umc_rls(overlapping, 4, n_init=1, bound=True, sizes="equal").bound is not None
     with pytest.warns(ConvergenceWarning, match="no time for the bound"):
-        result = fastmmc.umc_rls(overlapping, 4, n_init=1, bound=True, max_time=100.0)
+        result = fastmmc.umc_rls(
+            overlapping, 4, n_init=1, bound=True, max_time=100.0, sizes="equal"
+        )
     assert result.bound is None and result.gap is None
 
 
 def test_a_path_returns_what_it_reached():
     X = np.random.default_rng(0).standard_normal((300, 2))
-    fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+    fastmmc.umc_rls(X, 3, n_init=1, random_state=0, sizes="equal")
     with pytest.warns(ConvergenceWarning):
         path = fastmmc.umc_rls_path(
-            X, 3, [0.1, 0.2, 0.3], n_init=100_000, max_time=0.3, random_state=0
+            X,
+            3,
+            [0.1, 0.2, 0.3],
+            n_init=100_000,
+            max_time=0.3,
+            random_state=0,
+            sizes="equal",
         )
     assert 1 <= len(path) < 3 and path[-1].status == Status.TIME_LIMIT
 
@@ -165,7 +181,7 @@ def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(mon
         return made[-1]
 
     monkeypatch.setattr(methods, "make_start", make_start)
-    fastmmc.umc_rls(X, 3, rank=40, sigma=4.0, n_init=1, random_state=0)
+    fastmmc.umc_rls(X, 3, rank=40, sigma=4.0, n_init=1, random_state=0, sizes="equal")
     done = made[0]
     search = BatchSearch(done._factor, done._factor.diagonal(), done._form, done._plan, 0, rng)
     while search.fraction() < 0.05:
@@ -177,7 +193,7 @@ def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(mon
 @pytest.mark.parametrize("k", [2, 3, 7, 15, 30, 50])
 def test_shaking_ends_within_half_of_the_mean_size_of_its_target(digits, k):
     X, _ = digits
-    result = fastmmc.umc_rls(X[:600], k, n_init=2, random_state=0)
+    result = fastmmc.umc_rls(X[:600], k, n_init=2, random_state=0, sizes="equal")
     assert (np.abs(result.sizes - 600 / k) <= max(1.0, 300 / k)).all()
     low = fastmmc.umc_rls(X[:600], k, n_init=1, rank=50, batches=8, random_state=0)
     assert (np.abs(low.sizes - 600 / k) <= max(1.0, 300 / k)).all()
@@ -201,5 +217,5 @@ def test_a_balance_of_zero_means_sizes_that_differ_by_one_in_two_clusters(overla
 def test_known_labels_widen_the_bounds_of_shaking(digits):
     X, y = digits
     known = np.where(np.arange(len(y)) < 1000, 0, -1)
-    result = fastmmc.umc_rls(X, 5, known_labels=known, n_init=1, random_state=0)
+    result = fastmmc.umc_rls(X, 5, known_labels=known, n_init=1, random_state=0, sizes="equal")
     assert result.converged and (result.labels[:1000] == 0).all() and result.sizes.min() >= 1

@@ -32,8 +32,8 @@ def start(n, k, seed=0):
 def test_every_point_a_landmark_gives_the_dense_labels(search):
     X = points()
     options = {"lam": 0.1, "sigma": 1.0, "n_init": 3, "random_state": 0} | search
-    dense = fastmmc.umc_rls(X, 4, **options)
-    low = fastmmc.umc_rls(X, 4, rank=60, **options)
+    dense = fastmmc.umc_rls(X, 4, **options, sizes="equal")
+    low = fastmmc.umc_rls(X, 4, rank=60, **options, sizes="equal")
     np.testing.assert_array_equal(low.labels, dense.labels)
     assert low.objective == pytest.approx(dense.objective, rel=1e-7)
     assert low.loo_mse == pytest.approx(dense.loo_mse, rel=1e-5)
@@ -57,7 +57,7 @@ def test_claims_are_those_on_the_product(seed):
 def test_the_model_is_the_restricted_ridge_fit(landmarks):
     X, new = points(), points(20, seed=1)
     F = fastmmc.factor(X, lam=0.1, sigma=1.0, rank=12, landmarks=landmarks, random_state=0)
-    res = fastmmc.umc_rls(F, 3, n_init=2, random_state=0)
+    res = fastmmc.umc_rls(F, 3, n_init=2, random_state=0, sizes="equal")
     B = X[F.indices]
     K_nB, K_BB = F.kernel.block(X, B), F.kernel.block(B, B)
     P = naive.codes(res.labels, 3)
@@ -76,9 +76,9 @@ def test_float32_and_sparse_points(search):
     X, _ = fastmmc.datasets.load("iris")
     options = {"rank": 40, "n_init": 2, "random_state": 0} | search
     options = options | ({"min_size": 40} if "min_size" in search else {})
-    double = fastmmc.umc_rls(X, 3, **options)
-    single = fastmmc.umc_rls(X.astype(np.float32), 3, **options)
-    thin = fastmmc.umc_rls(sparse.csr_matrix(X), 3, **options)
+    double = fastmmc.umc_rls(X, 3, **options, sizes="equal")
+    single = fastmmc.umc_rls(X.astype(np.float32), 3, **options, sizes="equal")
+    thin = fastmmc.umc_rls(sparse.csr_matrix(X), 3, **options, sizes="equal")
     assert single.objective == pytest.approx(double.objective, rel=1e-3)
     assert thin.objective == pytest.approx(double.objective, rel=1e-6)
     np.testing.assert_array_equal(thin.predict(sparse.csr_matrix(X)), double.predict(X))
@@ -90,25 +90,26 @@ def test_start_from_k_means_and_precomputed_kernels():
     assert res.sizes.tolist() == [50, 50, 50]
     K = fastmmc.gram.resolve_kernel(fastmmc.gram.Kernel("rbf"), X).block(X, X)
     options = {"landmarks": np.arange(0, 150, 3), "n_init": 2, "random_state": 0}
-    given = fastmmc.umc_rls(K, 3, kernel="precomputed", **options)
-    own = fastmmc.umc_rls(X, 3, **options)
+    given = fastmmc.umc_rls(K, 3, kernel="precomputed", **options, sizes="equal")
+    own = fastmmc.umc_rls(X, 3, **options, sizes="equal")
     np.testing.assert_array_equal(given.labels, own.labels)
     np.testing.assert_allclose(given.decision_function(K), own.decision_function(X), atol=1e-6)
 
 
 def test_a_path_has_the_same_landmarks_for_every_lam():
     X = points()
-    path = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], rank=10, n_init=2, random_state=0)
+    path = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], rank=10, n_init=2, random_state=0, sizes="equal")
     for res in path:
         lam = res.params["lam"]
-        alone = fastmmc.umc_rls(X, 3, lam=lam, rank=10, n_init=2, random_state=0)
+        alone = fastmmc.umc_rls(X, 3, lam=lam, rank=10, n_init=2, random_state=0, sizes="equal")
         np.testing.assert_array_equal(res.labels, alone.labels)
 
 
 def test_threads_and_slices_change_nothing():
     X = points(200)
     runs = [
-        fastmmc.umc_rls(X, 4, rank=30, n_init=5, random_state=0, n_jobs=jobs) for jobs in (1, 2, 4)
+        fastmmc.umc_rls(X, 4, rank=30, n_init=5, random_state=0, n_jobs=jobs, sizes="equal")
+        for jobs in (1, 2, 4)
     ]
     for run in runs[1:]:
         np.testing.assert_array_equal(run.labels, runs[0].labels)
@@ -116,10 +117,12 @@ def test_threads_and_slices_change_nothing():
 
 def test_estimator():
     X = points()
-    model = fastmmc.UMCRLS(3, rank=20, n_init=2, random_state=0).fit(sparse.csr_matrix(X))
+    model = fastmmc.UMCRLS(3, rank=20, n_init=2, random_state=0, sizes="equal").fit(
+        sparse.csr_matrix(X)
+    )
     np.testing.assert_array_equal(model.predict(sparse.csr_matrix(X)), model.predict(X))
     with pytest.raises(TypeError, match="X is sparse"):
-        fastmmc.UMCRLS(3).fit(sparse.csr_matrix(X))
+        fastmmc.UMCRLS(3, sizes="equal").fit(sparse.csr_matrix(X))
 
 
 @pytest.mark.jit
@@ -128,10 +131,10 @@ def test_no_square_array_is_made():
     X = points(n)
     # The default width would look at all pairs of a sample.
     options = {"sigma": 1.0, "n_init": 1, "n_rounds": 2, "random_state": 0}
-    fastmmc.umc_rls(X[:100], 3, rank=10, **options)
+    fastmmc.umc_rls(X[:100], 3, rank=10, **options, sizes="equal")
     tracemalloc.start()
     try:
-        fastmmc.umc_rls(X, 3, rank=rank, **options)
+        fastmmc.umc_rls(X, 3, rank=rank, **options, sizes="equal")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -143,6 +146,6 @@ def test_no_square_array_is_made():
 def test_a_factor_brings_its_own_landmarks(options):
     F = fastmmc.factor(points(), rank=10, random_state=0)
     with pytest.raises(ValueError, match="X is a factor"):
-        fastmmc.umc_rls(F, 3, **options)
+        fastmmc.umc_rls(F, 3, **options, sizes="equal")
     with pytest.raises(TypeError, match="lam already"):
-        fastmmc.umc_rls_path(F, 3, [1.0])
+        fastmmc.umc_rls_path(F, 3, [1.0], sizes="equal")

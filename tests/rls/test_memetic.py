@@ -15,7 +15,7 @@ K = 4
 
 def run(X, k=K, **kwargs):
     options = {"method": "memetic", "random_state": 0, "sigma": 1.5, "lam": 0.1}
-    return fastmmc.umc_rls(X, k, **(options | kwargs))
+    return fastmmc.umc_rls(X, k, **(options | kwargs), sizes="equal")
 
 
 def test_clusters_are_matched_by_their_overlap(rng):

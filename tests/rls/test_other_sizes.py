@@ -30,9 +30,9 @@ def test_clusters_of_other_sizes_that_fit_far_better_are_told(method):
     with pytest.warns(
         ConvergenceWarning, match="free sizes, about 900, 80, 20 points, fit these 1000"
     ):
-        fastmmc.umc_rls(X, 3, **options)
+        fastmmc.umc_rls(X, 3, **options, sizes="equal")
     with pytest.warns(ConvergenceWarning, match="clusters of free sizes"):
-        fastmmc.UMCRLS(3, rank=50, **options).fit(X)
+        fastmmc.UMCRLS(3, rank=50, **options, sizes="equal").fit(X)
     result = fastmmc.umc_rls(X, 3, target_sizes=[900, 80, 20], **options)
     if method in ("shaking", "memetic"):
         assert adjusted_rand_score(y, result.labels) > 0.99
@@ -54,7 +54,7 @@ def test_the_calls_to_try_are_named_with_both_errors_and_help():
     numbers = r"error is (0\.\d+), that of the labels found (0\.\d+)\. "
     calls = r'Try umc_rls\(X, k, sizes="free"\) or fastmmc.cluster\(X, k\), or give target_sizes'
     with pytest.warns(ConvergenceWarning, match=numbers + calls) as told:
-        fastmmc.umc_rls(X, 3, n_init=1, random_state=0)
+        fastmmc.umc_rls(X, 3, n_init=1, random_state=0, sizes="equal")
     least, error = map(float, re.search(numbers, str(told[0].message)).groups())
     assert least < FAR_BETTER * error
     for result in (fastmmc.umc_rls(X, 3, sizes="free"), fastmmc.cluster(X, 3)):
@@ -65,7 +65,7 @@ def test_a_gram_matrix_is_not_sent_to_what_takes_points():
     X, _ = uneven_blobs()
     K = np.exp(-cdist(X, X, "sqeuclidean") / 25.0)
     with pytest.warns(ConvergenceWarning, match=r'sizes="free"\), or give target_sizes'):
-        fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1, random_state=0)
+        fastmmc.umc_rls(K, 3, kernel="precomputed", n_init=1, random_state=0, sizes="equal")
 
 
 def test_the_error_compared_is_that_of_models_without_a_point(overlapping):
@@ -93,13 +93,13 @@ def test_the_error_compared_is_that_of_models_without_a_point(overlapping):
 def test_points_without_clusters_give_no_such_warning(n_features, k):
     for draw in ("standard_normal", "random"):
         X = getattr(np.random.default_rng(k), draw)((300, n_features))
-        fastmmc.umc_rls(X, k, n_init=5, random_state=0)
+        fastmmc.umc_rls(X, k, n_init=5, random_state=0, sizes="equal")
         if k == 2:
             fastmmc.evo_mmc(X, n_init=2, random_state=0)
 
 
 def test_nothing_is_told_of_labels_that_are_predicted_well_or_of_a_choice(digits):
     X, y = uneven_blobs((120, 100, 80))
-    fastmmc.umc_rls(X, 3, n_init=2, random_state=0)
+    fastmmc.umc_rls(X, 3, n_init=2, random_state=0, sizes="equal")
     fastmmc.cluster(uneven_blobs()[0], 3, random_state=0)
-    fastmmc.umc_rls(digits[0], 10, n_init=2, random_state=0)
+    fastmmc.umc_rls(digits[0], 10, n_init=2, random_state=0, sizes="equal")

@@ -14,7 +14,9 @@ def starts(digits):
     """Objective and ARI of 300 single starts on digits at lam = 1/4."""
     X, y = digits
     F = fastmmc.factor(X / 16)
-    results = [fastmmc.umc_rls(F, 10, n_init=1, random_state=seed) for seed in range(300)]
+    results = [
+        fastmmc.umc_rls(F, 10, n_init=1, random_state=seed, sizes="equal") for seed in range(300)
+    ]
     return np.array([(r.objective, adjusted_rand_score(y, r.labels)) for r in results])
 
 
@@ -33,7 +35,9 @@ def test_defaults_on_digits(digits):
     X, y = digits
     F = fastmmc.factor(X)
     scores = [
-        adjusted_rand_score(y, fastmmc.umc_rls(F, 10, random_state=seed, n_jobs=2).labels)
+        adjusted_rand_score(
+            y, fastmmc.umc_rls(F, 10, random_state=seed, n_jobs=2, sizes="equal").labels
+        )
         for seed in range(10)
     ]
     assert sum(score >= 0.85 for score in scores) >= 9
@@ -42,11 +46,14 @@ def test_defaults_on_digits(digits):
 def test_defaults_on_moons():
     for seed in range(10):
         X, y = fastmmc.datasets.make_moons(200, noise=0.05, random_state=seed)
-        assert adjusted_rand_score(y, fastmmc.umc_rls(X, 2, random_state=seed).labels) == 1.0
+        assert (
+            adjusted_rand_score(y, fastmmc.umc_rls(X, 2, random_state=seed, sizes="equal").labels)
+            == 1.0
+        )
 
 
 @pytest.mark.parametrize("name", ["iris", "moons"])
 def test_prediction_agrees_with_the_labels(name):
     X, y = fastmmc.datasets.load(name)
-    result = fastmmc.umc_rls(X, len(set(y.tolist())), random_state=0)
+    result = fastmmc.umc_rls(X, len(set(y.tolist())), random_state=0, sizes="equal")
     assert np.mean(result.predict(X) == result.labels) >= 0.97

@@ -15,7 +15,7 @@ from fastmmc import Status
 
 
 def quick(X, k, **kwargs):
-    return fastmmc.umc_rls(X, k, **({"n_init": 3, "random_state": 0} | kwargs))
+    return fastmmc.umc_rls(X, k, **({"n_init": 3, "random_state": 0} | kwargs), sizes="equal")
 
 
 def test_result_fields(overlapping):
@@ -150,7 +150,7 @@ def test_decision_function_is_a_direct_refit(overlapping, rng):
 
 def test_path_equals_single_runs(overlapping):
     lams = [0.01, 0.25, 2.0]
-    path = fastmmc.umc_rls_path(overlapping, 3, lams, n_init=3, random_state=0)
+    path = fastmmc.umc_rls_path(overlapping, 3, lams, n_init=3, random_state=0, sizes="equal")
     for lam, result in zip(lams, path, strict=True):
         single = quick(overlapping, 3, lam=lam)
         assert result.params["lam"] == lam
@@ -161,13 +161,18 @@ def test_path_equals_single_runs(overlapping):
 def test_a_stopped_path_returns_what_it_reached(overlapping):
     with pytest.warns(UserWarning, match="callback"):
         path = fastmmc.umc_rls_path(
-            overlapping, 3, [0.1, 0.2, 0.3], n_init=10**6, callback=lambda progress: True
+            overlapping,
+            3,
+            [0.1, 0.2, 0.3],
+            n_init=10**6,
+            callback=lambda progress: True,
+            sizes="equal",
         )
     assert len(path) == 1 and path[0].status == Status.CALLBACK
 
 
 def test_estimator_equals_function(overlapping):
-    model = fastmmc.UMCRLS(3, n_init=3, random_state=0).fit(overlapping)
+    model = fastmmc.UMCRLS(3, n_init=3, random_state=0, sizes="equal").fit(overlapping)
     result = quick(overlapping, 3)
     np.testing.assert_array_equal(model.labels_, result.labels)
     assert model.objective_ == result.objective and model.loo_mse_ == result.loo_mse
@@ -189,7 +194,7 @@ def test_estimator_has_the_parameters_of_the_function():
 
 
 def test_pipeline_clone_pickle_and_search(overlapping):
-    model = fastmmc.UMCRLS(3, n_init=2, random_state=0)
+    model = fastmmc.UMCRLS(3, n_init=2, random_state=0, sizes="equal")
     pipeline = make_pipeline(StandardScaler(), model).fit(overlapping)
     assert pipeline.predict(overlapping[:5]).shape == (5,)
     assert pipeline.score(overlapping) <= 0
@@ -204,7 +209,7 @@ def test_pipeline_clone_pickle_and_search(overlapping):
 
 def test_grid_search_slices_a_precomputed_kernel_in_both_directions(overlapping):
     K = fastmmc.gram.Kernel("rbf", sigma=1.5).block(overlapping, overlapping)
-    model = fastmmc.UMCRLS(2, kernel="precomputed", random_state=0)
+    model = fastmmc.UMCRLS(2, kernel="precomputed", random_state=0, sizes="equal")
     search = GridSearchCV(model, {"lam": [0.1, 1.0]}, cv=3).fit(K)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -212,7 +217,7 @@ def test_grid_search_slices_a_precomputed_kernel_in_both_directions(overlapping)
 def test_feature_names(overlapping):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(overlapping, columns=["a", "b", "c"])
-    model = fastmmc.UMCRLS(2).fit(frame)
+    model = fastmmc.UMCRLS(2, sizes="equal").fit(frame)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["b", "a", "c"]])
@@ -240,7 +245,7 @@ def test_scikit_learn_callbacks(overlapping):
             self.events.append("teardown")
 
     recorder = Recorder()
-    model = fastmmc.UMCRLS(3, n_init=10_000, random_state=0).set_callbacks(recorder)
+    model = fastmmc.UMCRLS(3, n_init=10_000, random_state=0, sizes="equal").set_callbacks(recorder)
     with pytest.warns(UserWarning, match="callback asked to stop"):
         model.fit(overlapping)
     assert recorder.events[0] == "setup" and recorder.events[-1] == "teardown"
