@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
 from fastmmc.alternating import *
 from fastmmc.annealing import *
+from fastmmc.block_factor import BlockFactor
 from fastmmc.choice import AutoMMC, Candidate, ChoiceResult, cluster
 from fastmmc.competitive import *
 from fastmmc.cutting_plane import *
@@ -32,6 +33,7 @@ _LAZY = ("distributed", "plotting")
 __all__ = [
     "METHODS",
     "AutoMMC",
+    "BlockFactor",
     "Candidate",
     "ChoiceResult",
     "DenseFactor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
+from fastmmc.blocks import in_blocks, map_rows
 
 __all__ = [
     "CentroidResult",
@@ -88,7 +89,7 @@ class ClusteringResult(Named):
     Attributes
     ----------
     labels : (n,) int64 array
-        Clusters 0..k-1.
+        Clusters 0..k-1; a Dask array where X is one.
     objective : float
         What the method minimises; lower is better.
     status : Status
@@ -145,13 +146,14 @@ class ClusteringResult(Named):
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or dask.array
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m, k) array
-            Scores; the largest one names the cluster.
+            Scores; the largest one names the cluster. Of a Dask array a Dask array, not yet
+            computed.
 
         Raises
         ------
@@ -161,6 +163,9 @@ class ClusteringResult(Named):
             If the columns of X have other names than those of the training points.
         """
         self._check_names(X)
+        if in_blocks(X):
+            width = self._scores(np.zeros((1, X.shape[1]))).shape[1]
+            return map_rows(self._without_labels()._scores, X, width, np.float64)
         return self._scores(X)
 
     # Estimators, which have checked the names themselves, call what checks no more.
@@ -181,13 +186,13 @@ class ClusteringResult(Named):
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or dask.array
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m,) int64 array
-            Clusters 0..k-1.
+            Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
 
         Raises
         ------
@@ -195,7 +200,13 @@ class ClusteringResult(Named):
             As :meth:`decision_function`.
         """
         self._check_names(X)
+        if in_blocks(X):
+            return map_rows(self._without_labels()._nearest, X)
         return self._nearest(X)
+
+    def _without_labels(self):
+        """Return what predicts, without the arrays that are as long as the training points."""
+        return replace(self, labels=self.labels[:0], trace={})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

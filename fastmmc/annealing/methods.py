@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
+from fastmmc.blocks import in_blocks
 from fastmmc.annealing.annealing import AnnealingSearch
+from fastmmc.annealing.blocked import search_in_blocks
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
 from fastmmc.annealing.search import Settled
@@ -274,6 +276,8 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     >>> round(res.objective, 2), res.sizes
     (96.54, array([39, 50, 61]))
     """
+    if in_blocks(call.X):
+        return search_in_blocks(call, control, sammc)
     rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n, d = rows.shape
     k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")

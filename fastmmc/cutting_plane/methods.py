@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from fastmmc import memory, validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
+from fastmmc.blocks import in_blocks
+from fastmmc.cutting_plane.blocked import search_in_blocks
 from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
 from fastmmc.execution import (
     OutOfTime,
@@ -280,6 +282,8 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     >>> fastmmc.cpmmc(X, random_state=0).sizes.sum()
     np.int64(100)
     """
+    if in_blocks(call.X):
+        return search_in_blocks(call, control, cpmmc)
     return _cluster(call, control, 2, binary=True)
 
 

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
+from fastmmc.block_factor import BlockFactor
+from fastmmc.blocks import in_blocks
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -38,6 +40,7 @@ from fastmmc.parameters import (
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
+from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import FreeSearch, make_matrix, sample_size
@@ -338,6 +341,8 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     >>> bool((res.predict(X) == res.labels).all())
     True
     """
+    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+        return search_in_blocks(call, control, umc_rls)
     source = check_source(call)
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
@@ -790,6 +795,8 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
     True
     """
+    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+        return search_in_blocks(call, control, fast_evo_mmc)
     return _evolve(call, control)
 
 

@@ -90,7 +90,7 @@ def check_source(call, lam=None):
     A factor in place of X brings its own lam, kernel and rank, so none of these may be given.
     """
     if isinstance(call.X, DenseFactor | LowRankFactor):
-        _refuse_beside_factor(call)
+        refuse_beside_factor(call)
         return Source(call.X.X, call.X.kernel, call.X.lam, Form(), call.X)
     kernel = validation.check_kernel(**values(call, KernelParameters))
     points = validation.check_points(call.X, kernel, sparse=True)
@@ -99,7 +99,7 @@ def check_source(call, lam=None):
     return Source(points, kernel, call.lam if lam is None else lam, form, None)
 
 
-def _refuse_beside_factor(call):
+def refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
     allowed = {"kernel": X.kernel.name, "lam": X.lam}
