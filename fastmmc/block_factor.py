@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -41,6 +42,8 @@ class BlockFactor(OneLine, Named):
 
     Attributes
     ----------
+    X : dask.array or numpy.memmap
+        Training points.
     lam : float
         Regularisation.
     kernel : Kernel
@@ -62,6 +65,11 @@ class BlockFactor(OneLine, Named):
     half: np.ndarray
     blocks: Blocks = field(repr=False)
     features: list = field(repr=False)  # tasks, one a block
+
+    @property
+    def X(self) -> Any:
+        """Training points."""
+        return self.blocks.X
 
     @property
     def n(self) -> int:
@@ -93,8 +101,9 @@ class BlockFactor(OneLine, Named):
             other names.
         """
         self._check_names(X)
-        given = self.kernel, self.basis, self.projection, self.blocks.shape[1], np.float64
-        return map_rows(_Features(*given), X, self.rank, np.float64)
+        d, dtype = self.blocks.shape[1], np.dtype(np.float64)
+        make = _Features(self.kernel, self.basis, self.projection, d, dtype)
+        return map_rows(make, X, self.rank, dtype)
 
 
 @dataclass(frozen=True)

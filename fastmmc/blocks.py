@@ -55,17 +55,22 @@ def split_rows(n, width):
     return [*range(0, n, rows), n]
 
 
-def make_blocks(X, width=1, n_jobs=None):
-    """Return the blocks of X for work that holds up to ``width`` columns of a row at a time."""
+def check_shape(X):
+    """Return the shape of what is in blocks, if it is a matrix of numbers and known to its end."""
     if X.ndim != 2:
         raise ValueError(f"X must be a matrix; got an array of shape {X.shape}")
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}")
     if any(math.isnan(length) for length in X.shape):
         raise ValueError("X has blocks of unknown length; call X.compute_chunk_sizes() first")
-    n, d = X.shape
-    if n == 0 or d == 0:
+    if 0 in X.shape:
         raise ValueError(f"X must have at least one point and one feature; got shape {X.shape}")
+    return X.shape
+
+
+def make_blocks(X, width=1, n_jobs=None):
+    """Return the blocks of X for work that holds up to ``width`` columns of a row at a time."""
+    n, d = check_shape(X)
     bounds = split_rows(n, max(d, width))
     return _DaskBlocks(X, bounds) if is_dask(X) else _MapBlocks(X, bounds, n_jobs)
 
@@ -118,6 +123,7 @@ class Blocks:
     """
 
     def __init__(self, X, bounds):
+        self.X = X
         self.shape = X.shape
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.bounds = bounds

@@ -338,9 +338,7 @@ class _FactorCall(
 
 
 @function_of(_FactorCall)
-def factor(
-    call: _FactorCall, control: RunControl
-) -> DenseFactor | LowRankFactor | BlockFactor:
+def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor | BlockFactor:
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
     A dense factor takes O(n^3) time and one n x n array, and each clustering from it O(n^2) time.
@@ -358,6 +356,12 @@ def factor(
         If a parameter is out of range or X is not a finite matrix.
     MemoryError
         If the n x n or n x r array does not fit into free memory.
+
+    Notes
+    -----
+    Of a Dask array of more than 20,000 points, or a memory map of more than 2^27 numbers, the
+    features that make up Z stay where the blocks are; width and landmarks come from a sample, and
+    ``rank=None`` is not to be had.
 
     References
     ----------

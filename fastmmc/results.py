@@ -164,8 +164,8 @@ class ClusteringResult(Named):
         """
         self._check_names(X)
         if in_blocks(X):
-            width = self._scores(np.zeros((1, X.shape[1]))).shape[1]
-            return map_rows(self._without_labels()._scores, X, width, np.float64)
+            light = self._without_labels()
+            return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
         return self._scores(X)
 
     # Estimators, which have checked the names themselves, call what checks no more.

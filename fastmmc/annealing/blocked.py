@@ -35,7 +35,8 @@ from fastmmc.results import Status
 
 def search_in_blocks(call, control, solve_sample):
     """Return the result of :func:`sammc`, which ``solve_sample`` is, on points in blocks."""
-    blocks, n = make_blocks(call.X, n_jobs=call.n_jobs), call.X.shape[0]
+    blocks = make_blocks(call.X, n_jobs=call.n_jobs)
+    n = blocks.shape[0]
     k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     seed, m = fixed_seed(call.random_state), min(n, sample_size(k, 1))
     given = values(call, type(call)) | {"random_state": seed}

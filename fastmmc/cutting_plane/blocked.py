@@ -21,7 +21,8 @@ def search_in_blocks(call, control, solve_sample):
         raise ValueError("init: points in blocks are not started from labels; give a name")
     if call.kernel == "precomputed":
         raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
-    blocks, n = make_blocks(call.X, n_jobs=call.n_jobs), call.X.shape[0]
+    blocks = make_blocks(call.X, n_jobs=call.n_jobs)
+    n = blocks.shape[0]
     seed, m = fixed_seed(call.random_state), min(n, sample_size(2, 1))
     given = values(call, type(call)) | {"random_state": seed}
     del given["X"]

@@ -201,7 +201,10 @@ class _PlanePoints(Points):
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
-        doc='Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.',
+        doc="""
+        Points, of :func:`cpmmc` also a dask.array; with ``kernel="precomputed"`` their (n, n) Gram
+        matrix.
+        """,
     )
 
 
@@ -269,6 +272,13 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     Where there are no clusters the search as published may not end. After fifty planes without a
     lower objective it therefore goes on with its loops exchanged: labels are held while planes
     join, which is convex, and frozen anew as long as that lowers the objective.
+
+    The blocks of a Dask array, or of a ``numpy.memmap`` of more than 2^27 numbers, never come
+    together. The weights are those of a sample of 20,000 points: the objective is a mean over the
+    points, which a sample tells to within its sampling error, and no plane over all points is made.
+    The bias is shifted until the scores of all points keep to the balance; ``objective``, ``sizes``
+    and ``n_violated`` are those of all points, the rest those of the sample, and ``dual_coef`` and
+    ``support`` None. Labels come back as a Dask array.
 
     References
     ----------

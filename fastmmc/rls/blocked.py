@@ -30,7 +30,7 @@ from fastmmc.block_factor import (
     make_block_factor,
     sample_size,
 )
-from fastmmc.blocks import Blocks, make_blocks
+from fastmmc.blocks import Blocks, check_shape, make_blocks
 from fastmmc.execution import fixed_seed, rate_figures, show_progress, warn_if_stopped
 from fastmmc.factors import check_lam, factor_sample, leave_one_out_residuals
 from fastmmc.gram import kernel_product
@@ -89,7 +89,8 @@ class Sums(NamedTuple):
 def search_in_blocks(call, control, solve_sample):
     """Return the result of a method on points in blocks; ``solve_sample`` is the method itself."""
     _refuse(call)
-    goal = _Goal.of(call)
+    n = call.X.n if isinstance(call.X, BlockFactor) else check_shape(call.X)[0]
+    goal = _Goal.of(call, n)
     source = _check_source(call, goal.k)
     blocks, seed = source.blocks, fixed_seed(call.random_state)
     given = values(call, type(call)) | {"random_state": seed}
@@ -142,9 +143,8 @@ class _Goal:
     is_bound: bool  # whether every result keeps to the bounds, or they are what to aim at
 
     @classmethod
-    def of(cls, call):
-        """Return the goal of a call."""
-        n = call.X.n if isinstance(call.X, BlockFactor) else call.X.shape[0]
+    def of(cls, call, n):
+        """Return the goal of a call for n points."""
         if not hasattr(call, "k"):
             low, high = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
             return cls("binary", n, 2, np.array([n - high, low]), np.array([n - low, high]), True)
@@ -243,9 +243,7 @@ def _check_source(call, k):
     blocks, n = make_blocks(call.X), call.X.shape[0]
     if n <= sample_size(k, 1):
         return _Source(blocks, n, call.lam)
-    form = check_block_form(
-        blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters)
-    )
+    form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     blocks = make_blocks(call.X, form.rank, call.n_jobs)
     return _Source(blocks, min(n, sample_size(k, form.rank)), call.lam, form)
 

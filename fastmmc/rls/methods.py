@@ -69,13 +69,14 @@ BALANCE = {"memetic": 0.4, "shaking": 0.5}
 class FactorSource(Points):
     """Points, or what was made of them."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor = parameter(  # type: ignore[assignment]
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
-        kind="(n, d) array_like, sparse matrix, DenseFactor or LowRankFactor",
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
         Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
         ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
-        :func:`fastmmc.factor`, which then brings lam and the kernel with it.
+        :func:`fastmmc.factor`, which then brings lam and the kernel with it. The blocks of a Dask
+        array, or of a large memory map, never come together, see Notes.
         """,
     )
 
@@ -318,6 +319,17 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
     labellings agree are merged into the clusters of a third by Ward's rule, again and again.
+
+    Points in blocks: of a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers, a sample
+    (20,000 points, or 200 k, or 4 times the rank) is searched as described, with lam in proportion.
+    It also decides width, landmarks and, where nothing rules them, sizes. Then all points descend
+    together: each goes to the cluster that fits it best by sums over the clusters, with prices that
+    keep the sizes, pass after pass, until one lowers the objective by less than 1e-5 of it. A pass
+    sends O(k r) numbers to each block and as many back, and never a row; labels and predictions are
+    made where the blocks are, and depend on the seed and the order of the rows alone. What a worker
+    held that died is made again. A memory map keeps n r numbers in temporary files. ``n_iter``
+    counts passes, ``n_moves`` is that of the sample, and ``max_time`` is looked at between passes.
+    Labels to start from, known labels and ``bound`` are not to be had.
 
     References
     ----------
@@ -680,13 +692,13 @@ class FastEvoMMCParameters(
 class _EvolutionSource(FactorSource):
     """Points, or what was made of them."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
         kw_only=False,
         doc="""
         Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
-        sparse ones); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
-        :func:`fastmmc.factor`, whose own lam and kernel then hold (:func:`fastmmc.factor` has
-        other defaults than this function).
+        sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a
+        factor made by :func:`fastmmc.factor`, whose own lam and kernel then hold
+        (:func:`fastmmc.factor` has other defaults than this function).
         """,
     )
 
@@ -782,6 +794,9 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     Notes
     -----
     O(n r^2) for the factor, O(sr) a child, O(nr) memory.
+
+    Points in blocks are worked on as :func:`umc_rls` does, with a rank of 1,000 at most unless a
+    number is given; the width is that of a sample.
 
     References
     ----------

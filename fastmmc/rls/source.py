@@ -9,6 +9,7 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc._declare import declared, values
+from fastmmc.block_factor import BlockFactor
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
     DenseFactor,
@@ -92,6 +93,10 @@ def check_source(call, lam=None):
     if isinstance(call.X, DenseFactor | LowRankFactor):
         refuse_beside_factor(call)
         return Source(call.X.X, call.X.kernel, call.X.lam, Form(), call.X)
+    if isinstance(call.X, BlockFactor):
+        raise TypeError(
+            "X is a factor of points in blocks, which only umc_rls and fast_evo_mmc take"
+        )
     kernel = validation.check_kernel(**values(call, KernelParameters))
     points = validation.check_points(call.X, kernel, sparse=True)
     form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
