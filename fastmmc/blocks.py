@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc.gram import BLOCK, Kernel
@@ -61,6 +62,8 @@ def check_shape(X):
         raise ValueError(f"X must be a matrix; got an array of shape {X.shape}")
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}")
+    if issparse(getattr(X, "_meta", None)):
+        raise TypeError("X has sparse blocks, which cannot be worked on; give dense ones")
     if any(math.isnan(length) for length in X.shape):
         raise ValueError("X has blocks of unknown length; call X.compute_chunk_sizes() first")
     if 0 in X.shape:

@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -122,6 +123,8 @@ def test_clusters_are_as_good_as_in_memory(points, mapped, params):
         {"target_sizes": [600, 100, *[300] * 5, 500, 300]},
         {"target_sizes": [600, 100, *[300] * 5, 500, 300], "sizes": "free"},
         {"min_size": 330},
+        {"min_size": 333},
+        {"min_size": 310, "sizes": "free"},
     ],
 )
 def test_size_bounds_hold(mapped, params):
@@ -132,6 +135,7 @@ def test_size_bounds_hold(mapped, params):
     elif "balance" in params:
         least, most = np.floor((1 - params["balance"]) * N / 9), (1 + params["balance"]) * N / 9
         assert result.sizes.min() >= least and result.sizes.max() <= np.ceil(most)
+    assert result.sizes.min() >= params.get("min_size", 1)
     np.testing.assert_array_equal(np.bincount(result.labels, minlength=9), result.sizes)
 
 
@@ -304,6 +308,10 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
     assert result.status == Status.CALLBACK and result.n_iter == 0
     assert result.objective == whole.history[0] and result.sizes.sum() == N
 
+    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="time limit"):
+        result = run(mapped, max_time=1e-3)
+    assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
+
     def interrupt(descent, A, c):
         if descent.n_passes >= 1 or hasattr(descent, "_sums"):
             raise KeyboardInterrupt
@@ -343,6 +351,8 @@ def test_bad_points(points):
     unknown = as_dask(points[0])[da.from_array(np.arange(N) % 2 == 0, chunks=700)]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
         run(unknown)
+    with pytest.raises(TypeError, match="sparse blocks"):
+        run(as_dask(points[0]).map_blocks(csr_array))
     with pytest.raises(ValueError, match="matrix"):
         run(as_dask(points[0])[:, 0])
     with pytest.raises(TypeError, match="real numbers"):

@@ -140,7 +140,8 @@ class _Goal:
     k: int
     lower: np.ndarray  # (k,) size bounds
     upper: np.ndarray
-    is_bound: bool  # whether every result keeps to the bounds, or they are what to aim at
+    is_ruled: bool  # whether the call says what sizes are allowed
+    held: np.ndarray | None = None  # (k,) sizes that the passes hold, within a thousandth
 
     @classmethod
     def of(cls, call, n):
@@ -172,10 +173,9 @@ class _Goal:
         As for points in memory, equal sizes that no balance rules are those that it found.
         """
         kind = found.params.get("sizes", self.kind)
-        if kind == "free" or self.is_bound:
-            return replace(self, kind=kind, is_bound=True)
-        sizes = proportional_sizes(found.sizes, self.n)
-        return replace(self, lower=sizes, upper=sizes)
+        if kind == "free" or self.is_ruled:
+            return replace(self, kind=kind)
+        return replace(self, kind=kind, held=proportional_sizes(found.sizes, self.n))
 
     def value(self, W, sizes):
         """Return the objective."""
@@ -258,11 +258,12 @@ class _Descent:
         # The last prices, and by how much the sizes in the sample were shifted for them.
         self._prices = self._lean = np.zeros(goal.k)
         self._near = max(1, int(SIZE_TOLERANCE * goal.n / goal.k))
-        # Where bounds are to hold, sizes that are off by as much still do.
-        middle = (goal.lower + goal.upper) // 2
-        near = self._near if goal.is_bound else 0
-        self._least = np.minimum(goal.lower + near, np.maximum(goal.lower, middle))
-        self._most = np.maximum(goal.upper - near, self._least)
+        self._least = self._most = goal.held
+        if goal.held is None:
+            # Sizes that are off by as much are still within the bounds, if these leave room.
+            middle = (goal.lower + goal.upper) // 2
+            self._least = np.minimum(goal.lower + self._near, middle)
+            self._most = np.maximum(goal.upper - self._near, self._least)
         self.history = History()
         self.status = Status.CONVERGED
         self.n_passes = 0
@@ -369,8 +370,6 @@ class _Descent:
     def end(self):
         """Bring the sizes within the bounds, to a point."""
         goal, sizes = self._goal, self._sums.sizes
-        if not goal.is_bound:
-            return
         wanted = sizes_within(sizes, goal.lower, goal.upper)
         while (self._sums.sizes != wanted).any():
             gift = self._gift(self._sums.sizes, wanted)
