@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
+from fastmmc._version import __version__ as __version__
 from fastmmc.alternating import *
 from fastmmc.annealing import *
 from fastmmc.block_factor import BlockFactor
@@ -18,14 +19,14 @@ from fastmmc.competitive import *
 from fastmmc.cutting_plane import *
 from fastmmc.execution import Progress
 from fastmmc.factors import DenseFactor, LowRankFactor, factor
+from fastmmc.influence import FeatureInfluence, feature_influence
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.results import *
 from fastmmc.rls import *
+from fastmmc.saving import load
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
-
-__version__ = "0.1.0.dev0"
 
 # Loaded when they are first asked for, so that importing the package stays light.
 _LAZY = ("distributed", "plotting")
@@ -37,6 +38,7 @@ __all__ = [
     "Candidate",
     "ChoiceResult",
     "DenseFactor",
+    "FeatureInfluence",
     "LowRankFactor",
     "Progress",
     "RecursiveMMC",
@@ -44,6 +46,8 @@ __all__ = [
     "datasets",
     "distributed",
     "factor",
+    "feature_influence",
+    "load",
     "plotting",
     "recursive_mmc",
     "segment",

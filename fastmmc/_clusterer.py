@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 from dataclasses import is_dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
-from fastmmc._declare import document, two_clusters_only
+from fastmmc._declare import declared, document, two_clusters_only
 from fastmmc._docs import attribute_docs, entry, insert_section, section
 from fastmmc._sklearn import BaseEstimator, ClusterMixin
 from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels
 from fastmmc.registry import Method, register, registry_name
+from fastmmc.saving import CLASSES, read, write
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -50,6 +53,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     """
 
     _fields: ClassVar[tuple[str, ...]] = COMMON_FIELDS
+    # Those that the result computes when it is first asked for them.
+    _late_fields: ClassVar[tuple[str, ...]] = ()
     # Further attributes and their docs.
     _own_attributes: ClassVar[dict[str, tuple[str, str]]] = {}
     _unit = "start"
@@ -60,6 +65,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, solver=None, paper="", summary="", extra=None, needs=(), **options):
         super().__init_subclass__(**options)
+        for late in vars(cls).get("_late_fields", ()):
+            setattr(cls, f"{late}_", property(attrgetter(f"result_.{late}")))
         if solver is None:
             return
         cls._solver = staticmethod(solver)
@@ -68,6 +75,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         name = registry_name(solver.__name__)
         binary = "k" not in inspect.signature(solver).parameters
         register(Method(name, solver, cls, paper, summary, binary, extra, needs))
+        CLASSES[cls.__name__] = cls
 
     if TYPE_CHECKING:
         labels_: NDArray[np.int64]
@@ -110,7 +118,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def _fit(self, X, y=None, **told):
         """Cluster by the solver, with what ``fit`` was told, and keep the result."""
-        X = self._check_training_points(X)
+        table, X = X, self._check_training_points(X)
         params = self.get_params(deep=False) | told
         if "n_clusters" in params:
             params["k"] = params.pop("n_clusters")
@@ -122,7 +130,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         with fit_tasks(self, n_tasks, self._unit) as tasks:
             if "callback" in params:
                 params["callback"] = tasks.with_callback(params["callback"])
-            result = self._solver(X, **params)
+            # The names of its columns are known to a table alone.
+            result = self._solver(table if hasattr(self, "feature_names_in_") else X, **params)
             if n_tasks is not None:
                 tasks.tell(len(result.objectives))
         return self._keep(result)
@@ -216,6 +225,96 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         X = self._check_new_points(X)
         return self.result_._scores(X)
 
+    def save(self, path: str | os.PathLike[str], extra: object = None) -> None:
+        """Write the fitted estimator to a file, which :func:`fastmmc.load` reads.
+
+        The file appears whole or not at all, also if the process is killed. What belongs to the
+        process is left out: ``callback``, and ``random_state`` unless it is an integer, become
+        None; what scikit-learn keeps beside the parameters (``set_output``) is not in it, nor are
+        the ``labels_`` of the last call of ``partial_fit``, where there is one.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file of arrays and a JSON header; no pickles are in it.
+        extra : object, optional
+            Whatever else belongs to this moment, such as a place in the source of the objects; of
+            what JSON can hold. It becomes the attribute ``extra_`` of what is read.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there is nothing to save.
+        TypeError
+            If a parameter is an object that a file of numbers cannot hold, as a callable kernel, or
+            extra is not what JSON can hold.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        write(path, self, extra)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` has written; :func:`fastmmc.load` reads any estimator.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        object
+            An estimator that predicts, and learns on, as the saved one.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else, or another estimator, or is damaged, or of a newer
+            version of the package.
+        OSError
+            If there is no such file.
+        """
+        return read(path, cls)
+
+    def _state(self):
+        """Return what a file holds."""
+        params = self.get_params(deep=False)
+        for name in ("callback", "random_state"):
+            if not isinstance(params.get(name), int | np.integer | None):
+                params[name] = None
+        return {
+            "params": params,
+            "n_features_in_": self.n_features_in_,
+            "feature_names_in_": getattr(self, "feature_names_in_", None),
+            "result_": getattr(self, "result_", None),
+        }
+
+    @classmethod
+    def _of_state(cls, state):
+        """Return the estimator of a file, whose parts are checked against each other."""
+        params, names, result = (state[n] for n in ("params", "feature_names_in_", "result_"))
+        model = cls(**params)
+        for one in declared(cls):
+            one.checked(getattr(model, one.name))
+        n = validation.check_integer("n_features_in_", state["n_features_in_"], least=1)
+        model.n_features_in_ = n
+        if names is not None:
+            if not isinstance(names, np.ndarray) or names.dtype != object or names.shape != (n,):
+                raise ValueError(f"feature_names_in_ are not the names of {n} columns")
+            model.feature_names_in_ = names
+        if result is not None:
+            wanted = inspect.signature(cls._solver).return_annotation
+            if type(result) is not wanted:
+                raise ValueError(f"result_ is no {wanted.__name__}")
+            if result.model is not None and result.model.n_features != n:
+                raise ValueError(f"result_ is of {result.model.n_features} columns, not {n}")
+            model._keep(result)
+        elif state.get("stream") is None:
+            raise ValueError("it holds nothing that was found")
+        return model
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
@@ -268,7 +367,8 @@ def _document(estimator, solver):
     """Return the docstring of an estimator with all its parameters and attributes."""
     result = inspect.signature(solver).return_annotation
     known = attribute_docs(result)
-    shown = [entry(f"{name}_", *known[name]) for name in estimator._fields]
+    fields = (*estimator._fields, *estimator._late_fields)
+    shown = [entry(f"{name}_", *known[name]) for name in fields]
     shown += [entry(name, *told) for name, told in estimator._own_attributes.items()]
     common = COMMON_ATTRIBUTES.format(result=result.__name__)
     text = document(estimator.__doc__, estimator)

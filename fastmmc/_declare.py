@@ -13,7 +13,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import (
@@ -29,9 +29,10 @@ from typing import (
 
 from fastmmc import validation
 from fastmmc._docs import entry, insert_section, with_sections_of
-from fastmmc._names import name_columns
-from fastmmc.execution import RunControl
+from fastmmc._names import column_names
+from fastmmc.execution import RunControl, one_call
 from fastmmc.results import ClusteringResult
+from fastmmc.standardization import solve_in_units
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -247,8 +248,9 @@ def function_of(
 
     ``call`` is an instance of the group with checked values, which nobody changes, and ``control``
     says how the run is carried out; the time counts from the beginning of the call. What is
-    returned remembers the names of the columns of X. What the docs do not tell of what is returned,
-    raised and warned of is taken from those of the function ``like``.
+    returned remembers the names of the columns of X, and a result the call as well. What the docs
+    do not tell of what is returned, raised and warned of is taken from those of the function
+    ``like``.
     """
 
     def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
@@ -266,8 +268,16 @@ def function_of(
             # Defaults need no check.
             for name in (*order[: len(args)], *kwargs):
                 setattr(call, name, known[name].checked(getattr(call, name)))
-            result = solve(call, control_of(call, started))
-            return name_columns(result, call.X) if hasattr(call, "X") else result
+            control = control_of(call, started)
+            with one_call():
+                if hasattr(call, "standardize"):
+                    result = solve_in_units(solve, call, control)
+                else:
+                    result = solve(call, control)
+            names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
+            seconds = time.perf_counter() - started
+            told = names | {"method": function.__name__, "seconds": seconds}
+            return _with_call(result, call, told)
 
         functools.update_wrapper(function, solve)
         text = solve.__doc__
@@ -283,6 +293,35 @@ def function_of(
         return function
 
     return decorate
+
+
+def _with_call(made, call, told):
+    """Return what was made, or a list of such, with what it is told of its call.
+
+    All but results take only the names.
+    """
+    if isinstance(made, list):
+        return [_with_call(one, call, told) for one in made]
+    if isinstance(made, ClusteringResult):
+        resolved = tuple(
+            name
+            for name, value in made.params.items()
+            if _is_open(given := getattr(call, name, ...)) and not _is_same(value, given)
+        )
+        return replace(made, resolved=resolved, **told)
+    return replace(made, feature_names_in=told["feature_names_in"])
+
+
+def _is_open(value):
+    """Tell whether a value leaves the choice to the method."""
+    return value is None or (isinstance(value, str) and value == "auto")
+
+
+def _is_same(value, given):
+    """Tell whether None or "auto" has stayed what it was; an empty dict is as good as None."""
+    if isinstance(value, dict):
+        return not value
+    return value is given or (isinstance(value, str) and value == given)
 
 
 def _explain(name, signature, args, kwargs):

@@ -1,8 +1,9 @@
-"""How objects that hold arrays print themselves."""
+"""How objects that hold arrays, and results, print themselves."""
 
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from html import escape
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +22,32 @@ class OneLine:
             if f.repr and not _is_default(value := getattr(self, f.name), f)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def as_lines(headline, rows):
+    """Return a headline and a line for each row, a dict of names and texts."""
+    width = max(map(len, rows))
+    return "\n".join([headline, *(f"{name:<{width}}  {text}" for name, text in rows.items())])
+
+
+def as_table(headline, rows):
+    """Return the same as a table in HTML."""
+    left = ' style="text-align: left"'
+    body = "".join(
+        f"<tr><th{left}>{escape(name)}</th><td{left}>{escape(text)}</td></tr>"
+        for name, text in rows.items()
+    )
+    return f"<table><caption{left}>{escape(headline)}</caption><tbody>{body}</tbody></table>"
+
+
+def as_assignments(values):
+    """Return a dict of values in one line."""
+    return ", ".join(f"{name}={_summary(value)}" for name, value in values.items())
+
+
+def number_of(n, what):
+    """Return a number of things, with the plural."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _is_default(value, field):

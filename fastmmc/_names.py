@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -24,17 +24,13 @@ class Named:
         validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)
 
 
-def name_columns(made, X):
-    """Return what was made of X, or a list of such, with the names of the columns of X."""
+def column_names(X):
+    """Return the names of the columns of X, (d,) str, or None."""
     if isinstance(X, Named):
-        names = X.feature_names_in
-    else:
-        estimator = _stand_in("X")()
-        validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
-        names = getattr(estimator, "feature_names_in_", None)
-    if isinstance(made, list):
-        return [replace(one, feature_names_in=names) for one in made]
-    return replace(made, feature_names_in=names)
+        return X.feature_names_in
+    estimator = _stand_in("X")()
+    validate_data(estimator, X, skip_check_array=True, ensure_2d=False)
+    return getattr(estimator, "feature_names_in_", None)
 
 
 @cache

@@ -10,7 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 from fastmmc import _loops_genie as loops
 from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter
+from fastmmc._declare import function_of, parameter
+from fastmmc._display import as_assignments
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     RunControl,
@@ -23,12 +24,21 @@ from fastmmc.execution import (
 from fastmmc.factors import leave_one_out_residuals, make_factor
 from fastmmc.gram import Kernel, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
-from fastmmc.parameters import ClusterCount, Clusters, Points, Seed, Threads, TimeLimit
+from fastmmc.parameters import (
+    ClusterCount,
+    Clusters,
+    Points,
+    Seed,
+    Standardization,
+    Threads,
+    TimeLimit,
+)
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
 from fastmmc.rls.source import fit_labels
+from fastmmc.saving import stored
 from fastmmc.sizes import size_rule
 
 # Widths sigma: sigma^2 is the median squared distance of a point from its (f n / k)-th neighbour.
@@ -68,6 +78,7 @@ LEAST_COUNT_ERROR = 1e-4
 F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 
+@stored(labels="i8:n")
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A labelling that :func:`cluster` tried.
@@ -105,6 +116,7 @@ class Candidate:
     labels: np.ndarray = field(repr=False)
 
 
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class ChoiceResult(RLSResult):
     """A clustering whose width and size rule were chosen without labels.
@@ -117,14 +129,33 @@ class ChoiceResult(RLSResult):
         Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
+    errors : dict of int to float
+        With ``k="auto"``, the least error that was found for these numbers and the one after them:
+        the leave-one-out error, priced by the imbalance of sizes and added over the clusters.
     """
 
     candidates: tuple[Candidate, ...] = field(repr=False, default=())
     chosen: dict[str, Any] = field(repr=False, default_factory=dict)
     scores: dict[int, float] = field(repr=False, default_factory=dict)
+    errors: dict[int, float] = field(repr=False, default_factory=dict)
+
+    @property
+    def winner(self) -> Candidate:
+        """The candidate whose labels won: most votes among those that may be returned."""
+        return next(one for one in self.candidates if one.rule in RULES)
+
+    def _own_rows(self):
+        rows = super()._own_rows()
+        if self.scores:
+            best = sorted(self.scores.items(), key=lambda pair: -pair[1])[:3]
+            rows["scores"] = ", ".join(f"{score:.3g} for k = {k}" for k, score in best)
+        if self.candidates:
+            winner, number = self.winner, len(self.candidates)
+            rows["winner"] = f"{winner.name}, vote {winner.vote:.2g} among {number} labellings"
+        return rows | {"chosen": as_assignments(self.chosen)}
 
 
-class _ChoiceParameters(TimeLimit, Threads, Seed, Parameters):
+class _ChoiceParameters(TimeLimit, Threads, Seed, Standardization):
     """What the function and the estimator have in common."""
 
     max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
@@ -142,7 +173,10 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
 
     X: MatrixLike = parameter(
         kw_only=False,
-        doc="Points, with columns in comparable units (float32 is kept, else float64).",
+        doc="""
+        Points, with columns in comparable units, or ``standardize=True`` (float32 is kept, else
+        float64).
+        """,
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
@@ -274,11 +308,11 @@ class _Chooser:
         return found + _judge(of_genie, widths, k)
 
     def score_counts(self, most):
-        """Return a score of every number of clusters from 2 to ``most``; the largest is best.
+        """Return scores of the numbers of clusters from 2 to ``most``, and their total errors.
 
-        It is the largest vote, plus 1 - 1 / e where that is positive. With c the least error,
-        priced by the imbalance of sizes, e is the elasticity of the total error c k behind k; it
-        is 1 where no cluster ends.
+        The largest score is best. It is the largest vote, plus 1 - 1 / e where that is positive.
+        With c the least error, priced by the imbalance of sizes, e is the elasticity of the total
+        error c k behind k; it is 1 where no cluster ends.
         """
         n = len(self.X)
         grid = {
@@ -305,14 +339,15 @@ class _Chooser:
             table = _vote(found, k, power=1, least=LEAST_COUNT_ERROR)
             votes[k] = max(one.vote for one in table if one.rule in RULES)
             errors[k] = k * min(
-                max(one.criterion, LEAST_COUNT_ERROR) * np.exp(imbalance(one.labels, k))
+                max(one.criterion, LEAST_COUNT_ERROR) * float(np.exp(imbalance(one.labels, k)))
                 for one in table
             )
         scores = {}
         for k in list(votes)[:-1]:
             elasticity = np.log(errors[k + 1] / errors[k]) / np.log((k + 1) / k)
-            scores[k] = votes[k] + (1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0)
-        return scores
+            bend = 1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0
+            scores[k] = float(votes[k] + bend)
+        return scores, errors
 
 
 def recombine(points, a, b, k):
@@ -429,6 +464,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     MemoryError
         If the hat matrices do not fit into free memory.
 
+    Warns
+    -----
+    UserWarning
+        If columns of X seem to have different units.
+
     Notes
     -----
     With ``k="auto"`` a light form of the vote is taken for every number (weights error^-1, no
@@ -436,7 +476,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, priced by the
     imbalance of sizes and added over the clusters.
 
-    The distances are taken as they are: columns in different units must be scaled first.
+    The distances are taken as they are, unless ``standardize=True``: columns in different units,
+    which a warning tells of, must be scaled.
 
     Of more than 2,000 points, as many are drawn for the choice, and the others get their labels
     from its model; then all points descend, with lam in proportion, above 5,000 points on a hat
@@ -473,11 +514,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     if n > SAMPLE:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
-    scores, run = {}, _Run(seed, call.n_jobs, control)
+    scores, errors, run = {}, {}, _Run(seed, call.n_jobs, control)
     with show_progress(control), without_warnings():
         chooser = _Chooser(X[rows].astype(np.float64), run)
         if k is None:
-            scores = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
+            scores, errors = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
             k = max(scores, key=scores.get)
         found = chooser.labellings(k)
         candidates = _vote(found, k)
@@ -486,7 +527,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         winner, labels = candidates[at], candidates[at].labels
         source = found[at][2].factor
         if n > SAMPLE:
-            model, _ = fit_labels(source, labels, k)
+            model = fit_labels(source, labels, k).model
             source = X
             labels = np.argmax(model.decision_function(X), axis=1)
             labels[rows] = winner.labels
@@ -497,13 +538,18 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     }
     search = {"method": "steepest", "init": labels}
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    units = {"standardize": True} if call.standardize else {}
     result = run.cluster(source, k, **search, **(of_matrix if n > SAMPLE else {}))
     if run.late and result.converged:
         result = replace(result, status=Status.TIME_LIMIT)
         warn_if_stopped(result.status, 1, 1)
     candidates.sort(key=lambda one: -one.vote)
     return ChoiceResult(
-        **vars(result), candidates=tuple(candidates), chosen=of_matrix | search, scores=scores
+        **vars(result),
+        candidates=tuple(candidates),
+        chosen=of_matrix | search | units,
+        scores=scores,
+        errors=errors,
     )
 
 
@@ -535,7 +581,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores")
+    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores", "errors")
 
     def _count_tasks(self, n):
         return None

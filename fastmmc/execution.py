@@ -368,10 +368,34 @@ def without_warnings():
         _MUTED.reset(token)
 
 
-def warn_user(text):
-    """Give a ConvergenceWarning that names the user's own line."""
+# What was looked at or told in the call of a public function, which those that it calls share.
+_SEEN = ContextVar("seen", default=None)
+
+
+@contextmanager
+def one_call():
+    """Run a public function: what it calls looks at some things once for all."""
+    token = _SEEN.set(set()) if _SEEN.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _SEEN.reset(token)
+
+
+def is_first(thing):
+    """Return whether this thing is met first in the call of a public function; False outside."""
+    seen = _SEEN.get()
+    if seen is None or thing in seen:
+        return False
+    seen.add(thing)
+    return True
+
+
+def warn_user(text, category=ConvergenceWarning):
+    """Give a warning that names the user's own line."""
     if not _MUTED.get():
-        warnings.warn(text, ConvergenceWarning, stacklevel=callers_level())
+        warnings.warn(text, category, stacklevel=callers_level())
 
 
 def callers_level():

@@ -14,6 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fastmmc._display import OneLine
+from fastmmc.saving import stored
 from fastmmc.threads import map_of_threads
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
@@ -37,6 +38,7 @@ NARROW = 1e6 * np.finfo(np.float64).eps
 WIDTH_SAMPLE = 2000
 
 
+@stored()
 @dataclass(frozen=True, repr=False)
 class Kernel(OneLine):
     """A kernel function k(x, z).
@@ -60,6 +62,16 @@ class Kernel(OneLine):
     coef0: float = 1.0  # of the linear kernel: acts as a penalised bias
     function: Callable | None = None
     kernel_params: Mapping | None = None
+
+    def _check_values(self):
+        """Check that a saved kernel can be one."""
+        needed = {"rbf": "sigma", "laplacian": "sigma", "poly": "gamma"}
+        widths = [width for width in (self.sigma, self.gamma) if width is not None]
+        is_known = self.name in (*KERNELS, "points") and not self.kernel_params
+        is_whole = self.name not in needed or getattr(self, needed[self.name]) is not None
+        is_fine = all(0 < w < math.inf for w in widths) and math.isfinite(self.coef0)
+        if not (is_known and is_whole and is_fine and self.degree >= 1):
+            raise ValueError(f"its kernel is {self!r}")
 
     def params(self):
         """Return what a result says of its kernel."""

@@ -56,6 +56,20 @@ class Points(Parameters):
     )
 
 
+class Standardization(Parameters):
+    """The units of the columns."""
+
+    standardize: bool = parameter(
+        default=False,
+        doc="""
+        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
+        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
+        predictions as well. For columns in different units, which a warning tells of; it may harm
+        where the columns share one unit.
+        """,
+    )
+
+
 class Clusters(Parameters):
     """How many clusters a function makes."""
 

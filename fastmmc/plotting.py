@@ -12,12 +12,18 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.validation import check_is_fitted
 
 from fastmmc import validation
+from fastmmc._clusterer import Clusterer
 from fastmmc._docs import insert_section
+from fastmmc._names import column_names
 from fastmmc._typing import MatrixLike
+from fastmmc.choice import LEAST_ERROR, Candidate, ChoiceResult
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.factors import factor
+from fastmmc.influence import FeatureInfluence
 from fastmmc.parameters import RandomState
 from fastmmc.results import ClusteringResult, RLSResult, SegmentationResult, Tree, TreeResult
 from fastmmc.rls import umc_rls
@@ -31,6 +37,19 @@ MARKERS = ("o", "^", "s", "v", "D", "P", "X", "<", ">")
 # With more clusters there is no legend. The area is that of a point, in square points.
 LEGEND_MOST = 12
 LARGEST_POINT = 36
+
+# Clusters of the largest tree that is drawn, and the inches that a cluster and a level need.
+MOST_LEAVES = 100
+LEAF_WIDTH, LEVEL_HEIGHT = 0.42, 0.5
+
+# Areas of points whose votes are least and most, in square points.
+VOTE_AREAS = (5, 50)
+
+# What marks the winner.
+RING = {"s": 200, "facecolors": "none", "edgecolors": "black"}
+
+# Of more features the names are not written beside a table.
+MOST_NAMES = 40
 
 # What a history is drawn against: the first of these that the trace counts.
 UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
@@ -114,12 +133,45 @@ figure_ : matplotlib.figure.Figure
         return self
 
     def _plot(self, ax, **kwargs):
-        if ax is None:
-            _, ax = import_pyplot().subplots(layout="constrained")
+        ax = self._new_axes() if ax is None else ax
         self._draw(ax, **kwargs)
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_ = ax
         self.figure_ = ax.figure
+
+    def _new_axes(self):
+        return import_pyplot().subplots(layout="constrained")[1]
+
+
+class _FromEstimator:
+    """What displays of results offer to those who have an estimator."""
+
+    from_result: Callable[..., Any]
+
+    @classmethod
+    def from_estimator(cls, estimator: Clusterer, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw what a fitted estimator has found.
+
+        Parameters
+        ----------
+        estimator : estimator
+            After ``fit``; its ``result_`` is drawn.
+        ax, **kwargs
+            As :meth:`from_result` takes them.
+
+        Returns
+        -------
+        Display
+            Already drawn.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator has no ``result_``, as before ``fit``, or after ``partial_fit`` alone.
+        ValueError, TypeError, ImportError
+            As :meth:`from_result`, or if it is not an estimator of this package.
+        """
+        return cls.from_result(_result_of(estimator), ax=ax, **kwargs)
 
 
 class _PanelsDisplay(_Display):
@@ -134,7 +186,6 @@ axes_ : (panels,) array of matplotlib.axes.Axes
     The Axes that they were drawn in.
 figure_ : matplotlib.figure.Figure
     The figure that holds them."""
-    _new_axes: Callable[[], Any]
     _panels: Callable[[], tuple[Sequence[str], str]]
 
     def _plot(self, ax, **kwargs):
@@ -150,18 +201,19 @@ figure_ : matplotlib.figure.Figure
 
 
 @dataclass(eq=False, repr=False)
-class ClusterDisplay(_Display, drawn_by="scatter"):
+class ClusterDisplay(_FromEstimator, _Display, drawn_by="scatter"):
     """Scatter plot of clusters.
 
-    Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.scatter`, which
-    takes the other arguments of ``plot``, as ``s`` and ``alpha``.
+    Usually made by :meth:`from_result` or :meth:`from_estimator`. It is drawn by
+    :meth:`matplotlib.axes.Axes.scatter`, which takes the other arguments of ``plot``, as ``s`` and
+    ``alpha``.
 
     Parameters
     ----------
     points : (n, 1) or (n, 2) array
         Positions; from one column the clusters are drawn one above the other.
     labels : (n,) int array
-        Clusters 0..k-1.
+        Clusters 0..k-1. Up to 63 of them each have a colour and marker of their own.
     axis_names : sequence of str
         Names of the columns of ``points``.
 
@@ -189,14 +241,7 @@ class ClusterDisplay(_Display, drawn_by="scatter"):
         else:
             ax.set_ylabel(self.axis_names[1])
         if k <= LEGEND_MOST:
-            legend = ax.legend(
-                title="cluster: size",
-                loc="upper left",
-                bbox_to_anchor=(1.0, 1.0),
-                frameon=False,
-            )
-            for handle in legend.legend_handles:
-                handle.set_sizes([LARGEST_POINT])
+            _draw_legend(ax, "cluster: size")
 
     @classmethod
     def from_result(
@@ -209,8 +254,9 @@ class ClusterDisplay(_Display, drawn_by="scatter"):
     ) -> Self:
         """Draw a result in the first two principal components of its points.
 
-        Points of one or two features are drawn as they are, sparse points of more features in the
-        first two components of a truncated singular value decomposition, which does not centre.
+        Points of one or two features are drawn as they are, with the names of these, sparse points
+        of more features in the first two components of a truncated singular value decomposition,
+        which does not centre.
 
         Parameters
         ----------
@@ -228,26 +274,46 @@ class ClusterDisplay(_Display, drawn_by="scatter"):
             If it is not a result.
         """
         _check_result(result, ClusteringResult, "fastmmc.umc_rls")
-        points = check_array(
-            _points_of(result) if X is None else X,
-            dtype=[np.float64, np.float32],
-            accept_sparse="csr",
-            input_name="X",
-        )
-        n = result.labels.shape[0]
-        if points.shape[0] != n:
-            raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
-        points, axis_names = _project(points)
+        points = _check_points(result, X)
+        names = None if X is None else column_names(X)
+        points, axis_names = _project(points, result.feature_names_in if names is None else names)
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Clusterer, X: MatrixLike | None = None, *, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw what a fitted estimator has found.
+
+        Parameters
+        ----------
+        estimator : estimator
+            After ``fit``; its ``result_`` is drawn.
+        X, ax, **kwargs
+            As :meth:`from_result` takes them.
+
+        Returns
+        -------
+        ClusterDisplay
+            Already drawn.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator has no ``result_``, as before ``fit``, or after ``partial_fit`` alone.
+        ValueError, TypeError, ImportError
+            As :meth:`from_result`, or if it is not an estimator of this package.
+        """
+        return cls.from_result(_result_of(estimator), X, ax=ax, **kwargs)
 
 
 @dataclass(eq=False, repr=False)
-class ObjectiveDisplay(_Display, drawn_by="plot"):
+class ObjectiveDisplay(_FromEstimator, _Display, drawn_by="plot"):
     """Line plot of the objective of the winning start against its moves, generations or rounds.
 
-    Usually made by :meth:`from_result`. It is drawn by :meth:`matplotlib.axes.Axes.plot`, which
-    takes the other arguments of ``plot``, as ``label`` and ``color``. Several results can share one
-    Axes.
+    Usually made by :meth:`from_result` or :meth:`from_estimator`. It is drawn by
+    :meth:`matplotlib.axes.Axes.plot`, which takes the other arguments of ``plot``, as ``label`` and
+    ``color``. Several results can share one Axes.
 
     Parameters
     ----------
@@ -309,6 +375,122 @@ class ObjectiveDisplay(_Display, drawn_by="plot"):
         unit = next((unit for unit in UNITS if unit in result.trace), "rounds")
         steps = result.trace.get(unit, np.arange(1, result.history.size + 1))
         return cls(steps, result.history, unit).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class ChoiceDisplay(_FromEstimator, _PanelsDisplay, drawn_by="scatter"):
+    """The labellings that :func:`fastmmc.cluster` tried, and the numbers of clusters.
+
+    The first panel has the leave-one-out error of each labelling against its width, those of a
+    width side by side; a point is the larger, the more votes the labelling got, and a ring marks
+    the one that won. With ``k="auto"``
+    two panels more have, for each number of clusters, the score, whose largest value wins, and the
+    error. Usually made by :meth:`from_result` or :meth:`from_estimator`. It is drawn by
+    :meth:`matplotlib.axes.Axes.scatter`, which takes the other arguments of ``plot``, as ``alpha``.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        The labellings.
+    winner : Candidate
+        The one that won.
+    scores : dict of int to float
+        Scores of the numbers of clusters; empty if the number was given.
+    errors : dict of int to float
+        Their errors.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ChoiceDisplay
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> display = ChoiceDisplay.from_result(fastmmc.cluster(X, max_k=4, random_state=0))
+    >>> [ax.get_title() for ax in display.axes_]
+    ['2 clusters', 'score of each k', 'error of each k']
+    >>> [ax.get_xlabel() for ax in display.axes_]
+    ['width sigma', 'k', 'k']
+    """
+
+    candidates: Sequence[Candidate]
+    winner: Candidate
+    scores: dict[int, float]
+    errors: dict[int, float]
+
+    def _new_axes(self):
+        panels = len(self._panels()[0])
+        widths = (2.0, 1.0, 1.0)[:panels]  # the legend needs room
+        size = (3.6 * sum(widths), 4.0)
+        options = {"width_ratios": widths, "layout": "constrained"}
+        return import_pyplot().subplots(1, panels, figsize=size, **options)[1]
+
+    def _panels(self):
+        """Return the titles of the panels, and what ``ax`` must hold."""
+        k = int(self.winner.labels.max()) + 1
+        first = f"{k} cluster{'s' * (k != 1)}"
+        if not self.scores:
+            return [first], "one Axes"
+        return [first, "score of each k", "error of each k"], "three Axes"
+
+    def _draw(self, ax, index, **kwargs):
+        if index == 0:
+            self._draw_widths(ax, **kwargs)
+        else:
+            name = ("score", "error")[index - 1]
+            self._draw_numbers(ax, getattr(self, f"{name}s"), name, **kwargs)
+        ax.spines[["top", "right"]].set_visible(False)
+
+    def _draw_widths(self, ax, **kwargs):
+        widths = sorted({one.sigma for one in self.candidates})
+        rules = sorted({one.rule for one in self.candidates})
+
+        def places(candidates):
+            x = [
+                widths.index(one.sigma) + 0.8 * ((rules.index(one.rule) + 0.5) / len(rules) - 0.5)
+                for one in candidates
+            ]
+            return x, [max(one.criterion, LEAST_ERROR) for one in candidates]
+
+        for i, rule in enumerate(rules):
+            own = [one for one in self.candidates if one.rule == rule]
+            look = {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+            style = look | {"alpha": 0.7, "label": rule}
+            style["s"] = [np.interp(one.vote, (0.0, 1.0), VOTE_AREAS) for one in own]
+            ax.scatter(*places(own), **(style | kwargs))
+        winner = f"won: {self.winner.rule}, vote {self.winner.vote:.2f}"
+        ax.scatter(*places([self.winner]), **RING, label=winner)
+        ax.set_xticks(range(len(widths)), [f"{sigma:.3g}" for sigma in widths])
+        ax.set(yscale="log", xlabel="width sigma", ylabel="leave-one-out error")
+        _draw_legend(ax, "rule (larger: more votes)")
+
+    def _draw_numbers(self, ax, values, name, **kwargs):
+        numbers, height = list(values), list(values.values())
+        best = max(self.scores, key=self.scores.__getitem__)
+        ax.plot(numbers, height, color="0.6", lw=1, zorder=1)
+        ax.scatter(numbers, height, **({"s": LARGEST_POINT, "color": COLORS[0]} | kwargs))
+        ax.scatter(best, values[best], **RING)
+        ax.set(xlabel="k", ylabel=name, yscale="log" if name == "error" else "linear")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+
+    @classmethod
+    def from_result(cls, result: ChoiceResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw what a choice was made from.
+
+        Parameters
+        ----------
+        result : ChoiceResult
+            What :func:`fastmmc.cluster` returned.
+
+        Raises
+        ------
+        ValueError
+            If ``ax`` does not hold one Axes, or three where the number of clusters was chosen.
+        TypeError
+            If it is not the result of a choice.
+        """
+        _check_result(result, ChoiceResult, "fastmmc.cluster")
+        return cls(result.candidates, result.winner, result.scores, result.errors).plot(
+            ax, **kwargs
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -509,12 +691,12 @@ class ShakingDisplay(_PanelsDisplay, drawn_by="scatter"):
 
 
 @dataclass(eq=False, repr=False)
-class TreeDisplay(_Display, drawn_by="text"):
+class TreeDisplay(_FromEstimator, _Display, drawn_by="text"):
     """Drawing of the splits of a recursive clustering, with the sizes of their parts.
 
-    The root is on top, each cluster below in its colour. Usually made by :meth:`from_result`. The
-    sizes are drawn by :meth:`matplotlib.axes.Axes.text`, which takes the other arguments of
-    ``plot``, as ``fontsize``.
+    The root is on top, each cluster below in its colour. Usually made by :meth:`from_result` or
+    :meth:`from_estimator`. The sizes are drawn by :meth:`matplotlib.axes.Axes.text`, which takes
+    the other arguments of ``plot``, as ``fontsize``. A new figure is as large as the tree needs.
 
     Parameters
     ----------
@@ -534,6 +716,12 @@ class TreeDisplay(_Display, drawn_by="text"):
 
     tree: Tree
 
+    def _new_axes(self):
+        nodes = self.tree.nodes
+        width = max(6.4, LEAF_WIDTH * _count_leaves(nodes))
+        height = max(4.8, LEVEL_HEIGHT * max(node.depth for node in nodes))
+        return import_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
     def _draw(self, ax, **kwargs):
         nodes = self.tree.nodes
         places = _tree_places(nodes)
@@ -548,7 +736,7 @@ class TreeDisplay(_Display, drawn_by="text"):
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
             ax.text(x, y, str(node.size), **(style | {"bbox": box} | kwargs))
         depth = max(node.depth for node in nodes)
-        ax.set(xlim=(-0.6, (len(nodes) + 1) // 2 - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
+        ax.set(xlim=(-0.6, _count_leaves(nodes) - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
         ax.set_xlabel("cluster")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines["left"].set_visible(False)
@@ -566,9 +754,22 @@ class TreeDisplay(_Display, drawn_by="text"):
         ------
         TypeError
             If it is not the result of recursive splitting.
+        ValueError
+            If there are more than 100 clusters.
         """
         _check_result(result, TreeResult, "fastmmc.recursive_mmc")
+        clusters = _count_leaves(result.tree.nodes)
+        if clusters > MOST_LEAVES:
+            raise ValueError(
+                f"trees of at most {MOST_LEAVES} clusters can be drawn; got one of {clusters}: "
+                "print(result.tree) shows it as text"
+            )
         return cls(result.tree).plot(ax, **kwargs)
+
+
+def _count_leaves(nodes):
+    """Return the number of clusters of a tree."""
+    return sum(node.label is not None for node in nodes)
 
 
 def _tree_places(nodes):
@@ -586,9 +787,39 @@ def _check_result(result, kind, maker):
     if isinstance(result, kind):
         return
     what = f"result must be a {kind.__name__}, as {maker} returns"
-    if hasattr(result, "result_"):
-        raise TypeError(f"{what}; of a fitted {type(result).__name__} give its result_")
+    if isinstance(result, Clusterer):
+        what += "; from_estimator draws a fitted estimator, where there is one"
     raise TypeError(f"{what}; got a {type(result).__name__}")
+
+
+def _result_of(estimator):
+    """Return the result of a fitted estimator."""
+    if not isinstance(estimator, Clusterer):
+        advice = "; from_result draws a result" if isinstance(estimator, ClusteringResult) else ""
+        raise TypeError(
+            "estimator must be one of fastmmc, such as fastmmc.UMCRLS; "
+            f"got a {type(estimator).__name__}{advice}"
+        )
+    check_is_fitted(
+        estimator,
+        "result_",
+        msg="this %(name)s has no result to draw, which fit makes; partial_fit alone makes none",
+    )
+    return estimator.result_
+
+
+def _check_points(result, X):
+    """Return the points of a result, X or those that it remembers, as a matrix."""
+    points = check_array(
+        _points_of(result) if X is None else X,
+        dtype=[np.float64, np.float32],
+        accept_sparse="csr",
+        input_name="X",
+    )
+    n = result.labels.shape[0]
+    if points.shape[0] != n:
+        raise ValueError(f"X must have the {n} points of the result; got shape {points.shape}")
+    return points
 
 
 def _points_of(result):
@@ -600,16 +831,21 @@ def _points_of(result):
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
-    return result.model.basis
+    return result.model.points
 
 
-def _project(X):
-    """Return positions in at most two dimensions, and the names of the axes."""
+def _project(X, names=None):
+    """Return positions in at most two dimensions, and the names of the axes.
+
+    ``names`` are those of the columns, if there are as many.
+    """
     n, d = X.shape
     if d <= 2 or n < 2:
         points = X[:, :2]
         points = points.toarray() if issparse(points) else points
-        return points, [f"feature {i}" for i in range(points.shape[1])]
+        if names is None or len(names) != d:
+            names = [f"feature {i}" for i in range(d)]
+        return points, list(names[:2])
     way, name = (TruncatedSVD, "singular") if issparse(X) else (PCA, "principal")
     way = way(2, random_state=0)
     # The variance of equal points is 0.
@@ -622,19 +858,30 @@ def _project(X):
 
 
 def _draw_clusters(ax, points, labels, k, **kwargs):
-    """Scatter the points of each cluster in a colour and marker of its own."""
+    """Scatter the points of each cluster in a colour and marker of its own.
+
+    Where there are more clusters than looks, those of the same look are drawn together.
+    """
     style = {"s": np.clip(12000 / labels.size, 6, LARGEST_POINT), "linewidths": 0, "alpha": 0.8}
     y = points[:, 1] if points.shape[1] == 2 else labels
-    for cluster in range(k):
-        members = labels == cluster
+    looks = len(COLORS) * len(MARKERS)
+    for look in range(min(k, looks)):
+        members = labels % looks == look
         ax.scatter(
             points[members, 0],
             y[members],
-            color=COLORS[cluster % len(COLORS)],
-            marker=MARKERS[cluster // len(COLORS) % len(MARKERS)],
-            label=f"{cluster}: {members.sum()}",
+            color=COLORS[look % len(COLORS)],
+            marker=MARKERS[look // len(COLORS)],
+            label=f"{look}: {members.sum()}",
             **(style | kwargs),
         )
+
+
+def _draw_legend(ax, title):
+    """Draw a legend of points beside the axes, where it hides nothing."""
+    legend = ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    for handle in legend.legend_handles:
+        handle.set_sizes([LARGEST_POINT])
 
 
 def _find_range(image):
@@ -653,3 +900,230 @@ def _to_shown(pixels, low, high):
     if pixels.ndim == 3 and pixels.shape[2] != 3:
         pixels = pixels.mean(axis=2)
     return np.clip((pixels - low) / max(high - low, np.finfo(float).tiny), 0.0, 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class MarginDisplay(_Display, drawn_by="fill_betweenx"):
+    """The margins of all points, cluster by cluster, in the manner of a silhouette plot.
+
+    Usually made by :meth:`from_result`. Each cluster is a blade, its surest points on top; what
+    lies left of 0 would suit another cluster better. The dashed line is the mean. The blades are
+    drawn by :meth:`matplotlib.axes.Axes.fill_betweenx`, which takes the other arguments of
+    ``plot``, as ``alpha``.
+
+    Parameters
+    ----------
+    margins : (n,) float array
+        Margins of the points.
+    labels : (n,) int array
+        Clusters 0..k-1.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import MarginDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> MarginDisplay.from_result(result).ax_.get_xlabel()
+    'margin'
+    """
+
+    margins: np.ndarray
+    labels: np.ndarray
+
+    def _draw(self, ax, **kwargs):
+        k = int(self.labels.max()) + 1
+        gap = max(1, self.labels.size // 50)
+        start, middles = 0, []
+        for cluster in range(k):
+            blade = np.sort(self.margins[self.labels == cluster])[::-1]
+            rows = start + np.arange(blade.size)
+            style = {"facecolor": COLORS[cluster % len(COLORS)], "linewidth": 0, "step": "mid"}
+            ax.fill_betweenx(rows, 0.0, blade, **(style | kwargs))
+            middles.append(start + (blade.size - 1) / 2)
+            start += blade.size + gap
+        ax.axvline(self.margins.mean(), color="0.4", linestyle="--", linewidth=1)
+        ax.axvline(0.0, color="0.4", linewidth=0.5)
+        ax.set_yticks(middles, [str(cluster) for cluster in range(k)])
+        ax.set(xlabel="margin", ylabel="cluster", ylim=(start, -gap))
+
+    @classmethod
+    def from_result(cls, result: RLSResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the margins of a result.
+
+        Parameters
+        ----------
+        result : RLSResult
+            What a solver of the RLS family returned.
+
+        Raises
+        ------
+        TypeError
+            If it is not the result of such a solver.
+        """
+        _check_result(result, RLSResult, "fastmmc.umc_rls")
+        return cls(result.margins, result.labels).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class ExemplarDisplay(_Display, drawn_by="imshow"):
+    """A table in colours of the features of each cluster's most typical points.
+
+    Usually made by :meth:`from_result`. A colour tells by how many standard deviations a value is
+    above or below the mean of its feature. It is drawn by :meth:`matplotlib.axes.Axes.imshow`,
+    which takes the other arguments of ``plot``, as ``cmap``.
+
+    Parameters
+    ----------
+    values : (m, d) float array
+        Standardised features of the points shown.
+    row_names : sequence of str
+        Their clusters and indices.
+    feature_names : sequence of str
+        Names of the features.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ExemplarDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> display = ExemplarDisplay.from_result(result, count=2)
+    >>> display.values.shape, display.feature_names[0]
+    ((6, 4), 'feature 0')
+    """
+
+    values: np.ndarray
+    row_names: Sequence[str]
+    feature_names: Sequence[str]
+
+    def _draw(self, ax, **kwargs):
+        style = {"aspect": "auto", "cmap": "RdBu_r", "vmin": -2.5, "vmax": 2.5}
+        image = ax.imshow(self.values, **(style | kwargs))
+        ax.figure.colorbar(image, ax=ax, label="standard deviations from the mean")
+        ax.set_yticks(range(len(self.row_names)), self.row_names)
+        if len(self.feature_names) <= MOST_NAMES:
+            ax.set_xticks(
+                range(len(self.feature_names)), self.feature_names, rotation=45, ha="right"
+            )
+        else:
+            ax.set_xlabel("feature")
+        ax.set_ylabel("cluster: point")
+
+    @classmethod
+    def from_result(
+        cls,
+        result: RLSResult,
+        X: MatrixLike | None = None,
+        *,
+        count: int = 3,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the exemplars of a result.
+
+        Parameters
+        ----------
+        result : RLSResult
+            What a solver of the RLS family returned.
+        X : (n, d) array_like or sparse matrix, optional
+            The points; None: those that the result remembers, as in :class:`ClusterDisplay`.
+        count : int, default=3
+            How many points of each cluster, all if it has fewer.
+
+        Raises
+        ------
+        ValueError
+            If X does not fit the result, or is needed and not given.
+        TypeError
+            If it is not the result of such a solver.
+        """
+        _check_result(result, RLSResult, "fastmmc.umc_rls")
+        count = validation.check_integer("count", count, least=1)
+        points = _check_points(result, X)
+        shown = [(h, i) for h, members in enumerate(result.exemplars) for i in members[:count]]
+        rows = points[[i for _, i in shown]]
+        if issparse(points):
+            mean, variance = mean_variance_axis(points, axis=0)
+            rows = rows.toarray()
+        else:
+            mean, variance = points.mean(axis=0), points.var(axis=0)
+        values = (rows - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+        names = _feature_names(result.feature_names_in, points.shape[1])
+        return cls(values, [f"{h}: {i}" for h, i in shown], names).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class InfluenceDisplay(_Display, drawn_by="barh"):
+    """Bars of how much of a clustering hangs on each feature, the most influential on top.
+
+    Usually made by :meth:`from_influence`. It is drawn by :meth:`matplotlib.axes.Axes.barh`, which
+    takes the other arguments of ``plot``, as ``color``. The lines are standard deviations over the
+    shuffles.
+
+    Parameters
+    ----------
+    feature_names : sequence of str
+        Names of the features, the most influential first.
+    shares : (m,) float array
+        Share of the points that change their cluster if the feature is shuffled.
+    deviations : (m,) float array
+        Standard deviations over the shuffles.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import InfluenceDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> influence = fastmmc.feature_influence(result, X, random_state=0)
+    >>> InfluenceDisplay.from_influence(influence).feature_names[0]
+    'feature 2'
+    """
+
+    feature_names: Sequence[str]
+    shares: np.ndarray
+    deviations: np.ndarray
+
+    def _draw(self, ax, **kwargs):
+        at = np.arange(len(self.shares))
+        style = {"xerr": self.deviations, "color": COLORS[0], "ecolor": "0.4"}
+        ax.barh(at, self.shares, **(style | kwargs))
+        ax.set_yticks(at, self.feature_names)
+        ax.invert_yaxis()
+        ax.set_xlim(left=0.0)
+        ax.set_xlabel("share of points that change their cluster")
+
+    @classmethod
+    def from_influence(
+        cls, influence: FeatureInfluence, *, most: int = 10, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw what :func:`fastmmc.feature_influence` returned.
+
+        Parameters
+        ----------
+        influence : FeatureInfluence
+            Of all features.
+        most : int, default=10
+            How many features to show.
+
+        Raises
+        ------
+        TypeError
+            If it is not an influence of features.
+        """
+        if not isinstance(influence, FeatureInfluence):
+            raise TypeError(
+                "influence must be a FeatureInfluence, as fastmmc.feature_influence returns; "
+                f"got a {type(influence).__name__}"
+            )
+        most = validation.check_integer("most", most, least=1)
+        names = _feature_names(influence.feature_names_in, influence.shares.size)
+        order = np.argsort(-influence.shares, kind="stable")[:most]
+        shown = [names[i] for i in order]
+        return cls(shown, influence.shares[order], influence.deviations[order]).plot(ax, **kwargs)
+
+
+def _feature_names(known, d):
+    """Return the names of d features, made up where none are known."""
+    return [f"feature {i}" for i in range(d)] if known is None else [str(name) for name in known]

@@ -297,8 +297,9 @@ class RecursiveMMC(
     --------
     >>> import fastmmc
     >>> X, y = fastmmc.datasets.load("iris")
-    >>> model = fastmmc.RecursiveMMC(3, method="fast_evo_mmc", random_state=0).fit(X)
-    >>> model.sizes_.sum()
+    >>> params = {"balance": 0.4}
+    >>> model = fastmmc.RecursiveMMC(3, method="fast_evo_mmc", method_params=params, random_state=0)
+    >>> model.fit(X).sizes_.sum()
     np.int64(150)
     """
 

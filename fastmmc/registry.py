@@ -59,5 +59,17 @@ def register(method):
 
 
 def registry_name(method):
-    """Return a method's name as the registry spells it, with - for _; what is no name as it is."""
-    return method.replace("_", "-") if isinstance(method, str) else method
+    """Return a method's name as the registry spells it, whatever its spelling or its estimator's.
+
+    What is no name is returned as it is.
+    """
+    if not isinstance(method, str):
+        return method
+    for entry in METHODS.values():
+        if _letters(method) in (_letters(entry.name), _letters(entry.estimator.__name__)):
+            return entry.name
+    return method.replace("_", "-")
+
+
+def _letters(name):
+    return "".join(filter(str.isalnum, name)).lower()

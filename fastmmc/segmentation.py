@@ -13,11 +13,12 @@ from sklearn.utils import check_array
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc.execution import RunControl
+from fastmmc.execution import RunControl, is_first
 from fastmmc.parameters import RandomState, Rank, RunParameters
 from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
+from fastmmc.saving import stored
 
 # Segments are rarely of one size, so neither of two needs more than a tenth of the pixels; the
 # papers' 0.03 would cut through whatever is larger than half the picture.
@@ -291,6 +292,7 @@ def _cluster(method, points, k, counts, params, run):
     """Cluster the distinct colours."""
     told = run | {"k": k, "sample_weight": counts}
     accepted = {name: told[name] for name in told if name in method.parameters}
+    is_first("units")  # channels share one, however little one of them varies
     if method.binary and k != 2:
         name, weights = method.function.__name__, accepted.get("sample_weight")
         return recursive_mmc(
@@ -381,12 +383,29 @@ def _absorb(region, kept, sizes, borders):
     borders[region] = {}
 
 
+@stored(order="i8:k")
 @dataclass(frozen=True, repr=False)
 class _Renumbered(OneLine):
     """A model with its clusters renumbered."""
 
-    model: object
+    model: Any
     order: np.ndarray
+
+    @property
+    def n_scores(self):
+        """How many clusters it tells apart."""
+        return self.order.size
+
+    @property
+    def n_features(self):
+        """Columns of the training X."""
+        return self.model.n_features
+
+    def _check_values(self):
+        """Check that a saved order is one of the model's clusters."""
+        known = np.arange(self.model.n_scores)
+        if np.unique(self.order).size != self.n_scores or not np.isin(self.order, known).all():
+            raise ValueError(f"order is not one of {known.size} clusters")
 
     def decision_function(self, X):
         """Return the scores of the clusters in their new order, (m, k)."""

@@ -14,6 +14,7 @@ from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.parameters import RunParameters
 from fastmmc.registry import Method
 from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode
+from fastmmc.saving import stored
 
 # What the call of the whole tree says, which tells every split.
 OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParameters)))
@@ -24,6 +25,7 @@ STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 LEAST_TIME = 1e-3
 
 
+@stored()
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(OneLine):
     """Routes points, or their kernel values, down a tree by the model of each split."""
@@ -32,6 +34,24 @@ class TreeModel(OneLine):
     kernel: Kernel
     n_features: int
     dtype: np.dtype
+
+    @property
+    def n_scores(self):
+        """How many clusters it tells apart."""
+        return (len(self.tree.nodes) + 1) // 2
+
+    def _check_values(self):
+        """Check that the models of a saved tree take the points."""
+        for node in self.tree.nodes:
+            if node.label is not None:
+                continue
+            columns, n = node.columns, self.n_features
+            if columns is not None:
+                n = columns.size
+                if n != node.size or not 0 <= columns.min() <= columns.max() < self.n_features:
+                    raise ValueError("the columns of a split have values that cannot be")
+            if node.model is None or (node.model.n_scores, node.model.n_features) != (2, n):
+                raise ValueError(f"the model of a split does not tell points of {n} columns apart")
 
     def decision_function(self, X):
         """Return the least margin on the way to every cluster, (m, k); 1 for a single cluster.
@@ -44,7 +64,7 @@ class TreeModel(OneLine):
         """
         X = self._check(X)
         nodes = self.tree.nodes
-        scores = np.empty((X.shape[0], (len(nodes) + 1) // 2))
+        scores = np.empty((X.shape[0], self.n_scores))
         pending = [(0, np.full(X.shape[0], np.inf if len(nodes) > 1 else 1.0))]
         while pending:
             i, least = pending.pop()

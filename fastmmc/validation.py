@@ -13,6 +13,7 @@ from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
 from fastmmc.gram import KERNELS, Kernel
+from fastmmc.units import warn_of_units
 
 # How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
 SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
@@ -203,13 +204,16 @@ def check_two_points(n):
 def check_points(X, kernel, sparse=False):
     """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
 
-    With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric.
+    With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric. Points whose
+    columns seem to have different units are warned of.
     """
     accepted = "csr" if sparse and kernel.name != "precomputed" else False
-    X = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
+    points = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
     if kernel.name == "precomputed":
-        check_gram(X)
-    return X
+        check_gram(points)
+    elif kernel.name != "callable":  # which may scale the points itself
+        warn_of_units(points, X)
+    return points
 
 
 def check_gram(K):

@@ -93,6 +93,9 @@ def test_figures_are_those_of_the_labels(points, mapped, params):
         value = np.sum(P * (P - R @ P))
     np.testing.assert_allclose(result.objective, value, rtol=1e-7)
     np.testing.assert_array_equal(result.sizes, E.sum(axis=0))
+    assert result.outlier_scores is None
+    with pytest.raises(ValueError, match="blocks have no loo_scores"):
+        result.probabilities  # noqa: B018
     residuals = (P - R @ P) / (1 - np.diag(R))[:, None]
     np.testing.assert_allclose(result.loo_mse, np.mean(residuals**2), rtol=1e-7)
     scores = R @ P
@@ -414,7 +417,7 @@ def test_restarts_do_not_depend_on_who_runs_them(blobs):
     from fastmmc.distributed import fit_restarts
 
     X, _ = blobs
-    given = {"n_init": 4, "random_state": 1}
+    given = {"n_init": 4, "random_state": 1, "sizes": "free"}
     one = fit_restarts("umc-rls", X, 3, **given)
     assert one.objective == one.objectives.min() == one.objectives[one.best_init]
     assert one.params["n_init"] == 4

@@ -24,6 +24,10 @@ ROWS = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn from 
 SPARSE_ROWS = {"check_sample_weight_equivalence_on_sparse_data": "starts are drawn from the rows"}
 STANDARDISED = {"check_clustering": "asks for three blobs in standardised features"}
 EMPTY = {"check_clustering": "standardised features leave clusters empty, see cpm3c"}
+PROBABILITIES = {
+    f"check_estimator_sparse_{kind}": "counts the columns of predict_proba by a classifier's tags"
+    for kind in ("matrix", "array")
+}
 NO_WEIGHTS = {
     f"check_sample_weights_{what}": "the method takes no weights"
     for what in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
@@ -67,7 +71,8 @@ CASES = [
     case(fastmmc.UMCRLS(3, n_init=2)),
     case(fastmmc.AutoMMC(3), JIT, IGNORE),
     case(fastmmc.AutoMMC(max_k=4, random_state=0), JIT, IGNORE, text="any number"),
-    *(case(kind(n_init=2), JIT) for kind in (fastmmc.EvoMMC, fastmmc.FastEvoMMC)),
+    case(fastmmc.EvoMMC(n_init=2), JIT),
+    case(fastmmc.FastEvoMMC(n_init=2), JIT, cannot_hold=PROBABILITIES),
     *(
         # Training is exact only to its tolerance besides.
         case(kind(n_init=2), JIT, cannot_hold=ROWS | BLOBS)
@@ -107,12 +112,12 @@ CASES = [
     variant("low rank", fastmmc.CPM3C(3, rank=3)),
     variant("linear", fastmmc.CPM3C(3, kernel="linear")),
     variant("precomputed", fastmmc.CPM3C(3, kernel="precomputed"), INDEFINITE),
-    variant("pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted")),
-    variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3)),
+    variant("pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted"), PROBABILITIES),
+    variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3), PROBABILITIES),
     variant("steepest", fastmmc.UMCRLS(3, method="steepest", balance=0.5)),
     variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed")),
     variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
-    variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted")),
+    variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted"), PROBABILITIES),
     variant("annealing", fastmmc.SAMMC(3, search="annealing", patience=3)),
     variant("means", fastmmc.SAMMC(3, search="annealing", center="mean", patience=3)),
     variant("random", fastmmc.SAMMC(3, init="random", patience=3)),

@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from scipy.sparse import csr_array, csr_matrix
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
 
 import fastmmc
+from fastmmc.choice import LEAST_ERROR
 from fastmmc.plotting import (
     COLORS,
     LEGEND_MOST,
+    MARKERS,
+    MOST_LEAVES,
+    ChoiceDisplay,
     ClusterDisplay,
+    ExemplarDisplay,
+    InfluenceDisplay,
+    MarginDisplay,
     ObjectiveDisplay,
     SegmentationDisplay,
     ShakingDisplay,
@@ -24,6 +33,10 @@ from fastmmc.plotting import (
 def close_figures():
     yield
     plt.close("all")
+
+
+# The clusters of ``blobs`` have other sizes than those that are drawn.
+pytestmark = pytest.mark.filterwarnings("ignore:clusters of free sizes")
 
 
 @pytest.fixture
@@ -161,6 +174,11 @@ def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
             TreeDisplay.from_result(result)
     with pytest.raises(TypeError, match="must be a SegmentationResult, as fastmmc.segment"):
         SegmentationDisplay.from_result(result, np.zeros((3, 6)))
+    if name == "cluster":
+        assert ChoiceDisplay.from_result(result).winner is result.winner
+    else:
+        with pytest.raises(TypeError, match="must be a ChoiceResult, as fastmmc.cluster returns"):
+            ChoiceDisplay.from_result(result)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +187,7 @@ def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
         ClusterDisplay.from_result,
         ObjectiveDisplay.from_result,
         TreeDisplay.from_result,
+        ChoiceDisplay.from_result,
         lambda result: SegmentationDisplay.from_result(result, np.zeros((3, 6))),
     ],
 )
@@ -176,8 +195,153 @@ def test_what_is_no_result_is_refused_by_its_type(blobs, draw):
     with pytest.raises(TypeError, match="result must be a .*; got a ndarray"):
         draw(blobs[1])
     model = fastmmc.UMCRLS(3, n_init=1).fit(blobs[0])
-    with pytest.raises(TypeError, match="of a fitted UMCRLS give its result_"):
+    with pytest.raises(TypeError, match="from_estimator draws a fitted estimator.*got a UMCRLS"):
         draw(model)
+
+
+def test_fitted_estimators_are_drawn_as_their_results(blobs, choice):
+    X, _ = blobs
+    model = fastmmc.UMCRLS(3, n_init=1, random_state=0).fit(X)
+    for points in (None, X):
+        display = ClusterDisplay.from_estimator(model, points, s=7.0)
+        np.testing.assert_array_equal(drawn_labels(display.ax_, display.points), model.labels_)
+        assert display.ax_.collections[0].get_sizes() == [7.0]
+    _, ax = plt.subplots()
+    line = ObjectiveDisplay.from_estimator(model, ax=ax, label="one").line_
+    np.testing.assert_array_equal(line.get_ydata(), model.history_)
+    assert line.axes is ax and line.get_label() == "one"
+    tree = fastmmc.RecursiveMMC(4, method="fast_evo_mmc", random_state=0).fit(X)
+    assert TreeDisplay.from_estimator(tree).tree is tree.result_.tree
+    chooser = fastmmc.AutoMMC(3, random_state=0).fit(choice[0])
+    assert ChoiceDisplay.from_estimator(chooser).winner is chooser.result_.winner
+
+
+@pytest.mark.parametrize("display", [ClusterDisplay, ObjectiveDisplay, TreeDisplay, ChoiceDisplay])
+def test_estimators_that_have_no_such_result_are_refused(blobs, result, display):
+    X, _ = blobs
+    for unfitted in (fastmmc.UMCRLS(3), fastmmc.WTA(3).partial_fit(X)):
+        with pytest.raises(NotFittedError, match="has no result to draw, which fit makes"):
+            display.from_estimator(unfitted)
+    with pytest.raises(TypeError, match="one of fastmmc.*got a KMeans$"):
+        display.from_estimator(KMeans(3, n_init=1).fit(X))
+    with pytest.raises(TypeError, match="got a RLSResult; from_result draws a result"):
+        display.from_estimator(result)
+    wrong = fastmmc.WTA(3, random_state=0).fit(X)
+    if display in (TreeDisplay, ChoiceDisplay):
+        with pytest.raises(TypeError, match="result must be a .*; got a CentroidResult"):
+            display.from_estimator(wrong)
+
+
+def test_axes_have_the_names_of_the_columns(overlapping):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(overlapping[:, :2], columns=["length", "width"])
+
+    def names(*args):
+        ax = ClusterDisplay.from_result(*args).ax_
+        return ax.get_xlabel(), ax.get_ylabel()
+
+    result = fastmmc.umc_rls(table, 3, n_init=1, random_state=0)
+    assert names(result) == names(result, table) == ("length", "width")
+    assert names(result, table.to_numpy()) == ("length", "width")
+    # Other positions have names of their own, or none.
+    assert names(result, table.rename(columns=str.upper)) == ("LENGTH", "WIDTH")
+    assert names(result, table[["width"]]) == ("width", "cluster")
+    assert names(result, table[["width"]].to_numpy()) == ("feature 0", "cluster")
+    bare = fastmmc.umc_rls(table.to_numpy(), 3, n_init=1, random_state=0)
+    assert names(bare) == ("feature 0", "feature 1") and names(bare, table) == ("length", "width")
+    display = ClusterDisplay.from_estimator(fastmmc.UMCRLS(3, n_init=1).fit(table))
+    assert display.axis_names == ["length", "width"]
+    whole = pandas.DataFrame(overlapping).add_prefix("column ")
+    assert names(fastmmc.umc_rls(whole, 3, n_init=1))[0].startswith("principal component 1")
+
+
+def boxes(figure):
+    """Return the boxes of axes and legends in a drawn figure."""
+    figure.canvas.draw()
+    legends = [ax.get_legend() for ax in figure.axes if ax.get_legend()]
+    return [ax.patch.get_window_extent() for ax in figure.axes], [
+        legend.get_window_extent() for legend in legends
+    ]
+
+
+def test_legends_stand_beside_the_points(overlapping, choice):
+    many = fastmmc.umc_rls(overlapping, LEGEND_MOST, n_init=1, random_state=0)
+    numbers = fastmmc.cluster(choice[0], max_k=4, random_state=0)
+    for display in (
+        ClusterDisplay.from_result(many),
+        ChoiceDisplay.from_result(choice[1]),
+        ChoiceDisplay.from_result(numbers),
+    ):
+        panels, (legend,) = boxes(display.figure_)
+        assert not any(legend.overlaps(panel) for panel in panels)
+        assert legend.x1 <= display.figure_.bbox.x1 and legend.y0 >= display.figure_.bbox.y0
+
+
+def test_more_clusters_than_looks_share_them():
+    k = len(COLORS) * len(MARKERS) + 2
+    points = np.random.default_rng(0).normal(size=(k, 2))
+    ax = ClusterDisplay(points, np.arange(k), ["a", "b"]).plot().ax_
+    assert [len(c.get_offsets()) for c in ax.collections] == [2, 2] + [1] * (k - 4)
+    np.testing.assert_array_equal(ax.collections[1].get_offsets(), points[[1, k - 1]])
+
+
+@pytest.fixture(scope="module")
+def choice():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2)) + np.array([[0, 0], [9, 0], [0, 9]])[np.repeat([0, 1, 2], 30)]
+    return X, fastmmc.cluster(X, 3, random_state=0)
+
+
+def test_a_choice_is_drawn_as_its_table_has_it(choice):
+    result = choice[1]
+    display = ChoiceDisplay.from_result(result)
+    (ax,) = display.axes_
+    *rules, ring = ax.collections
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    widths = sorted({one.sigma for one in result.candidates})
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [f"{s:.3g}" for s in widths]
+    for rule, drawn in zip(labels[:-1], rules, strict=True):
+        own = [one for one in result.candidates if one.rule == rule]
+        places = drawn.get_offsets()
+        assert [round(x) for x in places[:, 0]] == [widths.index(one.sigma) for one in own]
+        errors = [max(one.criterion, LEAST_ERROR) for one in own]
+        np.testing.assert_allclose(places[:, 1], errors)
+        by_vote = np.argsort([one.vote for one in own], kind="stable")
+        assert (np.diff(drawn.get_sizes()[by_vote]) >= 0).all()
+    assert sum(len(drawn.get_offsets()) for drawn in rules) == len(result.candidates)
+    winner = result.winner
+    np.testing.assert_array_equal(winner.labels, result.labels)
+    assert labels[-1] == f"won: {winner.rule}, vote {winner.vote:.2f}"
+    (place,) = ring.get_offsets()
+    assert place[1] == max(winner.criterion, LEAST_ERROR)
+    assert place in rules[labels.index(winner.rule)].get_offsets()
+    assert ax.get_title() == "3 clusters" and ax.get_yscale() == "log"
+
+
+def test_the_numbers_of_clusters_are_drawn_with_scores_and_errors(choice):
+    result = fastmmc.cluster(choice[0], max_k=5, random_state=0)
+    assert list(result.scores) == [2, 3, 4, 5] and list(result.errors) == [2, 3, 4, 5, 6]
+    display = ChoiceDisplay.from_result(result, alpha=0.5)
+    for ax, values in zip(display.axes_[1:], (result.scores, result.errors), strict=True):
+        points, ring = ax.collections
+        np.testing.assert_allclose(points.get_offsets(), list(values.items()))
+        np.testing.assert_allclose(ring.get_offsets(), [(3, values[3])])
+        assert points.get_alpha() == 0.5
+    _, axes = plt.subplots(1, 3)
+    assert ChoiceDisplay.from_result(result, ax=axes).axes_.tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="ax must hold three Axes; got 1"):
+        ChoiceDisplay.from_result(result, ax=axes[0])
+    with pytest.raises(ValueError, match="ax must hold one Axes; got 3"):
+        ChoiceDisplay.from_result(choice[1], ax=axes)
+
+
+@pytest.mark.filterwarnings("ignore:X has only")
+@pytest.mark.parametrize("n, k", [(1, 1), (5, 1), (6, 6), (12, 2)])
+def test_degenerate_choices_are_drawn(n, k):
+    for X in (np.ones((n, 2)), np.random.default_rng(0).normal(size=(n, 1))):
+        ax = ChoiceDisplay.from_result(fastmmc.cluster(X, k, random_state=0)).axes_[0]
+        ax.figure.canvas.draw()
+        assert ax.get_title() == f"{k} cluster{'s' * (k > 1)}"
 
 
 def test_sparse_points_are_drawn_in_singular_components(blobs):
@@ -306,6 +470,27 @@ def test_a_tree_of_one_cluster(blobs):
     assert [text.get_text() for text in ax.texts] == ["75"] and not ax.lines
 
 
+def leaning_tree(leaves):
+    """Return a tree that splits off one point after the other."""
+    nodes = []
+    for i in range(leaves - 1):
+        nodes.append(fastmmc.TreeNode(leaves - i, i, left=2 * i + 1, right=2 * i + 2))
+        nodes.append(fastmmc.TreeNode(1, i + 1, label=i))
+    return fastmmc.Tree((*nodes, fastmmc.TreeNode(1, leaves - 1, label=leaves - 1)))
+
+
+def test_nodes_of_large_trees_do_not_overlap(tree_result):
+    large = dataclasses.replace(tree_result, tree=leaning_tree(40))
+    display = TreeDisplay.from_result(large)
+    display.figure_.canvas.draw()
+    found = [text.get_bbox_patch().get_window_extent() for text in display.ax_.texts]
+    overlaps = [a.overlaps(b) for i, a in enumerate(found) for b in found[:i]]
+    assert len(found) == 79 and not any(overlaps)
+    too_large = dataclasses.replace(tree_result, tree=leaning_tree(MOST_LEAVES + 1))
+    with pytest.raises(ValueError, match=r"at most 100 clusters.* 101: print\(result.tree\)"):
+        TreeDisplay.from_result(too_large)
+
+
 def test_the_objective_of_a_tree_is_drawn_against_splits(tree_result):
     display = ObjectiveDisplay.from_result(tree_result)
     assert display.ax_.get_xlabel() == "splits"
@@ -373,6 +558,7 @@ def test_segments_go_into_given_axes_and_must_fit_the_picture(picture):
         lambda result: TreeDisplay(fastmmc.Tree((fastmmc.TreeNode(3, 0, label=0),))).plot(),
         ClusterDisplay.from_result,
         ObjectiveDisplay.from_result,
+        lambda result: ChoiceDisplay.from_result(fastmmc.cluster(result.model.basis, 3)),
         lambda result: ShakingDisplay.from_points(result.model.basis, 3, rounds=(0,)),
         lambda result: SegmentationDisplay(np.zeros((2, 2)), np.zeros((2, 2)), 1).plot(),
     ],
@@ -381,3 +567,65 @@ def test_missing_matplotlib_is_named(monkeypatch, result, draw):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"needs matplotlib \(python -m pip install mat"):
         draw(result)
+
+
+def test_margins_are_drawn_cluster_by_cluster(result):
+    ax = MarginDisplay.from_result(result, alpha=0.5).ax_
+    assert len(ax.collections) == 3
+    rows = []
+    for cluster, blade in enumerate(ax.collections):
+        corners = blade.get_paths()[0].vertices
+        mine = result.margins[result.labels == cluster]
+        assert corners[:, 0].max() == pytest.approx(mine.max())
+        assert blade.get_alpha() == 0.5
+        rows.append((corners[:, 1].min(), corners[:, 1].max()))
+        assert rows[-1][1] - rows[-1][0] == mine.size - 1
+    assert all(before[1] < after[0] for before, after in zip(rows, rows[1:], strict=False))
+    assert ax.lines[0].get_xdata()[0] == pytest.approx(result.margins.mean())
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "1", "2"]
+
+
+def test_exemplars_are_drawn_with_the_names_of_a_frame(blobs):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(blobs[0], columns=["height", "width", "weight", "age"])
+    X["constant"] = 1.0
+    result = fastmmc.umc_rls(X, 3, n_init=2, random_state=0)
+    display = ExemplarDisplay.from_result(result, X, count=2)
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == list(X.columns)
+    chosen = [(h, i) for h in range(3) for i in result.exemplars[h][:2]]
+    assert display.row_names == [f"{h}: {i}" for h, i in chosen]
+    points = X.to_numpy()[[i for _, i in chosen]]
+    expected = (points - X.mean().to_numpy()) / np.r_[blobs[0].std(axis=0), 1.0]
+    np.testing.assert_allclose(display.values, expected, atol=1e-12)
+    np.testing.assert_allclose(ExemplarDisplay.from_result(result, count=2).values, display.values)
+
+
+def test_exemplars_of_sparse_points_and_of_many_features(rng):
+    X = rng.random((40, 50)) * (rng.random((40, 50)) < 0.3)
+    result = fastmmc.umc_rls(csr_matrix(X), 2, rank=20, n_init=1, random_state=0)
+    display = ExemplarDisplay.from_result(result, csr_array(X), count=100)
+    assert display.values.shape == (40, 50) and display.ax_.get_xlabel() == "feature"
+    np.testing.assert_allclose(display.values.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(display.values.std(axis=0), 1.0)
+
+
+def test_influences_are_drawn_from_the_largest_down(result, blobs):
+    influence = fastmmc.feature_influence(result, blobs[0], random_state=0)
+    display = InfluenceDisplay.from_influence(influence, most=3, color="red")
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert widths == sorted(influence.shares, reverse=True)[:3]
+    assert display.feature_names[0] == f"feature {influence.shares.argmax()}"
+    assert display.ax_.yaxis.get_inverted()
+
+
+def test_displays_of_memberships_refuse_what_they_cannot_draw(blobs, result):
+    other = fastmmc.rpcl(blobs[0], 3, random_state=0)
+    for draw in (MarginDisplay.from_result, ExemplarDisplay.from_result):
+        with pytest.raises(TypeError, match="must be a RLSResult"):
+            draw(other)
+    with pytest.raises(TypeError, match="must be a FeatureInfluence"):
+        InfluenceDisplay.from_influence(result)
+    with pytest.raises(ValueError, match="count must be"):
+        ExemplarDisplay.from_result(result, count=0)
+    with pytest.raises(ValueError, match="75 points"):
+        ExemplarDisplay.from_result(result, blobs[0][:10])

@@ -297,7 +297,7 @@ def test_what_a_method_is_given(monkeypatch, bands):
         asked.update(X=X, weight=sample_weight, balance=balance, rank=rank, extra=extra)
         return fastmmc.iter_svr(X)
 
-    method = Method("fake", solve, None, "no paper", "for tests", binary=True)
+    method = Method("fake", solve, fastmmc.EvoMMC, "no paper", "for tests", binary=True)
     monkeypatch.setitem(METHODS, "fake", method)
     fastmmc.segment(image // 64, 2, method="fake", method_params={"extra": 3})
     colors, counts = np.unique((image // 64).reshape(-1, 3), axis=0, return_counts=True)

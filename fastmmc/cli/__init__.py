@@ -6,13 +6,19 @@ import argparse
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 
 from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import __version__
-from fastmmc.cli import cluster, segment, stream
+from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import describe, tell
 from fastmmc.registry import METHODS
+
+LEAST_LIKENESS = 0.75  # of an option that may have been meant
+SHELLS = ("bash", "zsh")
+# What options and arguments that take a file show in their help.
+NAMES_OF_FILES = ("CSV", "FILE", "MODEL", "NPZ", "PICTURE", "SOURCE")
 
 
 def main(argv=None):
@@ -25,7 +31,10 @@ def main(argv=None):
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = _show_warning
         try:
-            args = _make_parser().parse_args(argv)
+            parser = _make_parser()
+            argv = sys.argv[1:] if argv is None else argv
+            _check_command(argv, _commands_of(parser))
+            args = parser.parse_args(argv)
             args.run(args)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -46,21 +55,68 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are reported like all others."""
+    """A parser whose errors are reported like all others, options that it lacks among them."""
 
     def error(self, message):
         raise ValueError(f"{message}; see {self.prog} --help")
 
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = get_close_matches(
+                unknown[0].split("=")[0], self._option_string_actions, 1, LEAST_LIKENESS
+            )
+            advice = f" (did you mean {near[0]}?)" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
+        return found, unknown
+
 
 def _make_parser():
     parser = _Parser(prog="fastmmc", description="Maximum-margin clustering.")
-    parser.add_argument("--version", action="version", version=f"fastmmc {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"fastmmc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (cluster, segment, stream):
+    for command in (cluster, predict, segment, stream):
         command.add_command(commands)
     methods = commands.add_parser("methods", help="list the methods")
     methods.set_defaults(run=_list_methods)
+    completion = commands.add_parser(
+        "completion",
+        help="print what makes a shell complete commands, options and files",
+        description='Print a script for a shell, as for bash: eval "$(fastmmc completion bash)".',
+    )
+    completion.set_defaults(run=_print_completion)
+    completion.add_argument("shell", choices=SHELLS, help="the shell")
     return parser
+
+
+def _commands_of(parser):
+    """Return a dict of the commands and their parsers."""
+    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
+    return commands
+
+
+def _check_command(argv, commands):
+    """Refuse a first argument that is no command, and guess what was meant."""
+    first = argv[0] if argv else "-"
+    if first.startswith("-") or first in commands:
+        return
+    near = get_close_matches(first, commands, 1)
+    meant = near or [f"cluster {first}"] * os.path.exists(first)
+    advice = f" (did you mean fastmmc {meant[0]}?)" if meant else ""
+    raise ValueError(f"there is no command {first!r}{advice}; there are {', '.join(commands)}")
+
+
+def _print_completion(args):
+    try:
+        import shtab
+    except ImportError as error:
+        raise ImportError("completion needs shtab (python -m pip install shtab)") from error
+    parser = _make_parser()
+    for command in _commands_of(parser).values():
+        for action in command._actions:
+            if action.metavar in NAMES_OF_FILES:
+                action.complete = shtab.FILE
+    print(shtab.complete(parser, args.shell))
 
 
 def _list_methods(args):

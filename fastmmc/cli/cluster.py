@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.preprocessing import StandardScaler
 
-from fastmmc import datasets, plotting
-from fastmmc.cli import common
+from fastmmc import plotting
+from fastmmc.cli import common, predict, sources
 from fastmmc.cli.common import Option
-from fastmmc.cli.tables import DELIMITERS, read_table
+from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
 
-ARRAYS = (".npy", ".npz")
-# How labels are written: by the ending of the file's name.
-LABELS = (".npy", *common.TEXTS)
+# What is taken without --method: it chooses all, or has most of the settings.
+CHOOSER, USUAL = "cluster", "umc-rls"
+CONSTRAINED = [name for name, method in METHODS.items() if "must_link" in method.parameters]
+# Numbers of clusters whose scores are shown to people, the best ones.
+N_SCORES = 3
+
+
+def parse_clusters(text):
+    """Return a number of clusters, or "auto"."""
+    try:
+        return "auto" if text == "auto" else common.parse_count(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"expected a whole number or auto; got {text!r}") from None
+
+
+def parse_sizes(text):
+    """Return a list of sizes: whole numbers, or shares."""
+    try:
+        return [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers, separated by commas; got {text!r}"
+        ) from None
+
 
 OPTIONS = (
-    Option("--k", "k", int, "number of clusters; binary methods always make two"),
-    Option("--lam", "lam", float, "regularisation, greater than 0"),
-    Option("--sigma", "sigma", float, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"),
+    Option(
+        "--k",
+        "k",
+        parse_clusters,
+        f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
+        "make two",
+        "N",
+        ("-k",),
+    ),
+    Option("--max-k", "max_k", common.parse_count, "largest number that --k auto considers"),
+    Option("--lam", "lam", common.parse_number, "regularisation, greater than 0"),
+    Option(
+        "--sigma",
+        "sigma",
+        common.parse_number,
+        "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)",
+    ),
     Option(
         "--rank",
         "rank",
@@ -37,90 +75,171 @@ OPTIONS = (
         "annealing; or by which method for two clusters recursive-mmc splits",
     ),
     Option("--split", "split", str, "which cluster recursive-mmc splits next: largest, gain"),
+    Option(
+        "--sizes",
+        "sizes",
+        str,
+        "what umc-rls looks for: equal or bounded sizes (equal), any (free)",
+        "RULE",
+    ),
+    Option(
+        "--balance",
+        "balance",
+        common.parse_number,
+        "every size stays within this share of the mean size of its target",
+    ),
+    Option(
+        "--target-sizes",
+        "target_sizes",
+        parse_sizes,
+        "sizes asked for, separated by commas, one a cluster; they sum to the number of points",
+        "SIZES",
+    ),
+    Option("--min-size", "min_size", common.parse_count, "no cluster ends smaller than this"),
     *common.RUN_OPTIONS,
 )
 
 
 def add_command(commands):
     """Add ``cluster`` to the commands of a parser."""
-    parser = commands.add_parser("cluster", help="cluster a file or a data set")
-    parser.set_defaults(run=_cluster)
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a .csv, .tsv, .npy or .npz file (arrays X and, optionally, y), a data set's name, or "
-        "- for a table on standard input; columns on the left of a table that have no name in the "
-        "header, as the index of a frame that pandas wrote, are left out with a note",
+    parser = commands.add_parser(
+        "cluster",
+        help="cluster a file or a data set",
+        description="Cluster a file or a data set. The labels go to --out or else to standard "
+        "output, with the report on standard error.",
     )
-    common.add_method(parser, METHODS, "umc-rls")
+    parser.set_defaults(run=_cluster)
+    sources.add_source(parser)
+    common.add_method(
+        parser,
+        METHODS,
+        f"default: {CHOOSER}, which chooses width, sizes and number without labels; or, if a "
+        f"setting is given that it lacks, {USUAL}",
+    )
     common.add_options(parser, OPTIONS)
+    parser.add_argument(
+        "--standardize",
+        action="store_true",
+        help="scale every column to mean 0 and standard deviation 1",
+    )
+    parser.add_argument(
+        "--constraints",
+        type=Path,
+        metavar="FILE",
+        help=f"{PAIRS_HELP} ({', '.join(CONSTRAINED)} only)",
+    )
     parser.add_argument(
         "--label-column",
         metavar="COL",
-        help="column of a .csv or .tsv file with the true labels, by its name in the header or "
-        "its index from 0; it is compared with the clusters and not used to find them",
+        help="column of a table with the true labels, by its name in the header or its number "
+        "from 0; it is compared with the clusters and not used to find them",
     )
+    common.add_labels_out(parser)
     parser.add_argument(
-        "--online", action="store_true", help="ask OpenML for a data set that is not here"
-    )
-    parser.add_argument(
-        "--out",
+        "--model",
         type=Path,
-        metavar="FILE",
-        help=f"write the labels to this file: {', '.join(common.TEXTS)} (text) or .npy",
+        metavar="NPZ",
+        help="save what fastmmc predict gives to new points by: the clusters, the columns in use "
+        "and their scales; fastmmc.load reads it too",
     )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object as the report, and the labels to --out only",
+    )
 
 
 def _cluster(args):
-    method = METHODS[args.solver]
-    params = _solver_params(args, method)
+    given = common.given_options(args, OPTIONS)
+    method = _choose_method(args, given)
+    params = _solver_params(args, method, given)
     # All that can be refused is refused before the computation.
-    for path in (args.out, args.plot):
-        if path is not None:
-            common.check_writable(path, args.source)
     if args.out is not None:
-        common.check_ending(args.out, LABELS)
+        common.check_labels_out(args.out, args.source, args.constraints)
     if args.plot is not None:
+        common.check_writable(args.plot, args.source)
         _check_picture_format(args.plot)
-    X, y = _read_source(args.source, args.label_column, args.online)
+    if args.model is not None:
+        predict.check_model_path(args.model, args.source)
+    points = sources.read_points(args.source, sources.asked_columns(args, args.label_column))
+    if args.constraints is not None:
+        params |= _read_pairs(args.constraints, len(points.X))
+    scaler = _fit_scaler(points.X) if args.standardize else None
+    X = points.X if scaler is None else scaler.transform(points.X)
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
-    if args.out is not None:
-        _write_labels(args.out, result.labels)
+    if args.out is not None or not args.json:
+        common.write_labels(args.out, result.labels)
+    if args.model is not None:
+        predict.save_model(args.model, result, points.columns, scaler)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
-    _print_result(args, X, y, result, seconds)
+    _print_result(args, method, X.shape, points.y, result, seconds)
 
 
-def _solver_params(args, method):
+def _choose_method(args, given):
+    """Return the method asked for, or the one that has the settings that are given."""
+    if args.solver is not None:
+        return METHODS[args.solver]
+    chooses = {option.name for option in given} <= set(METHODS[CHOOSER].parameters)
+    return METHODS[CHOOSER if chooses and args.constraints is None else USUAL]
+
+
+def _solver_params(args, method, given):
     """Return the options that were given, as parameters of the solver."""
     accepted = method.parameters
     names = {option.flag: common.solver_name(option, accepted) for option in OPTIONS}
-    given = {names[o.flag]: value for o, value in common.given_options(args, OPTIONS).items()}
-    if method.binary:
-        k = given.pop("k", 2)
-        if k != 2:
-            raise ValueError(f"{method.name} always makes two clusters; got --k {k}")
-    elif "k" not in given:
-        raise ValueError(f"--k is missing: {method.name} must be told the number of clusters")
+    params = {names[option.flag]: value for option, value in given.items()}
+    if args.constraints is not None and method.name not in CONSTRAINED:
+        raise ValueError(
+            f"{method.name} has no --constraints; give one of {', '.join(CONSTRAINED)} as --method"
+        )
     if "method_params" in accepted:
         # What the method lacks is meant for the one that it calls.
-        given["method_params"] = {n: given.pop(n) for n in [*given] if n not in accepted}
+        params["method_params"] = {
+            n: params.pop(n) for n in [*params] if n not in (*accepted, "max_k")
+        }
     for flag, name in names.items():
-        if name in given and name not in accepted:
+        if name in params and name not in accepted and not (name == "k" and method.binary):
             known = ", ".join(other for other, own in names.items() if own in accepted)
             raise ValueError(f"{method.name} has no {flag}; of these options it has {known}")
-    return given
+    k = params.get("k", "auto")
+    if method.binary:
+        if params.pop("k", 2) != 2:
+            raise ValueError(f"{method.name} always makes two clusters; got --k {k}")
+    elif method.name != CHOOSER and k == "auto":
+        others = [o.flag for o in given if o.name not in METHODS[CHOOSER].parameters]
+        leave = ", ".join(["--method"] * (args.solver is not None) + others)
+        chosen = "" if args.constraints else f", or leave out {leave} to have it chosen"
+        raise ValueError(
+            f"--k is {'auto' if 'k' in params else 'missing'}: {method.name} must be told the "
+            f"number of clusters; give --k N{chosen}"
+        )
+    elif "max_k" in params and k != "auto":
+        raise ValueError(f"--max-k is for --k auto; got --k {k}; leave out one of them")
+    return params
 
 
-def _write_labels(path, labels):
-    """Write the labels, as text with a header or as an array."""
-    if path.suffix.lower() != ".npy":
-        np.savetxt(path, labels, fmt="%d", header="label", comments="")
-        return
-    with path.open("wb") as file:
-        np.save(file, labels)
+def _read_pairs(path, n):
+    """Return the constraints of a file as parameters of the solver."""
+    must, cannot = read_constraints(path)
+    last = max((int(pairs.max()) for pairs in (must, cannot) if len(pairs)), default=0)
+    if last >= n:
+        raise ValueError(f"{path}: a pair names row {last}, but the rows are 0 to {n - 1}")
+    return {"must_link": must, "cannot_link": cannot}
+
+
+def _fit_scaler(X):
+    """Return what gives the columns of such points mean 0 and standard deviation 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(X)
+    far = np.flatnonzero(~np.isfinite(scaler.scale_))
+    if far.size:
+        raise ValueError(
+            f"--standardize: column {far[0]} (from 0 among those in use) has values whose squares "
+            "overflow; divide them first"
+        )
+    return scaler
 
 
 def _check_picture_format(path):
@@ -141,10 +260,10 @@ def _save_picture(path, result, X):
     figure.savefig(path, dpi=150)
 
 
-def _print_result(args, X, y, result, seconds):
-    (n, d), k, sizes = X.shape, len(result.sizes), result.sizes.tolist()
+def _print_result(args, method, shape, y, result, seconds):
+    (n, d), k, sizes = shape, len(result.sizes), result.sizes.tolist()
     report = {
-        "method": args.solver,
+        "method": method.name,
         "source": args.source,
         "n": n,
         "d": d,
@@ -155,82 +274,40 @@ def _print_result(args, X, y, result, seconds):
         "seconds": seconds,
         "ari": None,
         "nmi": None,
-        "params": result.params,
+        "params": _settings(result.params),
     }
     source = common.source_name(args.source)
-    headline = f"{args.solver} on {source}: {n} points, {d} features, {k} clusters"
+    headline = f"{method.name} on {source}: {n} points, {d} features, {k} clusters"
     rows = [("sizes", " ".join(map(str, sizes))), ("objective", f"{result.objective:.6g}")]
     if hasattr(result, "loo_mse"):
         report["loo_mse"] = result.loo_mse
         if result.loo_mse is not None:
             rows.append(("loo_mse", f"{result.loo_mse:.6g}"))
+    if hasattr(result, "chosen"):
+        report["chosen"], report["scores"] = _settings(result.chosen), result.scores
+        chosen = [f"{n} {_short(v)}" for n, v in report["chosen"].items() if v is not None]
+        rows.append(("chosen", ", ".join(chosen)))
+        best = sorted(result.scores, key=lambda k: -result.scores[k])[:N_SCORES]
+        if best:
+            scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)
+            rows.append(("scores", f"{scores} clusters"))
     rows += [("status", STATUS_TEXT[result.status]), ("time", f"{seconds:.3g} s")]
     if y is not None:
         ari = report["ari"] = adjusted_rand_score(y, result.labels)
         nmi = normalized_mutual_info_score(y, result.labels, average_method="geometric")
         report["nmi"] = nmi
         rows += [("ARI", f"{ari:.4f}"), ("NMI", f"{nmi:.4f}")]
-    common.print_report(report, headline, rows, args.json)
+    # Labels on standard output are to be read by another program.
+    file = sys.stdout if args.out is not None else sys.stderr
+    common.print_report(report, headline, rows, args.json, file)
     if hasattr(result, "tree") and not args.json:
-        print(result.tree)
+        print(result.tree, file=file)
 
 
-def _read_source(source, label_column, online=False):
-    """Return the points and, where they are known, the true labels."""
-    path = Path(source)
-    is_table = source == common.STANDARD_INPUT or path.suffix.lower() in DELIMITERS
-    is_name = not (is_table or path.suffix or path.name != source or path.exists())
-    is_name |= source in datasets.BUNDLED + datasets.GENERATED
-    if label_column is not None and (is_name or path.suffix.lower() in ARRAYS):
-        raise ValueError(f"--label-column is for tables; got SOURCE {source}")
-    if is_name:
-        X, y = _load(source, online)
-    elif path.is_dir():
-        raise ValueError(f"{source} is a folder; give a file")
-    elif is_table:
-        X, y = read_table(path, label_column)
-    elif path.suffix.lower() in ARRAYS:
-        X, y = _read_arrays(path, path.suffix.lower())
-    else:
-        raise ValueError(
-            f"{source}: the name must end in {', '.join((*DELIMITERS, *ARRAYS))}, or be one of "
-            f"the data sets {', '.join(datasets.BUNDLED + datasets.GENERATED)}, or - for a table "
-            "on standard input"
-        )
-    _check_points(common.source_name(source), X)
-    return X, y
+def _settings(params):
+    """Return parameters without the labels that a search went on from: they are the output."""
+    return {n: v for n, v in params.items() if not (n == "init" and isinstance(v, np.ndarray))}
 
 
-def _load(name, online):
-    """Load a data set by name; what is missing is told by the options of the command line."""
-    try:
-        return datasets.load(name, online=online)
-    except ValueError as error:
-        folder = "data_home or in the folder FASTMMC_DATA names"
-        message = str(error).replace(folder, folder.removeprefix("data_home or in "))
-        raise ValueError(message.replace("online=True asks", "--online asks")) from error
-
-
-def _check_points(source, X):
-    """Name what is wrong with the points before a solver does so without the file's name."""
-    if X.ndim != 2 or X.dtype.kind not in "iufb":
-        raise ValueError(
-            f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
-        )
-    bad = np.argwhere(~np.isfinite(X))
-    if bad.size:
-        i, j = bad[0]
-        raise ValueError(
-            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in or remove missing values"
-        )
-
-
-def _read_arrays(path, suffix):
-    """Read an .npy or .npz file."""
-    if suffix == ".npz":
-        return datasets.read_npz(path)
-    try:
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False), None
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read as an .npy file: {error}") from error
+def _short(value):
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import json
 import os
@@ -10,21 +11,30 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib.util import find_spec
 from operator import methodcaller
+from pathlib import Path
 from typing import NamedTuple
 
-from fastmmc.registry import registry_name
+import numpy as np
+
+from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"
 # Files of labels, a line each.
 TEXTS = (".csv", ".txt", ".tsv")
+PARQUET = ".parquet"
+ENGINES = ("pyarrow", "fastparquet")
+# How labels are written: by the ending of the file's name.
+LABELS = (".npy", PARQUET, *TEXTS)
 
 # What solvers advise and the command line has no option for, and what it says instead.
 NO_OPTION = {
     ", force=True to go ahead": "",
     ", -1 for all, or None": ", or -1 for all",
     ", or None": "",
+    "method_params: ": "",
 }
 
 
@@ -36,15 +46,31 @@ class Option(NamedTuple):
     kind: Callable
     help: str
     metavar: str | None = None
+    short: tuple[str, ...] = ()
+    action: str = "store"
+
+
+def parse_count(text):
+    """Return a whole number."""
+    if not re.fullmatch(r"[+-]?\d+", text.strip()):
+        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+    return int(text)
+
+
+def parse_number(text):
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
 def parse_seed(text):
     """Return a seed as the solvers take it."""
-    if not text.strip().lstrip("+-").isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
-    if int(text) < 0:
+    seed = parse_count(text)
+    if seed < 0:
         raise argparse.ArgumentTypeError(f"a seed must not be negative; got {text}")
-    return int(text)
+    return seed
 
 
 def parse_rank(text):
@@ -61,22 +87,42 @@ def parse_rank(text):
 
 SEED = Option("--seed", "random_state", parse_seed, "the same seed gives the same labels")
 RUN_OPTIONS = (
-    Option("--n-init", "n_init", int, "starts, of which the best one wins"),
+    Option("--n-init", "n_init", parse_count, "starts, of which the best one wins"),
     SEED,
-    Option("--n-jobs", "n_jobs", int, "threads; -1: all"),
-    Option("--max-time", "max_time", float, "seconds after which the best labels so far are taken"),
+    Option("--n-jobs", "n_jobs", parse_count, "threads; -1: all"),
+    Option(
+        "--max-time",
+        "max_time",
+        parse_number,
+        "seconds after which the best labels so far are taken",
+    ),
 )
 
 
-def add_method(parser, methods, usual, **default):
-    """Add ``--method``, by default the usual one; its value becomes ``args.solver``."""
+def add_method(parser, methods, text, **default):
+    """Add ``--method``; its value becomes ``args.solver``."""
+
+    def parse_method(spelling):
+        name = registry_name(spelling)
+        if name in methods:
+            return name
+        if name in METHODS:
+            advice = f"it has {', '.join(methods)}"
+            raise argparse.ArgumentTypeError(f"{parser.prog} has no method {name}; {advice}")
+        near = get_close_matches(name.lower(), methods, 1)
+        advice = f"did you mean {near[0]}? " if near else ""
+        raise argparse.ArgumentTypeError(
+            f"there is no method {spelling!r}; {advice}fastmmc methods lists all"
+        )
+
     parser.add_argument(
         "--method",
         dest="solver",
-        type=registry_name,
+        type=parse_method,
         choices=methods,
-        help=f"default: {usual}",
-        **({"default": usual} | default),
+        metavar="METHOD",
+        help=f"{text}; in any spelling: umc-rls, UMC_RLS, UMCRLS",
+        **default,
     )
 
 
@@ -84,8 +130,10 @@ def add_options(parser, options):
     """Add options that are absent from the arguments unless they are given."""
     for option in options:
         parser.add_argument(
+            *option.short,
             option.flag,
             dest=option.name,
+            action=option.action,
             type=option.kind,
             default=argparse.SUPPRESS,
             metavar=option.metavar or option.flag[2:].upper(),
@@ -115,10 +163,52 @@ def source_name(source):
     return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 
-def check_ending(path, endings):
-    """Raise an error if labels cannot go to a file of this name; pipes have no ending."""
+def check_ending(path, endings, flag="--out"):
+    """Raise an error if lines cannot go to a file of this name; pipes have no ending."""
     if path.suffix and path.suffix.lower() not in endings:
-        raise ValueError(f"{path}: the name of --out must end in one of {', '.join(endings)}")
+        raise ValueError(f"{path}: the name of {flag} must end in one of {', '.join(endings)}")
+
+
+def add_labels_out(parser):
+    """Add ``--out``."""
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=f"write the labels to this file: {', '.join(TEXTS)} (text), .npy or {PARQUET}; "
+        "without it, as text to standard output",
+    )
+
+
+def check_labels_out(path, *read):
+    """Raise an error now if labels could not go to a file later, or it is one to be read."""
+    check_writable(path, *read)
+    check_ending(path, LABELS)
+    if path.suffix.lower() == PARQUET:
+        import_pandas()
+
+
+def write_labels(path, labels):
+    """Write the labels as the name of the file says, or as text to standard output."""
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix == ".npy":
+        with path.open("wb") as file:
+            np.save(file, labels)
+    elif suffix == PARQUET:
+        import_pandas().DataFrame({"label": labels}).to_parquet(path)
+    else:
+        file = sys.stdout if path is None else path
+        np.savetxt(file, labels, fmt="%d", header="label", comments="")
+
+
+def import_pandas():
+    """Return pandas, if it can read and write .parquet files."""
+    if not (find_spec("pandas") and any(map(find_spec, ENGINES))):
+        raise ImportError(
+            f"{PARQUET} files need pandas and pyarrow (python -m pip install pandas pyarrow); or "
+            "use .csv or .npy"
+        )
+    return importlib.import_module("pandas")
 
 
 def check_picture_ending(path, endings):
@@ -127,16 +217,16 @@ def check_picture_ending(path, endings):
         raise ValueError(f"{path}: a picture's name must end in one of {', '.join(endings)}")
 
 
-def check_writable(path, source):
-    """Raise an error now if a file could not be written later, or is the source."""
+def check_writable(path, *read):
+    """Raise an error now if a file could not be written later, or is one to be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{path} cannot be written: permission denied")
-    if path.exists() and os.path.exists(source) and path.samefile(source):
-        raise ValueError(f"{path} is the file to be clustered; give another name")
+    if path.exists() and any(os.path.exists(one or "") and path.samefile(one) for one in read):
+        raise ValueError(f"{path} is a file to be read; give another name")
 
 
 def solver_name(option, accepted):
@@ -151,13 +241,17 @@ def run_solver(function, X, params, options):
     try:
         return _solve(function, X, params, accepted), time.perf_counter() - began
     except ValueError as error:
-        message = str(error)
-        for advice, instead in NO_OPTION.items():
-            message = message.replace(advice, instead)
-        for option in options:
-            name = solver_name(option, accepted)
-            message = re.sub(rf"(?<![\w-]){name}(?= must )", option.flag, message)
-        raise ValueError(message) from error
+        raise ValueError(in_options(str(error), options, accepted)) from error
+
+
+def in_options(message, options, accepted):
+    """Return a solver's message with the options that set its parameters."""
+    for advice, instead in NO_OPTION.items():
+        message = message.replace(advice, instead)
+    for option in options:
+        name = solver_name(option, accepted)
+        message = re.sub(rf"(?<![\w-]){name}(?= must | would |: )", option.flag, message)
+    return message
 
 
 def _solve(function, X, params, accepted):
@@ -183,9 +277,9 @@ def format_report(headline, rows):
     return "\n".join([headline, *(f"{name:<10} {text}" for name, text in rows)])
 
 
-def print_report(report, headline, rows, as_json):
+def print_report(report, headline, rows, as_json, file=None):
     """Print a report as JSON, or a headline and rows ``(name, text)`` for people."""
     if as_json:
         print(json.dumps(report, default=methodcaller("tolist")))
     else:
-        print(format_report(headline, rows))
+        print(format_report(headline, rows), file=file)

@@ -17,24 +17,24 @@ from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (
-    Option("--k", "k", int, "number of segments"),
+    Option("--k", "k", common.parse_count, "number of segments", "N", ("-k",)),
     Option(
         "--balance",
         "balance",
-        float,
+        common.parse_number,
         f"how much two clusters may differ in size, as a share of both (default: {BALANCE})",
     ),
     Option(
         "--sigma",
         "sigma",
-        float,
+        common.parse_number,
         "width of the Gaussian kernel, in units of 0..255 (default: 500)",
     ),
     Option("--rank", "rank", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
     Option(
         "--min-region",
         "min_region",
-        int,
+        common.parse_count,
         "connected regions of fewer pixels are given to a neighbour (default: 0)",
     ),
     *common.RUN_OPTIONS,
@@ -51,7 +51,7 @@ def add_command(commands):
         metavar="PICTURE",
         help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
     )
-    common.add_method(parser, usable_methods(), "iter-svr")
+    common.add_method(parser, usable_methods(), "default: iter-svr", default="iter-svr")
     common.add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"

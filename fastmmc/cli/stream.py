@@ -12,8 +12,8 @@ import argparse
 import csv
 import errno
 import inspect
+import io
 import os
-import re
 import stat
 import sys
 import time
@@ -28,10 +28,10 @@ import numpy as np
 from fastmmc import validation
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
-from fastmmc.competitive.saved import read_saved
+from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.competitive.space import LARGEST
-from fastmmc.links import find_conflicts
 from fastmmc.registry import METHODS
+from fastmmc.saving import read_archive
 
 try:
     import fcntl
@@ -52,14 +52,26 @@ DEFAULT_METHOD = "c-rpcl"
 
 # Parameters of the estimators.
 LEARNING = (
-    Option("--k", "n_clusters", int, "number of prototypes; must be given unless a run is resumed"),
-    Option("--alpha", "alpha", float, "how far the winner moves (default: 0.05)"),
-    Option("--beta", "beta", float, "how far rivals move; wta and fscl have none (default: 0.002)"),
+    Option(
+        "--k",
+        "n_clusters",
+        common.parse_count,
+        "number of prototypes; must be given unless a run is resumed",
+        "N",
+        ("-k",),
+    ),
+    Option("--alpha", "alpha", common.parse_number, "how far the winner moves (default: 0.05)"),
+    Option(
+        "--beta",
+        "beta",
+        common.parse_number,
+        "how far rivals move; wta and fscl have none (default: 0.002)",
+    ),
     common.SEED,
     Option(
         "--memory-size",
         "memory_size",
-        int,
+        common.parse_count,
         "constrained rows to remember; a constraint is used if its earlier row is among them "
         "(default: 10000)",
     ),
@@ -70,8 +82,7 @@ KNOWLEDGE = (
         "--constraints",
         "constraints",
         os.path.abspath,
-        f"pairs of rows, numbered from 0 in the order of the stream ({', '.join(CONSTRAINED)} "
-        "only): rows i,j,kind with kind must or cannot (or ml, cl); without kind: cannot",
+        f"{PAIRS_HELP}, in the order of the stream ({', '.join(CONSTRAINED)} only)",
         "CSV",
     ),
     Option(
@@ -83,20 +94,32 @@ KNOWLEDGE = (
         "COL",
     ),
 )
-OUT = Option(
-    "--out",
-    "out",
-    os.path.abspath,
-    f"write the labels to this file ({', '.join(TEXTS)}) instead of standard output",
-    "FILE",
+FILES = (
+    Option(
+        "--out",
+        "out",
+        os.path.abspath,
+        f"write the labels to this file ({', '.join(TEXTS)}) instead of standard output",
+        "FILE",
+    ),
+    Option(
+        "--skip-bad-rows",
+        "bad_rows",
+        os.path.abspath,
+        "go on behind rows that are not numbers as they should be, as if they were not there: they "
+        "get no label and no number, but a line in this table, with what is wrong",
+        "FILE",
+    ),
 )
+# What is asked of any method.
+COMMON = (*tables.COLUMNS, *FILES)
 
-KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
 # A file without line breaks must not be read whole.
 MOST_BYTES = 2**24
+MOST_LINES = 1000  # bad rows held in memory
 # Version of what is added to a saved estimator, and what it holds.
-FORMAT = 2
-SAVED = {"settings", "source", "n_bytes", "constraints"}
+FORMAT = 3
+SAVED = {"settings", "source", "n_bytes", "n_bytes_bad", "constraints"}
 
 DESCRIPTION = """\
 Learn the rows of a table as they come, in bounded memory, and write one label a row: the prototype
@@ -128,19 +151,20 @@ def add_command(commands):
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="rows of numbers, separated by commas or tabs: a file, a named pipe, or - for "
-        "standard input",
+        help="rows of numbers, separated by commas, semicolons or tabs: a file, a named pipe, or "
+        "- for standard input",
     )
-    common.add_method(parser, STREAMING, DEFAULT_METHOD, default=argparse.SUPPRESS)
-    common.add_options(parser, (*LEARNING, *KNOWLEDGE))
+    told = f"default: {DEFAULT_METHOD}"
+    common.add_method(parser, STREAMING, told, default=argparse.SUPPRESS)
+    common.add_options(parser, (*LEARNING, *KNOWLEDGE, *tables.COLUMNS))
     parser.add_argument(
         "--chunk",
-        type=int,
+        type=common.parse_count,
         default=1000,
         metavar="N",
         help="rows to learn at a time (default: 1000)",
     )
-    common.add_options(parser, [OUT])
+    common.add_options(parser, FILES)
     parser.add_argument(
         "--state",
         type=Path,
@@ -227,13 +251,18 @@ class _Run:
         # Constraints for the next chunk, and up to where their file was read.
         file = self._settings["--constraints"]
         self._pairs, self._known = _new_pairs(file, saved["constraints"])
-        self._source = _Source(args.source, stack)
-        self._output = _Output(self._settings["--out"], stack)
+        self._output = _Output(self._settings["--out"], "label", stack)
+        bad = self._settings["--skip-bad-rows"]
+        self._bad = None if bad is None else _BadRows(bad, "line,problem,row", stack)
+        self._source = _Source(args.source, self._bad, stack)
         if resumed:
             self._source.resume(saved["source"])
             self._output.resume(saved["n_bytes"])
+            if bad is not None:
+                self._bad.resume(saved["n_bytes_bad"])
         else:
-            self._source.begin(self._settings["--label-column"])
+            asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
+            self._source.begin(tables.Columns(*asked))
 
     def _new_model(self, estimator):
         settings = self._settings
@@ -249,27 +278,39 @@ class _Run:
         while n == chunk:
             X, y = self._source.read(chunk)
             n = len(X)
-            if n:
+            if self._bad is not None:
+                self._bad.write_all()
+            if n or self.n_saved == 0:
                 self._learn(X, y)
 
     def _learn(self, X, y):
         """Learn a chunk, write its labels and save the state."""
         k = self._settings["--k"]
         if self.n_saved == 0 and len(X) < k:
+            bad = (
+                ""
+                if self._bad is None
+                else (f", and {self._bad.n_rows} bad ones in {self._bad.path}")
+            )
             raise ValueError(
-                f"{self._source.name}: the first {k} prototypes need as many rows; got {len(X)}; "
-                "wait for more of them, or give a smaller --k"
+                f"{self._source.name}: the first {k} prototypes need as many rows; got {len(X)}"
+                f"{bad}; wait for more of them, or give a smaller --k"
             )
         constraints = {"y": y, **self._pairs} if self._has_constraints else {}
-        self._model.partial_fit(X, **constraints)
+        try:
+            self._model.partial_fit(X, **constraints)
+        except ValueError as error:
+            accepted = inspect.signature(type(self._model)).parameters
+            raise ValueError(common.in_options(str(error), LEARNING, accepted)) from error
         self._pairs = {}
-        self._output.write(self._model.labels_)
+        self._output.write(map(str, self._model.labels_.tolist()))
         if self._state is not None:
             extra = {
                 "stream": FORMAT,
                 "settings": self._settings,
                 "source": self._source.place(),
                 "n_bytes": self._output.n_bytes,
+                "n_bytes_bad": None if self._bad is None else self._bad.n_bytes,
                 "constraints": self._known,
             }
             self._model.save(self._state, extra=extra)
@@ -304,6 +345,8 @@ class _Run:
                 rows.append(("late", f"{model.n_late_} constraints, given after both their rows"))
             if n_waiting:
                 rows.append(("waiting", f"{n_waiting} constraints, for rows to come"))
+        if self._bad is not None:
+            rows.append(("skipped", f"{self._bad.n_rows} rows, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])
 
 
@@ -314,7 +357,7 @@ def _given_settings(args):
         given["SOURCE"] = os.path.abspath(args.source)
     if hasattr(args, "solver"):
         given["--method"] = args.solver
-    options = common.given_options(args, (*LEARNING, *KNOWLEDGE, OUT))
+    options = common.given_options(args, (*LEARNING, *KNOWLEDGE, *COMMON))
     return given | {option.flag: value for option, value in options.items()}
 
 
@@ -339,7 +382,7 @@ def _new_settings(given, chunk):
             f"--chunk must be at least --k, {k}, as the first prototypes come from the first "
             f"chunk; got {chunk}"
         )
-    return learning | dict.fromkeys(("--constraints", "--label-column", "--out")) | given
+    return learning | dict.fromkeys(option.flag for option in (*KNOWLEDGE, *COMMON)) | given
 
 
 def _check_same(given, settings, state):
@@ -349,22 +392,30 @@ def _check_same(given, settings, state):
         if value != saved:
             none = "standard output" if option == "--out" else f"no {option}"
             raise ValueError(
-                f"{option} {value} contradicts {state}, the state of a run with "
-                f"{none if saved is None else f'{option} {saved}'}; give the same, or another "
-                "--state to begin anew"
+                f"{option} {_shown(value)} contradicts {state}, the state of a run with "
+                f"{none if saved is None else f'{option} {_shown(saved)}'}; give the same, or "
+                "another --state to begin anew"
             )
+
+
+def _shown(value):
+    """Return the value of an option as it is given."""
+    return ",".join(value) if isinstance(value, list) else value
 
 
 def _read_state(path):
     """Return what was saved beside the estimator."""
-    _, header = read_saved(path)
+    _, header = read_archive(path)
     saved = header.get("extra")
     if not (isinstance(saved, dict) and "stream" in saved):
         raise ValueError(
             f"{path} holds {header['class']}, but no state of fastmmc stream; give another name"
         )
     if saved["stream"] != FORMAT:
-        raise ValueError(f"{path} has format {saved['stream']}; expected {FORMAT}")
+        raise ValueError(
+            f"{path} has format {saved['stream']}; expected {FORMAT}; give another --state to "
+            "begin anew"
+        )
     if not saved.keys() >= SAVED:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(sorted(SAVED - saved.keys()))}")
     return saved
@@ -376,7 +427,11 @@ def _check_files(args, settings):
         out = Path(settings["--out"])
         common.check_writable(out, args.source)
         common.check_ending(out, TEXTS)
-    names = ("SOURCE", "--constraints", "--out")
+    if settings["--skip-bad-rows"] is not None:
+        bad = Path(settings["--skip-bad-rows"])
+        common.check_writable(bad, args.source)
+        common.check_ending(bad, (".csv", ".txt"), "--skip-bad-rows")
+    names = ("SOURCE", "--constraints", "--out", "--skip-bad-rows")
     files = {name: settings[name] for name in names} | {"--state": args.state}
     files = {name: Path(os.path.abspath(path)) for name, path in files.items() if path is not None}
     for (one, a), (other, b) in combinations(files.items(), 2):
@@ -388,11 +443,13 @@ class _Source:
     """The rows of a file or a pipe, and the place up to which they were read.
 
     The lines are taken one by one from the bytes of the file, as a text file of Python's does not
-    tell where in the file it is.
+    tell where in the file it is. Rows that are no good go to ``bad``; if that is None, they are
+    errors.
     """
 
-    def __init__(self, path, stack):
+    def __init__(self, path, bad, stack):
         self.name = common.source_name(path)
+        self._bad = bad
         self._path = path
         self._layout = self._delimiter = self._waiting = None
         self._classes = {}
@@ -406,38 +463,51 @@ class _Source:
             self._file = stack.enter_context(open(path, "rb"))
             self.is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
 
-    def begin(self, label_column):
+    def begin(self, asked):
         """Look at the first row."""
         with tables.errors_about(self.name):
             first = self._next_row()
             if first is None:
                 raise ValueError("there are no rows")
-            self._layout = tables.read_layout(self.name, self._line, first, label_column)
+            self._layout = tables.read_layout(self.name, self._line, first, asked)
             self._waiting = self._next_row() if self._layout.has_header else first
             if self._waiting is None:
                 raise ValueError(tables.NOTHING_BELOW)
 
     def read(self, n):
         """Return the next n rows, or those that there are, and their classes (-1: not known)."""
-        X, y, lines = [], [], []
+        X, y = [], []
         layout = self._layout
         with tables.errors_about(self.name):
             while len(X) < n and (row := self._next_row()) is not None:
-                X.append(layout.numbers(self._line, row))
-                lines.append(self._line)
+                try:
+                    X.append(self._numbers(row))
+                except ValueError as error:
+                    self._skip(error)
+                    continue
                 if layout.label is not None:
                     name = row[layout.label].strip()
                     unknown = name in ("", "-1")
                     classes = self._classes
                     y.append(-1 if unknown else classes.setdefault(name, len(classes)))
-            X = np.array(X)
-            far = np.argwhere(np.abs(X) > LARGEST)
-            if len(far):
-                raise ValueError(
-                    f"line {lines[far[0, 0]]} has a value beyond {LARGEST:g}, whose square "
-                    "overflows; scale the columns first"
-                )
+        X = np.array(X)
         return X, (None if layout.label is None else np.array(y, dtype=np.int64))
+
+    def _numbers(self, row):
+        """Return the numbers of a row that can be learned."""
+        values = self._layout.numbers(self._line, row)
+        if max(map(abs, values)) > LARGEST:
+            raise ValueError(
+                f"line {self._line} has a value beyond {LARGEST:g}, whose square overflows; scale "
+                "the columns first"
+            )
+        return values
+
+    def _skip(self, error):
+        """Put the line that was read last to the bad rows; without a place for them raise."""
+        if self._bad is None:
+            raise error
+        self._bad.add(self._line, error, self._last)
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
@@ -488,8 +558,15 @@ class _Source:
             row, self._waiting = self._waiting, None
             return row
         while line := self._next_line():
-            if row := self._cells(line):
-                return row
+            if len(line) > MOST_BYTES:
+                raise ValueError(
+                    f"line {self._line} is longer than {MOST_BYTES} bytes; expected rows of numbers"
+                )
+            try:
+                if row := self._cells(line):
+                    return row
+            except ValueError as error:
+                self._skip(error)
         return None
 
     def _next_line(self):
@@ -516,8 +593,6 @@ class _Source:
 
     def _cells(self, line):
         where = f"line {self._line}"
-        if len(line) > MOST_BYTES:
-            raise ValueError(f"{where} is longer than {MOST_BYTES} bytes; expected rows of numbers")
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -528,51 +603,51 @@ class _Source:
             # Strict, so that a quoted cell that goes on in the next line is an error.
             delimiter = self._delimiter or ","
             reader = csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True)
-            return next(reader, [])
+            return tables.with_points(next(reader, []), delimiter)
         except csv.Error as error:
             raise ValueError(f"{where} cannot be read as a row: {error}") from error
 
 
 class _Output:
-    """Labels in a file that can be cut back to what a state knows, or on standard output.
+    """Lines in a file that can be cut back to what a state knows, or on standard output.
 
     ``n_bytes`` is the size of the file, or None if it is not one to be cut back.
     """
 
-    def __init__(self, path, stack):
-        self._path, self._stack = path, stack
+    def __init__(self, path, header, stack):
+        self.path, self._header, self._stack = path, header, stack
         self._file = self.n_bytes = None
 
     def _open(self, mode):
-        if self._path is None:
+        if self.path is None:
             self._file = sys.stdout
         else:
-            self._file = self._stack.enter_context(open(self._path, mode, newline="\n"))
+            self._file = self._stack.enter_context(open(self.path, mode, newline="\n"))
 
     def resume(self, n_bytes):
         """Cut the file back to its first bytes, and go on behind them."""
         if n_bytes is not None:
             again = "put it back, or give another --state to begin anew"
-            if not os.path.exists(self._path):
+            if not os.path.exists(self.path):
                 raise ValueError(
-                    f"{self._path} has labels of the run to be resumed and is gone; {again}"
+                    f"{self.path} has lines of the run to be resumed and is gone; {again}"
                 )
-            size = os.path.getsize(self._path)
+            size = os.path.getsize(self.path)
             if size < n_bytes:
                 raise ValueError(
-                    f"{self._path} had {n_bytes} bytes of labels when the state was saved, and "
+                    f"{self.path} had {n_bytes} bytes when the state was saved, and "
                     f"has {size} now; {again}"
                 )
-            os.truncate(self._path, n_bytes)
+            os.truncate(self.path, n_bytes)
         self._open("a")
 
-    def write(self, labels):
-        """Write labels, and leave none of them in a buffer."""
-        text = "".join(f"{label}\n" for label in labels.tolist())
+    def write(self, lines):
+        """Write lines, and leave none of them in a buffer."""
+        text = "".join(f"{line}\n" for line in lines)
         if self._file is None:
-            # Not earlier, as an error before the first labels should not cost those of another run.
+            # Not earlier, as an error before the first lines should not cost those of another run.
             self._open("w")
-            text = "label\n" + text
+            text = f"{self._header}\n{text}"
         self._file.write(text)
         self._file.flush()
         try:
@@ -582,7 +657,32 @@ class _Output:
             return
         if stat.S_ISREG(status.st_mode):
             os.fsync(number)
-            self.n_bytes = None if self._path is None else status.st_size
+            self.n_bytes = None if self.path is None else status.st_size
+
+
+class _BadRows(_Output):
+    """The file of the rows that are left out, of which ``n_rows`` were found in this run."""
+
+    def __init__(self, path, header, stack):
+        super().__init__(path, header, stack)
+        self.n_rows = 0
+        self._lines = []
+
+    def add(self, number, error, line):
+        """Add a line, its number and what is wrong with it; only some are held in memory."""
+        problem, _, _ = str(error).partition("; ")
+        text = io.StringIO()
+        row = line.decode(errors="replace").rstrip("\r\n")
+        csv.writer(text, lineterminator="").writerow([number, problem, row])
+        self._lines.append(text.getvalue())
+        self.n_rows += 1
+        if len(self._lines) == MOST_LINES:
+            self.write_all()
+
+    def write_all(self):
+        """Write what is in memory."""
+        self.write(self._lines)
+        self._lines = []
 
 
 def _new_pairs(path, known):
@@ -610,51 +710,3 @@ def _new_pairs(path, known):
     told = {"n_bytes": len(content), "checksum": zlib.crc32(content)}
     told |= {"n_must": len(must), "n_cannot": len(cannot)}
     return {"must_link": must[n_must:], "cannot_link": cannot[n_cannot:]}, told
-
-
-def read_constraints(path):
-    """Return the must-links and the cannot-links of a file, (p, 2) and (q, 2) numbers of rows.
-
-    Its rows are ``i,j,kind`` with the kinds must, ml, cannot and cl, or ``i,j`` for cannot; the
-    first one may be a header.
-    """
-    found = {"must": [], "cannot": []}
-    with tables.open_table(path, ",") as rows:
-        for count, (line, row) in enumerate(rows):
-            if count == 0:
-                first_line, n_cells = line, len(row)
-                if tables.is_header(row):
-                    continue
-            if len(row) != n_cells:
-                raise ValueError(
-                    f"line {line} has {len(row)} cells; line {first_line} has {n_cells}"
-                )
-            kind, pair = _pair(line, row)
-            found[kind].append((line, *pair))
-        must, cannot = (np.array(rows, dtype=np.int64).reshape(-1, 3) for rows in found.values())
-        conflicts = find_conflicts(must[:, 1:], cannot[:, 1:])
-        if conflicts.size:
-            line, i, j = cannot[conflicts[0]]
-            raise ValueError(
-                f"line {line} keeps rows {i} and {j} apart, but must-links join them; remove one "
-                "of them"
-            )
-    return must[:, 1:], cannot[:, 1:]
-
-
-def _pair(line, row):
-    """Return the kind of a constraint and its two rows."""
-    if len(row) not in (2, 3):
-        raise ValueError(f"line {line}: expected i,j or i,j,kind; got {len(row)} cells")
-    kind = KINDS.get(row[2].strip().lower()) if len(row) == 3 else "cannot"
-    if kind is None:
-        raise ValueError(f"line {line}: the kind must be one of {', '.join(KINDS)}; got {row[2]!r}")
-    for cell in row[:2]:
-        if not re.fullmatch(r"\d{1,18}", cell.strip()):
-            raise ValueError(
-                f"line {line}: expected the number of a row, counted from 0; got {cell!r}"
-            )
-    i, j = map(int, row[:2])
-    if i == j:
-        raise ValueError(f"line {line} links row {i} to itself")
-    return kind, (i, j)

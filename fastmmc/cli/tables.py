@@ -2,29 +2,133 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import math
 import re
+import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc.cli.common import STANDARD_INPUT, source_name, tell
+from fastmmc.cli.common import STANDARD_INPUT, Option, source_name, tell
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLES = (".csv", ".tsv")
 NOTHING_BELOW = "there is a header and nothing below it"
 
 # What pandas writes above the index of a frame, and names such a column when it reads it.
 UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
+# Names of columns that are no features if they count at least so many rows.
+COUNTERS = {"id", "index", "idx", "no", "nr", "row", "rownames"}
+LEAST_COUNTED = 10
 
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
+
+QUOTED = re.compile(r'"[^"]*"')
+WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+
+
+class Columns(NamedTuple):
+    """The columns that were asked for, by their names, numbers from 0 or ranges of numbers.
+
+    ``features`` is None for all but those in ``left_out``, the label and the index.
+    """
+
+    features: list[str] | None = None
+    left_out: list[str] | None = None
+    label: str | None = None
+
+    @property
+    def are_listed(self):
+        """Whether each column of features was asked for."""
+        return self.features is not None
+
+    def choose(self, n_columns, names=None):
+        """Return the numbers of the columns of features, in the order asked for, and the label."""
+        return choose_columns(self, n_columns, names)
+
+    def name_some(self, names):
+        """Tell whether one of these names is meant, so that they are a header."""
+        items = (self.features or []) + (self.left_out or [])
+        named = self.label is not None and not self.label.isdecimal()
+        return named or any(_is_named(item, names) for item in items)
+
+
+class SameColumns(NamedTuple):
+    """The columns that a model was made of: names, where it has them, numbers, and out of how many.
+
+    A table with a header must have columns of these names, in any order; without one it must have
+    as many columns as the first one had, or those of the model only.
+    """
+
+    names: list[str] | None
+    numbers: list[int]
+    n_columns: int
+
+    label = None
+    are_listed = True
+
+    def choose(self, n_columns, names=None):
+        """Return the numbers of the columns in a table, and no label."""
+        if self.names is not None and names is not None:
+            missing = [repr(name) for name in self.names if name not in names]
+            if not missing:
+                return [names.index(name) for name in self.names], None
+            if len(missing) < len(self.names) or is_header(names):
+                raise ValueError(
+                    f"the model was made of columns that are missing here, {', '.join(missing)}; "
+                    "rename what is meant, or list the columns in the model's order by --columns"
+                )
+        if n_columns == self.n_columns:
+            return self.numbers, None
+        if n_columns == len(self.numbers):
+            return list(range(n_columns)), None
+        raise ValueError(
+            f"there are {n_columns} columns; the model was made of {len(self.numbers)} out of "
+            f"{self.n_columns}: list them in the model's order by --columns"
+        )
+
+    def name_some(self, names):
+        """Tell whether the names are those of the model, so that they are a header."""
+        return self.names is not None and set(self.names) <= set(names)
+
+
+def parse_columns(text):
+    """Return a list of columns; a name with a comma stands in double quotes."""
+    try:
+        (cells,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        cells = []
+    items = [cell.strip() for cell in cells]
+    if not all(items) or not items:
+        raise argparse.ArgumentTypeError(
+            f"expected names or numbers of columns, separated by commas; got {text!r}"
+        )
+    return items
+
+
+HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
+COLUMNS = (
+    Option(
+        "--columns",
+        "columns",
+        parse_columns,
+        f"use these columns only, {HOW}",
+        "COLS",
+        action="extend",
+    ),
+    Option(
+        "--drop", "drop", parse_columns, f"leave these columns out, {HOW}", "COLS", action="extend"
+    ),
+)
 
 
 @contextmanager
@@ -40,41 +144,46 @@ def errors_about(source):
 
 
 @contextmanager
-def open_table(path, delimiter=None):
-    """Open a table, and yield line number (from 1) and cells of every row that is not blank.
-
-    Where the name of the file does not tell the delimiter, it is the one given, or, with None, the
-    one that the first line shows.
-    """
-    delimiter = DELIMITERS.get(path.suffix.lower(), delimiter)
+def open_table(path):
+    """Open a table, and yield line number (from 1) and cells of every row that is not blank."""
     with errors_about(path), _open_text(path) as file:
-        if delimiter is None:
-            delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
-            file.seek(0)
+        delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
+        file.seek(0)
         reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-        yield ((reader.line_num, row) for row in reader if row)
+        yield ((reader.line_num, with_points(row, delimiter)) for row in reader if row)
 
 
 def _open_text(path):
-    """Return an open text file; standard input, which has no way back, is read at once."""
+    """Return an open text file; what has no way back, as a pipe, is read at once."""
     if str(path) == STANDARD_INPUT:
         return io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        return io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def delimiter_of(path, first_line):
-    """Return what separates cells: as the file's name ends, else a tab if there is one."""
-    by_name = DELIMITERS.get(Path(path).suffix.lower())
-    return by_name or ("\t" if "\t" in first_line else ",")
+    """Return what separates cells: in the first line a tab, else a semicolon, else a comma."""
+    if Path(path).suffix.lower() == ".tsv":
+        return "\t"
+    plain = QUOTED.sub("", first_line)
+    return next((mark for mark in "\t;" if mark in plain), ",")
 
 
-def read_table(path, label_column):
-    """Return the points of a table, (n, d), and the (n,) labels of a column, from 0, or None."""
+def with_points(row, delimiter):
+    """Return the cells with decimal points; where semicolons part them, commas are such points."""
+    if delimiter != ";":
+        return row
+    return [cell.replace(",", ".") if WITH_COMMA.fullmatch(cell) else cell for cell in row]
+
+
+def read_table(path, asked):
+    """Return the points of a table, (n, d), (n,) labels from 0, or None, and the layout."""
     with open_table(path) as rows:
         first_line, first = next(rows, (0, None))
         if first is None:
             raise ValueError("the file is empty")
-        layout = read_layout(path, first_line, first, label_column)
+        layout = read_layout(path, first_line, first, asked)
         X, labels = [], []
         for line, row in rows if layout.has_header else chain([(first_line, first)], rows):
             X.append(layout.numbers(line, row))
@@ -85,26 +194,23 @@ def read_table(path, label_column):
         if not X:
             raise ValueError(NOTHING_BELOW)
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
-    return np.array(X), y
+    return np.array(X), y, layout
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which cells of a table's rows are numbers, and which one is the label.
-
-    The first ``n_index`` columns have no name in the header, as pandas writes the index of a frame:
-    they number the rows and are not used.
-    """
+    """Which cells of a table's rows are numbers, and which one is the label."""
 
     line: int  # of the first row
     first: list[str]  # its cells
     label: int | None
     has_header: bool
-    n_index: int = 0
+    columns: list[int]
 
-    @cached_property
-    def _columns(self):
-        return [i for i in range(self.n_index, len(self.first)) if i != self.label]
+    @property
+    def names(self):
+        """The names of the columns that are used, or None."""
+        return [self.first[i].strip() for i in self.columns] if self.has_header else None
 
     def numbers(self, line, row):
         """Return the numbers of a row."""
@@ -112,63 +218,108 @@ class Layout:
             raise ValueError(
                 f"line {line} has {len(row)} cells; line {self.line} has {len(self.first)}"
             )
-        values = [_number(row[i]) for i in self._columns]
+        values = [_number(row[i]) for i in self.columns]
         if None in values:
-            i = self._columns[values.index(None)]
-            column = repr(self.first[i].strip()) if self.has_header else f"{i} (from 0)"
+            bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
+            i, names = bad[0], self.first if self.has_header else None
+            drop = ",".join(str(i) if names is None else names[i].strip() for i in bad)
             raise ValueError(
-                f"line {line}, column {column}: expected a finite number, got {row[i]!r}; "
-                "fill in missing values, and name a column of labels by --label-column"
+                f"line {line}, column {_shown(i, names)}: expected a finite number, got "
+                f"{row[i]!r}; fill in missing values, leave columns out by --drop {drop}, and name "
+                "a column of labels by --label-column"
             )
         return values
 
 
-def read_layout(source, line, first, label_column):
+def read_layout(source, line, first, asked):
     """Return the layout that a table's first row shows.
 
     Notes on standard error tell which columns are left out, and whether data may be a header.
     """
-    label = _label_index(first, label_column)
-    columns = [i for i in range(len(first)) if i != label]
-    if not columns:
-        raise ValueError("there is no column beside the label column")
-    # Unless the label column was named after it, a first row with some numbers is data with a
-    # fault rather than a header.
-    named = label_column is not None and not label_column.isdecimal()
-    has_header = named or is_header([first[i] for i in columns]) or _numbers_columns(first)
-    n_index = _count_index(first, label) if has_header else 0
-    if n_index:
-        which = "the first column" if n_index == 1 else f"the first {n_index} columns"
-        tell(
-            "note",
-            f"{source_name(source)}: {which} without a name in the header, as DataFrame.to_csv() "
-            "writes the index, left out; give a name to use it as a feature",
-        )
+    names = [cell.strip() for cell in first]
+    features, label = asked.choose(len(first), names)
+    # Unless a column was named after it, a first row with some numbers is data with a fault rather
+    # than a header.
+    has_header = (
+        asked.name_some(names) or is_header([first[i] for i in features]) or _numbers_columns(first)
+    )
+    if has_header and not asked.are_listed:
+        features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
         tell(
             "note",
             f"{source_name(source)}: the first row is 0, 1, 2 ... and was taken for data; if it "
             "numbers the columns, write names or no header",
         )
-    return Layout(line, first, label, has_header, n_index)
+    return Layout(line, first, label, has_header, features)
 
 
-def _label_index(first, label_column):
-    """Return the index of the label column, or None if there is none."""
-    if label_column is None:
-        return None
-    if not label_column.isdecimal():
-        names = [cell.strip() for cell in first]
-        if label_column not in names:
+def choose_columns(asked, n_columns, names=None):
+    """Return the numbers of the columns of features, in the order asked for, and of the label."""
+    label = None
+    if asked.label is not None:
+        (label,) = _find("--label-column", asked.label, n_columns, names, ranges=False)
+    chosen = None
+    if asked.features is not None:
+        chosen = [i for item in asked.features for i in _find("--columns", item, n_columns, names)]
+        for at, i in enumerate(chosen):
+            if i in chosen[:at]:
+                raise ValueError(f"--columns names column {_shown(i, names)} twice")
+        if label in chosen:
             raise ValueError(
-                f"--label-column: no column {label_column!r} in the header; "
-                f"it has {', '.join(names)}"
+                f"--columns has {_shown(label, names)}, which --label-column names too; a column "
+                "of labels is no feature: leave it out of one of them"
             )
-        return names.index(label_column)
-    label = int(label_column)
-    if label >= len(first):
-        raise ValueError(f"--label-column: got {label}, but the columns are 0 to {len(first) - 1}")
-    return label
+    dropped = [i for item in asked.left_out or [] for i in _find("--drop", item, n_columns, names)]
+    kept = range(n_columns) if chosen is None else chosen
+    features = [i for i in kept if i != label and i not in dropped]
+    if not features:
+        if dropped:
+            raise ValueError("--drop leaves no column of features; name fewer columns")
+        raise ValueError("there is no column beside the label column")
+    return features, label
+
+
+def _find(flag, item, n_columns, names, ranges=True):
+    """Return the numbers of the columns that an item names."""
+    if item.isdecimal():
+        if int(item) < n_columns:
+            return [int(item)]
+        raise ValueError(f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}")
+    if _is_named(item, names):
+        if names.count(item) > 1:
+            raise ValueError(
+                f"{flag}: {names.count(item)} columns are named {item!r}; give the "
+                "number of one, from 0"
+            )
+        return [names.index(item)]
+    ends = re.fullmatch(r"(\d+)-(\d+)", item) if ranges else None
+    if ends is not None:
+        first, last = map(int, ends.groups())
+        if not first <= last < n_columns:
+            raise ValueError(
+                f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}, the first one "
+                "of a range before the last"
+            )
+        return list(range(first, last + 1))
+    if names is None:
+        raise ValueError(
+            f"{flag}: got {item!r}, but the columns have no names; give numbers from 0 to "
+            f"{n_columns - 1}"
+        )
+    near = get_close_matches(item, names, 1)
+    advice = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"{flag}: no column {item!r} in the header; {advice}it has {', '.join(names)}")
+
+
+def _is_named(item, names):
+    """Tell whether an item is the name of a column; a whole number is never meant as a name."""
+    return not item.isdecimal() and names is not None and item in names
+
+
+def _shown(i, names):
+    """Return what a column is called in messages."""
+    return f"{i} (from 0)" if names is None else repr(names[i].strip())
 
 
 def is_header(cells):
@@ -178,8 +329,8 @@ def is_header(cells):
 
 def _numbers_columns(first):
     """Tell whether a first row is the header of a frame whose columns are 0, 1, 2 ..."""
-    n_index = _count_index(first, None)
-    return n_index > 0 and _are_counted(first[n_index:])
+    n_index = _count_unnamed([cell.strip() for cell in first], None)
+    return 0 < n_index < len(first) and _are_counted(first[n_index:])
 
 
 def _are_counted(cells):
@@ -187,12 +338,34 @@ def _are_counted(cells):
     return [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]
 
 
-def _count_index(first, label):
-    """Return how many columns on the left have no name, but leave one column of features."""
-    unnamed = [bool(UNNAMED.fullmatch(cell.strip())) and i != label for i, cell in enumerate(first)]
-    n_index = (unnamed + [False]).index(False)
-    others = len(first) - n_index - (label is not None and label >= n_index)
-    return n_index if others else 0
+def _count_unnamed(names, label):
+    """Return how many columns on the left have no name."""
+    unnamed = [bool(UNNAMED.fullmatch(name)) and i != label for i, name in enumerate(names)]
+    return (unnamed + [False]).index(False)
+
+
+def _without_index(source, names, features, label):
+    """Return the features without the index of a frame, unless nothing else is left."""
+    n_index = _count_unnamed(names, label)
+    rest = [i for i in features if i >= n_index]
+    if not rest or rest == features:
+        return features
+    which = "the first column" if n_index == 1 else f"the first {n_index} columns"
+    tell(
+        "note",
+        f"{source_name(source)}: {which} without a name in the header, as DataFrame.to_csv() "
+        "writes the index, left out; give a name to use it as a feature",
+    )
+    return rest
+
+
+def counts_rows(X, names):
+    """Tell whether the first of several columns only counts the rows, as its name says too."""
+    n, d = X.shape
+    if names is None or d == 1 or n < LEAST_COUNTED or names[0].lower() not in COUNTERS:
+        return False
+    begin = X[0, 0]
+    return begin in (0, 1) and np.array_equal(X[:, 0], np.arange(begin, begin + n))
 
 
 def _is_name(cell):

@@ -1,11 +1,9 @@
 """scikit-learn estimators of the competitive family, and the stream behind ``partial_fit``."""
 
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
@@ -31,7 +29,7 @@ from fastmmc.competitive.methods import (
     wta,
 )
 from fastmmc.competitive.online import check_share, make_rule
-from fastmmc.competitive.saved import restore, write_saved
+from fastmmc.competitive.saved import state_of_format_3
 from fastmmc.competitive.space import (
     LARGEST,
     check_magnitude,
@@ -290,55 +288,22 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
 
-    def save(self, path: str | Path, extra: object = None) -> None:
-        """Write the prototypes, and all that ``partial_fit`` needs to go on, to a file.
+    # Files of former versions hold the stream only.
+    _older_formats = {3: state_of_format_3}
 
-        The file appears whole or not at all, also if the process is killed.
-
-        Parameters
-        ----------
-        path : str or Path
-            An .npz file; no pickles are in it.
-        extra : object, optional
-            Whatever else belongs to this moment, such as a place in the source of the objects; of
-            what JSON can hold. It becomes the attribute ``extra_`` of what :meth:`load` returns.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If there is nothing to save.
-        TypeError
-            If a parameter is an object that a file of numbers cannot hold, as a callable kernel, or
-            extra is not what JSON can hold.
-        OSError
-            If the file cannot be written.
-        """
-        check_is_fitted(self, "cluster_centers_")
-        stream = self._stream if self._stream is not None else self._continue_fit()
-        write_saved(Path(path), self, stream, extra)
+    def _state(self):
+        return super()._state() | {"stream": self._stream}
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read what :meth:`save` has written.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        object
-            An estimator that predicts and learns on as the saved one.
-
-        Raises
-        ------
-        ValueError
-            If the file holds something else, or another estimator, or is damaged.
-        OSError
-            If there is no such file.
-        """
-        model = restore(path, cls)
+    def _of_state(cls, state):
+        model, stream = super()._of_state(state), state["stream"]
+        if stream is None:
+            return model
+        if not isinstance(stream, Stream) or stream.space.n_features != model.n_features_in_:
+            raise ValueError(f"it holds no stream of points of {model.n_features_in_} columns")
+        # Labels of the last chunk are not in the file, so that it is the same whatever the chunks.
+        vars(model).pop("labels_", None)
+        model._stream = stream
         model._show_stream()
         return model
 

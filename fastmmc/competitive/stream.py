@@ -27,7 +27,8 @@ from fastmmc.links import (
     report_contradictions,
     unique_pairs,
 )
-from fastmmc.models import Space
+from fastmmc.models import Space, check_centers
+from fastmmc.saving import stored
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
@@ -39,6 +40,15 @@ def _no_ids():
     return np.empty(0, dtype=np.int64)
 
 
+@stored(
+    centers="f8:kd",
+    wins="f8:k",
+    memory="f8:md",
+    memory_ids="i8:m",
+    memory_labels="i8:m",
+    must="i8:p2",
+    cannot="i8:q2",
+)
 @dataclass(eq=False)
 class Stream:
     """What is kept between chunks; only constraints that wait for an object are unbounded."""
@@ -62,6 +72,24 @@ class Stream:
         if self.memory is None:
             self.memory = np.empty((0, self.centers.shape[1]))
         self._prototypes = make_prototypes(self.centers, self.wins)
+
+    def _check_values(self):
+        """Check that a saved stream can be one."""
+        check_centers(self.centers, self.space)
+        ids = self.memory_ids
+        counts = (self.n_seen, self.n_forgotten, self.n_late, self.n_conflicts, self.memory_size)
+        fine = {
+            "counts": min(counts) >= 0,
+            "wins": (self.wins >= 1).all(),
+            "memory_ids": (np.diff(ids) > 0).all() and ((ids >= 0) & (ids < self.n_seen)).all(),
+            "memory_labels": (self.memory_labels >= -1).all(),
+        }
+        for name in ("must", "cannot"):
+            low, high = getattr(self, name).T
+            fine[name] = ((low >= 0) & (low < high) & (high >= self.n_seen)).all()
+        for name, is_fine in fine.items():
+            if not is_fine:
+                raise ValueError(f"{name} has values that cannot be")
 
     def __getstate__(self):
         state = self.__dict__.copy()

@@ -430,6 +430,8 @@ class _Descent:
             params=found.params | own | {"n_sampled": len(self._Z)},
             model=KernelModel(factor.kernel, factor.basis, coef, d, dtype=dtype),
             loo_mse=loo_mse,
+            loo_scores=None,
+            outlier_scores=None,
         )
 
 

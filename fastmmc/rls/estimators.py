@@ -3,6 +3,7 @@
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
@@ -22,7 +23,27 @@ from fastmmc.rls.methods import (
 class RLSClusterer(Clusterer):
     """What the estimators of the family share."""
 
-    _fields: ClassVar[tuple[str, ...]] = ("loo_mse", *COMMON_FIELDS)
+    _fields: ClassVar[tuple[str, ...]] = ("loo_mse", "outlier_scores", *COMMON_FIELDS)
+    _late_fields = ("probabilities", "margins", "exemplars", "boundary_points")
+
+    def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return how likely new points are in each cluster.
+
+        For training points ``probabilities_`` is the better figure, as it leaves each of them out.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) float64 array
+            As :meth:`fastmmc.RLSResult.predict_proba`: rows sum to 1, and the largest entry names
+            the cluster.
+        """
+        X = self._check_new_points(X)
+        return self.result_._soften(self.result_._scores(X))
 
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of the scores from the codes of their clusters.
@@ -123,9 +144,9 @@ class EvoMMC(
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
+    >>> X, y = fastmmc.datasets.load("moons")
     >>> fastmmc.EvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
+    np.int64(200)
     """
 
 
@@ -147,7 +168,7 @@ class FastEvoMMC(
     Examples
     --------
     >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
+    >>> X, y = fastmmc.datasets.load("moons")
     >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
+    np.int64(200)
     """

@@ -37,6 +37,7 @@ class EvolutionPlan:
     patience: int
     max_iter: int
     params: dict  # for the result alone
+    default_sizes: bool  # whether the user has said nothing of sizes
 
     def first_labels(self, rng):
         """Return the labels of the individuals that a start begins with, (mu, n) int8."""

@@ -37,6 +37,7 @@ from fastmmc.parameters import (
     Regularisation,
     RunParameters,
     SizeParameters,
+    Standardization,
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
@@ -238,6 +239,7 @@ class _UMCRLSBut(
     PrecisionParameters,
     LandmarkParameters,
     KernelParameters,
+    Standardization,
     _UMCRLSSearch,
 ):
     """Every parameter of UMC-RLS but lam."""
@@ -307,8 +309,10 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
         or no point tells the cluster of another; or if no sizes were asked for, and clusters of
-        other sizes (Ward's, of a sample of 500 points in the metric of R) fit far better, by what R
-        leaves unexplained of their indicators and by leave-one-out error.
+        free sizes, by a descent of up to 500 of the points, have less than 45 % of the labels'
+        cost (that of ``sizes="free"``) and of their leave-one-out error.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -486,7 +490,7 @@ def _make_plan(call, source):
         min_size=min_size,
         params=params,
         bound=call.bound,
-        default_sizes=default is not None and call.balance is call.target_sizes is known is None,
+        default_sizes=call.balance is call.target_sizes is known is None,
     )
 
 
@@ -661,6 +665,7 @@ class EvoMMCParameters(
     _EvolutionRun,
     BinarySizeParameters,
     _EvolutionKernel,
+    Standardization,
     _EvolutionSearch,
     _EvolutionRegularisation,
 ):
@@ -673,6 +678,7 @@ class FastEvoMMCParameters(
     PrecisionParameters,
     LandmarkParameters,
     _EvolutionKernel,
+    Standardization,
     _EvolutionSearch,
     _EvolutionRegularisation,
 ):
@@ -741,7 +747,10 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        or no point tells the cluster of another.
+        no point tells the cluster of another, or clusters of other sizes fit far better than those
+        of the default sizes.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -789,7 +798,10 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        or no point tells the cluster of another.
+        no point tells the cluster of another, or clusters of other sizes fit far better than those
+        of the default sizes.
+    UserWarning
+        If columns of X seem to have different units.
 
     Notes
     -----
@@ -827,7 +839,10 @@ def _evolve(call, control):
         def make_search(index):
             return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
 
-        return best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        result = best_result(factor, make_search, call.n_init, control, 2, plan.params)
+        if plan.default_sizes and result.converged:
+            warn_of_other_sizes(factor, result.labels, 2)
+        return result
 
 
 def _make_evolution_plan(call, source):
@@ -852,6 +867,7 @@ def _make_evolution_plan(call, source):
         lower=lower,
         upper=upper,
         params=search | values(call, SizeParameters),
+        default_sizes=call.target_sizes is None and call.balance == BinarySizeParameters.balance,
     )
 
 

@@ -1,76 +1,87 @@
-"""A warning where clusters of sizes that the size rule forbids fit the points far better."""
+"""A warning where a descent of free sizes leaves the labels of a size rule far behind."""
 
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
+from scipy.sparse import issparse
 
-from fastmmc.execution import warn_user
+from fastmmc.execution import is_first, warn_user
 from fastmmc.factors import hat_matrix, leave_one_out_residuals
 from fastmmc.gram import dense_rows
+from fastmmc.rls.free import Groups, cost_of
+from fastmmc.sizes import size_rule
 
 # Points in the sample, and the fewest for each cluster.
 SAMPLE = 500
 LEAST_PER_CLUSTER = 10
 
-# Shares of the labels' cost and error below which clusters of other sizes are far better.
-FAR_BETTER = np.array([1 / 2, 2 / 3])
+# Share of the labels' cost and of their error below which the free sizes are far better. Where
+# points without clusters have no tails the shares are above 2/3; long tails bring them near to it.
+FAR_BETTER = 0.45
 
-# The sample of each factor, its hat matrix and tree, kept for the next clustering from it.
+# An error that is as good as none.
+NO_ERROR = 0.02
+
+# The sample of each factor with its hat matrix, kept for the next clustering from it.
 _SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
-
-# One of the other clusters must differ from the mean size by this share of it.
-OTHER_SIZE = 0.2
 
 
 def warn_of_other_sizes(factor, labels, k):
-    """Give a warning if clusters of free sizes fit far better than the labels of a size rule.
+    """Give a warning, one in a call, if clusters of free sizes fit far better than the labels.
 
-    The cost sum_h (1 - e_h^T R e_h / s_h), with e_h the indicator and s_h the size of cluster h, is
-    the unexplained share of the clusters' indicators and knows no sizes, but a few outliers lower
-    it. So the leave-one-out error of the members of a cluster, a mean over the clusters, must be
-    lower as well. Compared are the labels and Ward's clusters in the metric of R,
-    R_ii + R_jj - 2 R_ij, on a sample of the points.
+    The labels of a sample and Ward's clusters descend in the size-free cost, and the better of
+    them is compared with the labels. A few outliers lower the cost, so the leave-one-out error, a
+    mean over the clusters, must be lower as well.
     """
     if k == 1 or min(factor.n, SAMPLE) < LEAST_PER_CLUSTER * k:
         return
     if factor not in _SAMPLES:
         _SAMPLES[factor] = _sample(factor)
-    rows, R, tree = _SAMPLES[factor]
-    others = fcluster(tree, k, "maxclust") - 1
-    sizes = np.bincount(others) * factor.n / rows.size
-    if np.ptp(np.append(sizes, factor.n / k)) < OTHER_SIZE * factor.n / k:
+    rows, points = _SAMPLES[factor]
+    rule = size_rule(points.n, k)
+    cost, error = _judge(points, labels[rows], rule)
+    if error < NO_ERROR:
         return
-    if np.all(_misfit(R, others, k) < FAR_BETTER * _misfit(R, labels[rows], k)):
-        told = ", ".join(f"{size:.0f}" for size in np.sort(sizes)[::-1])
-        warn_user(
-            f"clusters of other sizes fit these points far better, about {told} points; the size "
-            "rule makes clusters of nearly equal sizes. Give target_sizes, or a wider balance"
-        )
+    ends = [points.refine(start, rule) for start in (labels[rows], points.cut(k))]
+    others, least, _ = min(ends, key=lambda end: end[1])
+    least_error = _judge(points, others, rule)[1]
+    if max(least / cost, least_error / error) >= FAR_BETTER or not is_first("sizes"):
+        return
+    sizes = np.sort(np.bincount(others, minlength=k))[::-1] * factor.n / points.n
+    told = ", ".join(f"{size:.0f}" for size in sizes)
+    calls = 'umc_rls(X, k, sizes="free")'
+    if factor.kernel.name != "precomputed" and not issparse(factor.X):
+        calls += " or fastmmc.cluster(X, k)"
+    warn_user(
+        f"clusters of free sizes, about {told} points, fit these {factor.n} points far better: "
+        f"their leave-one-out error is {least_error:.2g}, that of the labels found {error:.2g}. "
+        f"Try {calls}, or give target_sizes"
+    )
 
 
 def _sample(factor):
-    """Return some points, their own hat matrix, and Ward's tree in its metric."""
-    rows = np.unique(np.linspace(0, factor.n - 1, SAMPLE).astype(np.intp))
-    points = dense_rows(factor.X, rows)
+    """Return the rows of some points, and these points with their own hat matrix."""
+    n = factor.n
+    rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
+    X = dense_rows(factor.X, rows)
     if factor.kernel.name == "precomputed":
-        points = points[:, rows]
-    R = hat_matrix(factor.kernel, points.astype(np.float64), factor.lam)
-    diag = np.diagonal(R)
-    squared = np.maximum(diag[:, None] + diag - 2.0 * R, 0.0)
-    np.fill_diagonal(squared, 0.0)
-    return rows, R, linkage(squareform(np.sqrt(squared), checks=False), "ward")
+        X = X[:, rows]
+    # With lam in proportion the eigenvalues of R are about those of all points.
+    R = hat_matrix(factor.kernel, X.astype(np.float64), factor.lam * rows.size / n)
+    weights = np.ones(rows.size, dtype=np.int64)
+    return rows, Groups(R, weights, weights.astype(np.bool_))
 
 
-def _misfit(R, labels, k):
-    """Return the cost and the leave-one-out error above; a cluster without points counts 1."""
-    E = (labels[:, None] == np.arange(k)).astype(np.float64)
-    sizes = np.maximum(E.sum(axis=0), 1.0)
-    fitted = R @ E
-    cost = k - np.sum(E * fitted / sizes)
-    residuals = leave_one_out_residuals(E, fitted, np.diagonal(R))
-    error = 1.0 - np.sum(E * (1.0 - residuals**2) / sizes) / k
-    return np.array([cost, error])
+def _judge(points, labels, rule):
+    """Return the size-free cost, and the mean over clusters of ||L - E||^2 / s.
+
+    L are the leave-one-out predictions of the indicator E of a cluster of size s. A cluster without
+    points counts 1.
+    """
+    state = points.state(labels, rule)
+    E = (labels[:, None] == np.arange(state.counts.size)).astype(np.float64)
+    squares = np.sum(leave_one_out_residuals(E, state.sums.T, state.diag) ** 2, axis=0)
+    errors = np.where(state.counts > 0, squares / np.maximum(state.counts, 1), 1.0)
+    return cost_of(state), float(np.mean(errors))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,8 +123,17 @@ def refuse_beside_factor(call):
         )
 
 
+class LabelFit(NamedTuple):
+    """The model that fits labels, and how well it predicts each point from the others."""
+
+    model: KernelModel
+    loo_scores: np.ndarray  # (n, k) float64, see RLSResult
+    loo_mse: float
+    diagonal: np.ndarray  # (n,) float64: R_jj
+
+
 def fit_labels(factor, labels, k):
-    """Return the model that fits the labels, and its mean squared leave-one-out error."""
+    """Return the model that fits the labels, with its leave-one-out scores and their error."""
     diag, d = factor.diagonal(), factor.X.shape[1]
     if isinstance(factor, LowRankFactor):
         W = factor._cluster_sums(labels, k)
@@ -136,11 +146,13 @@ def fit_labels(factor, labels, k):
         P, predictions = _codes_and_predictions(U, labels)
         model = KernelModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
         blocks = [(slice(None), U)]
-    total = 0.0
+    total, scores = 0.0, np.empty((factor.n, k))
     for rows, U in blocks:
         P, predictions = _codes_and_predictions(U, labels[rows])
-        total += float(np.sum(leave_one_out_residuals(P, predictions, diag[rows]) ** 2))
-    return model, total / (k * factor.n)
+        residuals = leave_one_out_residuals(P, predictions, diag[rows])
+        total += float(np.sum(residuals**2))
+        np.subtract(P, residuals, out=scores[rows])
+    return LabelFit(model, scores, total / (k * factor.n), diag)
 
 
 def _codes_and_predictions(U, labels):
@@ -157,17 +169,19 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None):
     """
     outcome = best_of_restarts(make_search, n_init, control)
     labels = outcome.best.labels
-    model, loo_mse = fit_labels(factor, labels, k)
-    status = rate_figures(outcome.status, loo_mse=loo_mse)
-    _warn_if_unpredictable(factor, k, loo_mse)
+    fit = fit_labels(factor, labels, k)
+    status = rate_figures(outcome.status, loo_mse=fit.loo_mse)
+    _warn_if_unpredictable(factor, k, fit.loo_mse)
     sizes = np.bincount(labels, minlength=k)
     return outcome.result(
         RLSResult,
         params | factor_params(factor),
         status=status,
         sizes=sizes,
-        model=model,
-        loo_mse=loo_mse,
+        model=fit.model,
+        loo_mse=fit.loo_mse,
+        loo_scores=fit.loo_scores,
+        outlier_scores=fit.diagonal,
         bound=None if bound is None else bound(sizes),
     )
 

@@ -4,17 +4,20 @@ import json
 import pickle
 import sys
 from functools import partial
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fastmmc
 from fastmmc.competitive import stream as stream_module
 from tests.competitive import naive
+from tests.damage import damaged
 
 ONLINE = [fastmmc.WTA, fastmmc.FSCL, fastmmc.RPCL, fastmmc.CRPCL, fastmmc.OLCVQE]
 LINKED = [fastmmc.CRPCL, fastmmc.OLCVQE]
@@ -358,7 +361,7 @@ def test_what_cannot_be_saved_or_read(stream, tmp_path):
     with pytest.raises(NotFittedError):
         fastmmc.WTA(3).save(tmp_path / "w.npz")
     model = fastmmc.WTA(3, features="nystroem", kernel=lambda A, B: A @ B.T, rank=9).fit(X)
-    with pytest.raises(TypeError, match="callable kernel"):
+    with pytest.raises(TypeError, match="params.kernel is a callable"):
         model.save(tmp_path / "w.npz")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "x.npz").write_bytes(b"no archive")
@@ -416,40 +419,67 @@ def test_a_saved_model_of_a_given_kernel_predicts(kind, stream, tmp_path):
     np.testing.assert_array_equal(again.predict(K), model.predict(K))
 
 
-def damaged(path, tmp_path, change):
-    """Return a copy of a saved estimator with some arrays changed."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    header = json.loads(str(arrays["header"]))
-    change(arrays, header)
-    np.savez(tmp_path / "damaged.npz", **(arrays | {"header": np.array(json.dumps(header))}))
-    return tmp_path / "damaged.npz"
+def stream_of(header):
+    return header["content"]["CRPCL"]["stream"]["Stream"]
+
+
+def space_of(header):
+    return stream_of(header)["space"]["Space"]
+
+
+def set_param(header, name, value):
+    params = dict(header["content"]["CRPCL"]["params"]["dict"]) | {name: value}
+    header["content"]["CRPCL"]["params"]["dict"] = list(params.items())
+
+
+def shorten(arrays, name):
+    arrays[name] = arrays[name][:2]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a, h: a["centers"].fill(np.nan), "centers has values that are not finite"),
-        (lambda a, h: a.update(wins=a["wins"][:2]), r"wins has shape \(2,\); expected \(3,\)"),
-        (lambda a, h: a["wins"].fill(0.5), "wins has values that cannot be"),
-        (lambda a, h: a.pop("memory"), "it has no 'memory'"),
-        (lambda a, h: a.update(memory=a["memory"][:, :1]), "memory has shape"),
-        (lambda a, h: a.update(centers=a["centers"].astype(str)), "centers has shape.*type <U"),
-        (lambda a, h: a["memory_ids"].fill(0), "memory_ids has values that cannot be"),
-        (lambda a, h: a["memory_ids"].__iadd__(99), "memory_ids has values that cannot be"),
-        (lambda a, h: a["memory_labels"].fill(-2), "memory_labels has values"),
-        (lambda a, h: a["cannot"].fill(3), "cannot has values that cannot be"),
-        (lambda a, h: a.update(must=np.zeros((1, 3), int)), "must has shape"),
-        (lambda a, h: a.update(counts=a["counts"][:3]), "counts has shape"),
-        (lambda a, h: a.update(n_features_in=np.int64(5)), "centers have 2 columns, and the"),
-        (lambda a, h: a.update(dtype=np.array("int8")), "dtype has values that cannot be"),
-        (lambda a, h: a.update(feature_names_in=np.array(["a"])), "feature_names_in has shape"),
-        (lambda a, h: h["params"].update(new=1), "unexpected keyword argument 'new'"),
-        (lambda a, h: h.update(params=3), "damaged"),
-        (lambda a, h: h["params"].update(min_share="a"), "min_share must be a real number"),
-        (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
-        (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
-        (lambda a, h: h.update(format=99), r"format 99.*expected CRPCL \(format 3\)"),
+        (lambda a, h: a["stream.centers"].fill(np.nan), "centers has values that are not finite"),
+        (lambda a, h: shorten(a, "stream.wins"), r"wins has shape \(2,\); expected \(3,\)"),
+        (lambda a, h: a["stream.wins"].fill(0.5), "wins has values that cannot be"),
+        (lambda a, h: a.pop("stream.memory"), "it has no 'stream.memory'"),
+        (lambda a, h: stream_of(h).pop("memory"), "it has no 'stream.memory'"),
+        (lambda a, h: stream_of(h).update(memory=None), "nothing tells of the array stream.memory"),
+        (
+            lambda a, h: a.update({"stream.memory": a["stream.memory"][:, :1]}),
+            "memory has shape",
+        ),
+        (
+            lambda a, h: a.update({"stream.centers": a["stream.centers"].astype(str)}),
+            "centers has shape.*type <U",
+        ),
+        (
+            lambda a, h: a.update({"stream.centers": a["stream.centers"].astype(np.float32)}),
+            "centers has shape.*float32; expected f8:kd",
+        ),
+        (lambda a, h: a["stream.memory_ids"].fill(0), "memory_ids has values that cannot be"),
+        (lambda a, h: a["stream.memory_ids"].__iadd__(99), "memory_ids has values that cannot be"),
+        (lambda a, h: a["stream.memory_labels"].fill(-2), "memory_labels has values"),
+        (lambda a, h: a["stream.cannot"].fill(3), "cannot has values that cannot be"),
+        (lambda a, h: a.update({"stream.must": np.zeros((1, 3), int)}), "must has shape"),
+        (lambda a, h: stream_of(h).update(n_seen=-1), "counts has values that cannot be"),
+        (lambda a, h: stream_of(h).update(n_late=0.5), r"n_late is 0.5 \(float\)"),
+        (lambda a, h: space_of(h).update(n_features=5), "centers have 2 columns, and the points 5"),
+        (lambda a, h: space_of(h).update(dtype={"dtype": "int8"}), "dtype int8, which is unknown"),
+        (lambda a, h: space_of(h).pop("kernel"), "it has no 'stream.space.kernel'"),
+        (lambda a, h: space_of(h)["kernel"]["Kernel"].update(name="gauss"), "its kernel is"),
+        (
+            lambda a, h: h["content"]["CRPCL"].update(feature_names_in_={"names": ["a"]}),
+            "feature_names_in_ are not the names of 2 columns",
+        ),
+        (
+            lambda a, h: h["content"]["CRPCL"].update(n_features_in_=3),
+            "no stream of points of 3 columns",
+        ),
+        (lambda a, h: set_param(h, "new", 1), "unexpected keyword argument 'new'"),
+        (lambda a, h: h["content"]["CRPCL"].update(params=3), "damaged"),
+        (lambda a, h: set_param(h, "min_share", "a"), "min_share must be a real number"),
+        (lambda a, h: h.update(format=99), "has format 99, of fastmmc .* reads formats up to 4"),
     ],
 )
 def test_damaged_files(change, message, stream, tmp_path):
@@ -458,8 +488,62 @@ def test_damaged_files(change, message, stream, tmp_path):
     model = fastmmc.CRPCL(3, random_state=0, semi_supervised=True)
     model.partial_fit(X[:60], known, cannot_link=[(0, 99)])
     model.save(tmp_path / "model.npz")
+    with pytest.raises(ValueError, match=message) as raised:
+        fastmmc.CRPCL.load(damaged(tmp_path / "model.npz", change))
+    assert "damaged.npz" in str(raised.value)
+
+
+FORMER = Path(__file__).parents[1] / "saved"
+
+
+def former_points():
+    """Return what the files of a former format were learned from."""
+    X, y = make_blobs(60, centers=3, random_state=0)
+    return X, np.where(np.arange(60) % 4 == 0, y, -1)
+
+
+def test_files_of_format_3_are_read(tmp_path):
+    """They were written by a former version; learning on from them is learning without a break."""
+    X, known = former_points()
+    wta = fastmmc.load(FORMER / "format_3_wta.npz")
+    unbroken = fastmmc.WTA(3, init=X[:3]).partial_fit(X)
+    np.testing.assert_allclose(wta.transform(X), unbroken.transform(X), rtol=1e-9)
+    np.testing.assert_array_equal(wta.init, X[:3])
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    given = {"landmarks": np.arange(0, 60, 6), "rank": 10, "sigma": 3.0, "random_state": 0}
+    unbroken = fastmmc.CRPCL(3, features="nystroem", semi_supervised=True, **given)
+    unbroken.partial_fit(frame, known, cannot_link=[(1, 70), (2, 99)])
+    former = fastmmc.CRPCL.load(FORMER / "format_3_crpcl.npz")
+    assert former.extra_ == {"row": 60}
+    former.save(tmp_path / "now.npz")
+    now = fastmmc.load(tmp_path / "now.npz")
+    for one in (former, now, unbroken):
+        one.partial_fit(frame, known)
+    assert now.feature_names_in_.tolist() == ["a", "b"]
+    for one in (former, now):
+        np.testing.assert_allclose(one.transform(frame), unbroken.transform(frame), rtol=1e-6)
+        np.testing.assert_array_equal(one.landmarks, given["landmarks"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a, h: a["centers"].fill(np.nan), "centers has values that are not finite"),
+        (lambda a, h: a.update(n_features_in=np.int64(5)), "basis has shape|basis has 2 columns"),
+        (lambda a, h: a.update(dtype=np.array("int8")), "dtype is int8"),
+        (lambda a, h: a.update(counts=a["counts"][:3]), "damaged"),
+        (lambda a, h: a.update(feature_names_in=np.array(["a"])), "names of 2 columns"),
+        (lambda a, h: h["params"].update(new=1), "unexpected keyword argument 'new'"),
+        (lambda a, h: h["kernel"].update(name="gauss"), "its kernel is"),
+        (lambda a, h: h.pop("kernel"), "it has no 'kernel'"),
+        (lambda a, h: h.update(format=2), "has format 2, which fastmmc .* no longer reads"),
+    ],
+)
+def test_damaged_files_of_format_3(change, message, tmp_path):
+    path = tmp_path / "former.npz"
+    path.write_bytes((FORMER / "format_3_crpcl.npz").read_bytes())
     with pytest.raises(ValueError, match=message):
-        fastmmc.CRPCL.load(damaged(tmp_path / "model.npz", tmp_path, change))
+        fastmmc.CRPCL.load(damaged(path, change))
 
 
 def test_bytes_that_were_changed_or_cut(stream, tmp_path):

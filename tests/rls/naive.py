@@ -149,3 +149,45 @@ def cheapest_merges(R, k):
         b, a = min(costs, key=costs.get)
         labels = np.unique(np.where(labels == a, b, labels), return_inverse=True)[1]
     return labels
+
+
+def leave_one_out_scores(K, lam, labels, k):
+    """(n, k): each point's scores under the model that is fitted to the others."""
+    n, P = len(K), codes(labels, k)
+    scores = np.zeros((n, k))
+    for j in range(n):
+        rest = np.delete(np.arange(n), j)
+        A = np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.eye(n - 1), P[rest])
+        scores[j] = K[j, rest] @ A
+    return scores
+
+
+def soften(scores, sharpness):
+    weights = np.exp(sharpness * (scores - scores.max(axis=1, keepdims=True)))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def sharpness(scores, labels):
+    """The b at which softmax(b scores) is as sure as the scores are right, by bisection."""
+    n, k = scores.shape
+    E = (labels[:, None] == np.arange(k)) - 1 / k
+    S = scores - scores.mean(axis=1, keepdims=True)
+    cosine = (E * S).sum() / np.sqrt((E**2).sum() * (S**2).sum())
+    low, high = 0.0, 1e6
+    for _ in range(100):
+        middle = (low + high) / 2
+        sure = ((soften(scores, middle) ** 2).sum(axis=1).mean() - 1 / k) / (1 - 1 / k)
+        low, high = (middle, high) if sure < cosine**2 else (low, middle)
+    return low
+
+
+def share_with_own(p, own):
+    """Pool the label's probability with the largest others until none is above their mean."""
+    p = p.copy()
+    pool = [own]
+    for h in sorted(np.delete(np.arange(p.size), own), key=lambda h: -p[h]):
+        if p[h] <= p[pool].mean():
+            break
+        pool.append(h)
+    p[pool] = p[pool].mean()
+    return p

@@ -135,7 +135,7 @@ def test_batches_of_one_are_the_claims_one_by_one(factor, monkeypatch, seed):
     assert res.n_moves == exact.n_moves
 
 
-@pytest.mark.filterwarnings("ignore:clusters of other sizes")
+@pytest.mark.filterwarnings("ignore:clusters of free sizes")
 def test_late_rounds_are_left_to_the_descent(factor):
     last = {b: run(factor, batches=b, n_init=1).n_iter for b in (2, 8, 20, N)}
     # Clusters of 20 are claimed in batches of 10, 3, 1 and 1; round i adds 20 / 2^i.

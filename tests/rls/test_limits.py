@@ -203,25 +203,3 @@ def test_known_labels_widen_the_bounds_of_shaking(digits):
     known = np.where(np.arange(len(y)) < 1000, 0, -1)
     result = fastmmc.umc_rls(X, 5, known_labels=known, n_init=1, random_state=0)
     assert result.converged and (result.labels[:1000] == 0).all() and result.sizes.min() >= 1
-
-
-@pytest.mark.parametrize("method", ["shaking", "memetic"])
-def test_clusters_of_other_sizes_that_fit_far_better_are_told(method):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [900, 80, 20])
-    X = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])[y] + rng.standard_normal((1000, 2))
-    options = {"method": method, "n_init": 1, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match="clusters of other sizes fit .*900, 80, 20"):
-        fastmmc.umc_rls(X, 3, **options)
-    with pytest.warns(ConvergenceWarning, match="clusters of other sizes"):
-        fastmmc.UMCRLS(3, rank=50, **options).fit(X)
-    result = fastmmc.umc_rls(X, 3, target_sizes=[900, 80, 20], **options)
-    assert adjusted_rand_score(y, result.labels) > 0.99
-
-
-@pytest.mark.parametrize("n_features", [2, 10])
-@pytest.mark.parametrize("k", [2, 3, 8])
-def test_points_without_clusters_give_no_such_warning(n_features, k):
-    for draw in ("standard_normal", "random"):
-        X = getattr(np.random.default_rng(k), draw)((300, n_features))
-        fastmmc.umc_rls(X, k, n_init=5, random_state=0)

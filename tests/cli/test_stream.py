@@ -11,11 +11,15 @@ import time
 from contextlib import ExitStack
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastmmc
 from fastmmc import cli
 from fastmmc.cli import stream
+from fastmmc.cli.pairs import read_constraints
+from fastmmc.cli.tables import Columns
+from tests.cli import runner
 
 N = 330
 KINDS = {
@@ -62,7 +66,7 @@ def pairs(tmp_path, data):
 
 
 def run(*argv):
-    return cli.main(["stream", *map(str, argv)])
+    return runner.run("stream", *argv)
 
 
 def error_of(capsys, *argv):
@@ -207,7 +211,7 @@ def test_labels_of_a_column(data, rows, tmp_path, capsys):
 def test_kinds_of_constraints(tmp_path):
     def read(text, name="pairs.csv"):
         (tmp_path / name).write_text(text)
-        return [pairs.tolist() for pairs in stream.read_constraints(tmp_path / name)]
+        return [pairs.tolist() for pairs in read_constraints(tmp_path / name)]
 
     assert read("0,1\n2, 3\n") == [[], [[0, 1], [2, 3]]]
     assert read("i,j\n0,1\n") == [[], [[0, 1]]]
@@ -419,8 +423,8 @@ def test_a_line_that_grows_while_it_is_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("1,2\n3,4")
     with ExitStack() as stack:
-        source = stream._Source(str(path), stack)
-        source.begin(None)
+        source = stream._Source(str(path), None, stack)
+        source.begin(Columns())
         assert len(source.read(5)[0]) == 2
         with path.open("a") as file:
             file.write("\n5,6")
@@ -594,6 +598,97 @@ def test_a_lock_that_is_taken_over(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+# Rows that are left out
+
+
+@pytest.fixture
+def bad(job, rows, tmp_path):
+    """A job with bad rows, the file that tells of them, and what it should hold."""
+    faults = {
+        0: ("x,1", "column 'a': expected a finite number, got 'x'"),
+        5: ("1,nan", "column 'b': expected a finite number, got 'nan'"),
+        40: ("1,2,3", "has 3 cells"),
+        41: ('1,"2', "cannot be read as a row: "),
+        95: ("1,1e200", "has a value beyond 1e+150, whose square overflows"),
+        329: (b"1,\xff", "is not text in UTF-8"),
+    }
+    lines, told, line = [b"a,b\n"], [], 2
+    for i, row in enumerate(rows):
+        if i in faults:
+            text, problem = faults[i]
+            text = text if isinstance(text, bytes) else text.encode()
+            lines.append(text + b"\n")
+            told.append((line, problem, text.decode(errors="replace")))
+            line += 1
+        lines.append(row.encode())
+        line += 1
+    job.table.write_bytes(b"".join(lines))
+    path = tmp_path / "bad.csv"
+    job.command = [*job.command, "--skip-bad-rows", path]
+
+    def check():
+        assert job.out.read_bytes() == (job.out.parent / "whole" / "labels.csv").read_bytes()
+        found = pd.read_csv(path)
+        assert list(found) == ["line", "problem", "row"] and len(found) == len(told)
+        for (line, problem, text), row in zip(told, found.itertuples(), strict=True):
+            assert (row.line, row.row) == (line, text)
+            assert row.problem.startswith(f"line {line}") and problem in row.problem
+
+    return job, path, check
+
+
+def test_bad_rows_are_as_if_they_were_not_there(bad, capsys):
+    job, path, check = bad
+    assert run(*job.command) == 0
+    assert f"\nskipped    6 rows, see {path}\n" in capsys.readouterr().err
+    check()
+    assert run(*job.command) == 0
+    assert "skipped    0 rows" in capsys.readouterr().err
+    check()
+
+
+def test_bad_rows_and_a_crash_at_any_moment(bad, monkeypatch):
+    job, path, check = bad
+    for count in range(1, 3 * job.n_chunks + 1, 2):
+        for file in (job.out, job.state, path):
+            file.unlink(missing_ok=True)
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            crash_at(patch, os, "fsync", count)
+            run(*job.command)
+        assert run(*job.command) == 0
+        check()
+
+
+def test_many_bad_rows_are_not_held_in_memory(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(stream, "MOST_LINES", 3)
+    most = []
+    write = stream._BadRows.write
+    monkeypatch.setattr(
+        stream._BadRows, "write", lambda self, lines: (most.append(len(lines)), write(self, lines))
+    )
+    path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("1,2\n" + "x,y\n" * 10)
+    assert run(path, "--k", 1, "--skip-bad-rows", skipped) == 0
+    assert capsys.readouterr().out == "label\n0\n"
+    assert max(most) == 3 and len(skipped.read_text().splitlines()) == 11
+
+
+def test_bad_rows_only(tmp_path, capsys):
+    path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("a,b\nx,1\n")
+    message = error_of(capsys, path, "--k", 1, "--skip-bad-rows", skipped)
+    assert (
+        f"the first 1 prototypes need as many rows; got 0, and 1 bad ones in {skipped}" in message
+    )
+    assert len(skipped.read_text().splitlines()) == 2
+
+
+def test_without_a_place_for_bad_rows_they_are_errors(bad, capsys):
+    job, path, _ = bad
+    assert "line 2, column 'a': expected" in error_of(capsys, *job.command[:-2])
+    assert not path.exists()
+
+
 # Ends before the end
 
 
@@ -736,7 +831,7 @@ def test_the_index_of_a_frame_is_left_out_also_when_resumed(table, tmp_path, cap
         (["--k", 0], "--k must be at least 1; got 0"),
         (["--k", 3, "--chunk", 0], "--chunk must be at least 1; got 0"),
         (["--k", 3, "--chunk", 2], "--chunk must be at least --k, 3"),
-        (["--k", 3, "--method", "lcvqe"], "invalid choice: 'lcvqe'"),
+        (["--k", 3, "--method", "lcvqe"], "fastmmc stream has no method lcvqe; it has c-rpcl"),
         (["--k", 3, "--method", "wta", "--beta", 0.1], "wta has no --beta"),
         (["--k", 3, "--method", "rpcl", "--memory-size", 9], "rpcl has no --memory-size"),
         (["--k", 3, "--method", "rpcl", "--constraints", "p.csv"], "rpcl has no --constraints"),
@@ -751,7 +846,7 @@ def test_the_index_of_a_frame_is_left_out_also_when_resumed(table, tmp_path, cap
         (["--k", 3, "--out", "none/labels.csv"], "there is no folder"),
         (["--k", 3, "--out", "."], "is a folder"),
         (["--k", 3, "--state", "none/state.npz"], "there is no folder"),
-        (["--k", 3, "--out", "rows.csv"], "is the file to be clustered"),
+        (["--k", 3, "--out", "rows.csv"], "is a file to be read"),
         (["--k", 3, "--out", "x", "--state", "x"], "--out and --state are the same file"),
         (["--k", 3, "--out", "labels.npy"], "--out must end in one of .csv, .txt, .tsv"),
     ],
@@ -786,6 +881,11 @@ def test_contradictions_to_the_state(job, tmp_path, capsys):
         (["--label-column", "b"], "the state of a run with no --label-column"),
         (["--constraints", other], "the state of a run with --constraints"),
         (["--out", other], "the state of a run with --out"),
+        (
+            ["--columns", "a"],
+            "--columns a contradicts {state}, the state of a run with no --columns",
+        ),
+        (["--skip-bad-rows", other], "the state of a run with no --skip-bad-rows"),
     ]:
         message = error_of(capsys, table, "--state", state, *given)
         assert told.format(state=state) in message
@@ -819,9 +919,9 @@ def test_files_that_changed_meanwhile(job, capsys):
         job.table.unlink()
     job.table.write_text(rows)
     job.out.write_bytes(labels[:-3])
-    assert f"had {len(labels)} bytes of labels" in error_of(capsys, *job.command)
+    assert f"had {len(labels)} bytes when the state was saved" in error_of(capsys, *job.command)
     job.out.unlink()
-    assert "has labels of the run to be resumed and is gone" in error_of(capsys, *job.command)
+    assert "has lines of the run to be resumed and is gone" in error_of(capsys, *job.command)
     job.out.write_bytes(labels + b"more than the state knows")
     assert run(*job.command) == 0
     job.check()
@@ -849,9 +949,9 @@ def test_states_of_something_else(table, tmp_path, data, capsys):
     fastmmc.CRPCL(3).partial_fit(data[0]).save(state)
     assert f"{state} holds CRPCL, but no state of fastmmc stream" in message()
     fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 99})
-    assert f"{state} has format 99; expected 2" in message()
-    fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 2, "source": {}})
-    assert f"{state} is damaged: it lacks constraints, n_bytes, settings" in message()
+    assert f"{state} has format 99; expected 3" in message()
+    fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 3, "source": {}})
+    assert f"{state} is damaged: it lacks constraints, n_bytes, n_bytes_bad, settings" in message()
 
 
 def test_extra_of_a_saved_estimator(data, tmp_path):

@@ -1,0 +1,226 @@
+"""Columns in different units: the warning, and standardising as an option."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
+
+import fastmmc
+from fastmmc import plotting
+
+MESSAGE = "columns of X seem to have different units"
+RUN = {"n_init": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+def heard(call):
+    """Return the warnings of units that a call gives."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call()
+    return [one for one in told if MESSAGE in str(one.message)]
+
+
+def noisy(wine):
+    """Return good points with a column of noise that is a hundred times wider."""
+    X = StandardScaler().fit_transform(wine[0])
+    return np.c_[X, 100.0 * np.random.default_rng(0).standard_normal(len(X))]
+
+
+CALLS = {
+    "umc_rls": lambda X: fastmmc.umc_rls(X, 3, **RUN),
+    "umc_rls linear": lambda X: fastmmc.umc_rls(X, 3, kernel="linear", **RUN),
+    "umc_rls_path": lambda X: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN),
+    "UMCRLS": lambda X: fastmmc.UMCRLS(3, **RUN).fit(X),
+    "factor": lambda X: fastmmc.factor(X),
+    "evo_mmc": lambda X: fastmmc.evo_mmc(X, **RUN),
+    "cluster": lambda X: fastmmc.cluster(X, 3, random_state=0),
+    "iter_svr": lambda X: fastmmc.iter_svr(X, **RUN),
+    "cpmmc": lambda X: fastmmc.cpmmc(X, max_iter=5, **RUN),
+    "sammc": lambda X: fastmmc.sammc(X, 3, random_state=0),
+    "wta": lambda X: fastmmc.wta(X, 3, random_state=0),
+    "recursive_mmc": lambda X: fastmmc.recursive_mmc(X, 3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_one_warning_a_call(call, wine):
+    (told,) = heard(lambda: call(wine[0]))
+    assert told.category is UserWarning
+    assert told.filename == __file__
+    assert "column 12 spans" in str(told.message)
+
+
+def test_columns_are_called_by_their_names():
+    pytest.importorskip("pandas")
+    table = load_wine(as_frame=True).data
+    for call in (CALLS["umc_rls"], CALLS["UMCRLS"], lambda X: fastmmc.SAMMC(3).fit(X)):
+        (told,) = heard(lambda call=call: call(table))
+        assert "'proline' spans" in str(told.message)
+        assert "'nonflavanoid_phenols', 'hue', 'ash' and 8 more" in str(told.message)
+
+
+def silent_sets():
+    rng = np.random.default_rng(0)
+    yield "pixels", load_digits().data
+    yield "standardised", StandardScaler().fit_transform(load_breast_cancer().data)
+    yield "one column", 1e6 * rng.random((50, 1))
+    yield "constant columns", np.c_[rng.random((50, 2)), np.full((50, 3), [0.0, 1e6, 1e-6])]
+    yield "one-hot, rare", np.eye(200)[rng.zipf(1.3, 1000).clip(1, 200) - 1]
+    yield "an outlier", np.r_[rng.random((99, 2)), [[1e6, 0.0]]]
+    yield "tails", rng.standard_cauchy((200, 3))
+    yield "one lost among ten", rng.random((50, 10)) * np.r_[1e-3, np.ones(9)]
+    yield "few points", rng.random((10, 2)) * [1.0, 1e6]
+    yield "factor of ten", rng.random((200, 2)) * [1.0, 10.0]
+
+
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in silent_sets()])
+def test_columns_in_one_unit_give_no_warning(X):
+    assert not heard(lambda: fastmmc.factor(X, lam=1.0, sigma=10.0))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        load_breast_cancer().data,
+        np.random.default_rng(0).random((100, 2)) * [1.0, 1e6],
+        np.random.default_rng(0).random((100, 2)).astype(np.float32) * np.float32([1e-6, 1.0]),
+        np.c_[np.eye(3)[np.arange(99) % 3], 3e4 * np.random.default_rng(0).random(99)],
+    ],
+    ids=["wdbc", "two", "single precision", "one-hot and an income"],
+)
+def test_columns_in_different_units_give_one(X):
+    assert len(heard(lambda: fastmmc.factor(X, lam=1.0))) == 1
+
+
+def test_what_has_no_columns_in_units_is_not_looked_at(wine, rng):
+    X = wine[0]
+    assert not heard(lambda: fastmmc.umc_rls(X @ X.T, 3, kernel="precomputed", lam=100.0, **RUN))
+    assert not heard(lambda: fastmmc.umc_rls(X, 3, kernel=lambda X, Z: 1e-6 * X @ Z.T, **RUN))
+    assert not heard(lambda: fastmmc.wta(csr_array(X), 3, random_state=0))
+    F = fastmmc.factor(StandardScaler().fit_transform(X))
+    assert not heard(lambda: fastmmc.umc_rls(F, 3, **RUN))
+    image = (rng.random((20, 20, 3)) * [255.0, 255.0, 1.0]).round()
+    assert not heard(lambda: fastmmc.segment(image, 2, method="evo_mmc"))
+
+
+def test_one_wide_noisy_column_is_told_and_standardising_helps(wine):
+    X, y = noisy(wine), wine[1]
+    with pytest.warns(UserWarning, match="column 13 spans 3.*times the range of columns"):
+        raw = fastmmc.umc_rls(X, 3, random_state=0)
+    assert adjusted_rand_score(y, raw.labels) < 0.1
+    result = fastmmc.umc_rls(X, 3, standardize=True, random_state=0)
+    assert adjusted_rand_score(y, result.labels) > 0.75
+
+
+SOLVERS = {
+    "umc_rls": lambda X, **told: fastmmc.umc_rls(X, 3, **RUN, **told),
+    "free": lambda X, **told: fastmmc.umc_rls(X, 3, sizes="free", random_state=0, **told),
+    "low rank": lambda X, **told: fastmmc.umc_rls(X, 3, rank=40, **RUN, **told),
+    "linear": lambda X, **told: fastmmc.umc_rls(X, 3, kernel="linear", **RUN, **told),
+    "path": lambda X, **told: fastmmc.umc_rls_path(X, 3, [0.1, 1.0], **RUN, **told)[1],
+    "evo_mmc": lambda X, **told: fastmmc.evo_mmc(X, **RUN, **told),
+    "fast_evo_mmc": lambda X, **told: fastmmc.fast_evo_mmc(X, **RUN, **told),
+    "cluster": lambda X, **told: fastmmc.cluster(X, 3, random_state=0, **told),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
+def test_standardize_is_what_the_scaler_does(solve, dtype, wine):
+    X = wine[0].astype(dtype)
+    before, scaler = X.copy(), StandardScaler().fit(X)
+    expected, result = solve(scaler.transform(X)), solve(X, standardize=True)
+    assert_array_equal(X, before)
+    assert_array_equal(result.labels, expected.labels)
+    assert result.objective == expected.objective
+    assert result.params["standardize"] and not expected.params["standardize"]
+    new = X[::3] * dtype(1.1)
+    # A model in double precision scales the new points in it.
+    assert_allclose(
+        result.decision_function(new),
+        expected.decision_function(scaler.transform(new)),
+        atol=1e-12 if dtype is np.float64 else 1e-5,
+    )
+    assert_array_equal(pickle.loads(pickle.dumps(result)).predict(new), result.predict(new))
+
+
+def test_sparse_points_are_divided_only(rng):
+    X = csr_matrix(rng.random((60, 5)) * (rng.random((60, 5)) < 0.4) * [1.0, 10.0, 1e3, 1.0, 1.0])
+    scaler = StandardScaler(with_mean=False).fit(X)
+    told = {"rank": 20, **RUN}
+    result = fastmmc.umc_rls(X, 2, standardize=True, **told)
+    assert_array_equal(result.labels, fastmmc.umc_rls(scaler.transform(X), 2, **told).labels)
+    assert_array_equal(result.predict(X), result.predict(X.toarray()))
+
+
+def test_landmarks_are_scaled_with_the_points(wine):
+    X, told = wine[0], {"n_init": 1, "random_state": 0}
+    scaler = StandardScaler().fit(X)
+    result = fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6], **told)
+    Z = scaler.transform(X)
+    assert_array_equal(result.labels, fastmmc.umc_rls(Z, 3, landmarks=Z[::6], **told).labels)
+    with pytest.raises(ValueError, match="landmarks"):
+        fastmmc.umc_rls(X, 3, standardize=True, landmarks=X[::6, :4])
+
+
+def test_estimators_standardize(wine):
+    X = wine[0]
+    for model in (fastmmc.UMCRLS(3, **RUN), fastmmc.AutoMMC(3, random_state=0)):
+        fitted = clone(model).set_params(standardize=True).fit(X)
+        expected = clone(model).fit(StandardScaler().fit_transform(X))
+        assert_array_equal(fitted.labels_, expected.labels_)
+        assert_array_equal(fitted.predict(X), fitted.labels_)
+        assert fitted.score(X) <= 0
+
+
+def test_the_parameters_chosen_tell_of_it(wine):
+    X = wine[0]
+    result = fastmmc.cluster(X, 3, standardize=True, random_state=0)
+    assert result.chosen["standardize"]
+    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen).labels, result.labels)
+
+
+def test_pictures_show_the_points_as_they_were(wine):
+    result = fastmmc.umc_rls(wine[0], 3, standardize=True, **RUN)
+    assert_allclose(result.model.points, wine[0], rtol=1e-12)
+    plotting.ClusterDisplay.from_result(result)
+
+
+def test_constant_columns_and_few_points_standardize():
+    X = np.c_[np.arange(6.0), np.full(6, 3.0)]
+    result = fastmmc.umc_rls(X, 2, standardize=True, random_state=0)
+    assert_array_equal(result.predict(X), result.labels)
+    assert fastmmc.umc_rls(X[:1], 1, standardize=True).labels == [0]
+    assert fastmmc.cluster(X, 1, standardize=True).sizes == [6]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: fastmmc.umc_rls(fastmmc.factor(X), 2, standardize=True), "a DenseFactor"),
+        (
+            lambda X: fastmmc.umc_rls(X @ X.T, 2, kernel="precomputed", standardize=True),
+            "a Gram matrix",
+        ),
+        (lambda X: fastmmc.umc_rls(1e200 * X, 2, standardize=True), "variance of column 0"),
+        (lambda X: fastmmc.umc_rls(np.where(X > 1, np.nan, X), 2, standardize=True), "X.*NaN"),
+        (lambda X: fastmmc.umc_rls(X[0], 2, standardize=True), "X: Expected 2D array"),
+    ],
+)
+def test_what_cannot_be_standardised_is_refused(call, message, rng):
+    with pytest.raises(ValueError, match=message):
+        call(rng.standard_normal((30, 3)))
+    with pytest.raises(TypeError, match="standardize must be True or False"):
+        fastmmc.umc_rls(rng.standard_normal((30, 3)), 2, standardize="auto")
