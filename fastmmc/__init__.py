@@ -13,6 +13,7 @@ from fastmmc import alternating, annealing, competitive, cutting_plane, datasets
 from fastmmc._version import __version__ as __version__
 from fastmmc.alternating import *
 from fastmmc.annealing import *
+from fastmmc.block_factor import BlockFactor
 from fastmmc.choice import AutoMMC, Candidate, ChoiceResult, cluster
 from fastmmc.competitive import *
 from fastmmc.cutting_plane import *
@@ -33,6 +34,7 @@ _LAZY = ("distributed", "plotting")
 __all__ = [
     "METHODS",
     "AutoMMC",
+    "BlockFactor",
     "Candidate",
     "ChoiceResult",
     "DenseFactor",

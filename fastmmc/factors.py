@@ -14,6 +14,15 @@ from fastmmc._declare import function_of, parameter, values
 from fastmmc._display import OneLine
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
+from fastmmc.block_factor import (
+    SAMPLE,
+    BlockFactor,
+    check_block_form,
+    draw_sample,
+    make_block_factor,
+    sample_size,
+)
+from fastmmc.blocks import in_blocks, make_blocks
 from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
 from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
@@ -309,10 +318,11 @@ class _FactorCall(
 
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
+        kind="(n, d) array_like, sparse matrix or dask.array",
         doc="""
         Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
-        ``kernel="precomputed"`` their (n, n) Gram matrix.
+        ``kernel="precomputed"`` their (n, n) Gram matrix. The blocks of a Dask array, or of a large
+        memory map, never come together.
         """,
     )
     k: int | None = parameter(
@@ -337,7 +347,7 @@ class _FactorCall(
 
 
 @function_of(_FactorCall)
-def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor:
+def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFactor | BlockFactor:
     """Compute the hat matrix R = K (K + lam I)^-1 once, for many clusterings.
 
     A dense factor takes O(n^3) time and one n x n array, and each clustering from it O(n^2) time.
@@ -345,8 +355,9 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
 
     Returns
     -------
-    DenseFactor or LowRankFactor
-        Accepted in place of X by every RLS method.
+    DenseFactor, LowRankFactor or BlockFactor
+        Accepted in place of X by every RLS method; a BlockFactor, which points in blocks have, by
+        :func:`fastmmc.umc_rls` and :func:`fastmmc.fast_evo_mmc`.
 
     Raises
     ------
@@ -354,6 +365,12 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
         If a parameter is out of range or X is not a finite matrix.
     MemoryError
         If the n x n or n x r array does not fit into free memory.
+
+    Notes
+    -----
+    Of a Dask array of more than 20,000 points, or a memory map of more than 2^27 numbers, the
+    features that make up Z stay where the blocks are; width and landmarks come from a sample, and
+    ``rank=None`` is not to be had.
 
     References
     ----------
@@ -375,11 +392,39 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     (200, True)
     """
     kernel = validation.check_kernel(**values(call, KernelParameters))
-    X = validation.check_points(call.X, kernel, sparse=True)
+    X = call.X
+    if in_blocks(X):
+        blocks = make_blocks(X)
+        if blocks.shape[0] > SAMPLE:
+            return _factor_blocks(call, kernel, blocks)
+        X = blocks.everything()
+    X = validation.check_points(X, kernel, sparse=True)
     form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     with one_blas_thread():
         kernel = resolve_kernel(kernel, X, default_width(call.k))
         return make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
+
+
+def _factor_blocks(call, kernel, blocks):
+    """Return the factor of points in blocks; width and landmarks come from a sample."""
+    given = values(call, LandmarkParameters, PrecisionParameters)
+    form = check_block_form(blocks, kernel, **given)
+    blocks, seed = make_blocks(call.X, form.rank), fixed_seed(call.random_state)
+    sample = draw_sample(blocks, min(blocks.shape[0], sample_size(1, form.rank)), seed)
+    kernel = resolve_kernel(kernel, sample)
+    basis = factor_sample(sample, blocks.shape[0], call.lam, kernel, form, seed).basis
+    check_lam(call.lam, kernel, sample, form.dtype or blocks.dtype)
+    return make_block_factor(blocks, call.lam, kernel, basis, form.dtype)
+
+
+def factor_sample(sample, n, lam, kernel, form, seed):
+    """Return the factor of a sample of n points.
+
+    With lam in proportion, so that the eigenvalues of its hat matrix are about those of all points.
+    """
+    m = len(sample)
+    form = replace(form, rank=min(m, form.rank), dtype=np.dtype(np.float64))
+    return make_factor(sample, lam * m / n, kernel, form, seed)
 
 
 def make_factor(X, lam, kernel, form, seed, on_progress=None):

@@ -188,10 +188,16 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
     landmarks and wide kernels.
     """
+    to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0])
+    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
+    return Z, to_Z, left_out
+
+
+def map_to_features(kernel, basis, indices, n):
+    """Return the map from kernel values to features, and about what these leave out of n points."""
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
     to_Z, left_out = _inverse_root((among + among.T) / 2)
-    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
-    return Z, to_Z, left_out * X.shape[0] / len(basis)
+    return to_Z, left_out * n / len(basis)
 
 
 def _inverse_root(K):

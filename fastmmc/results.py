@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from fastmmc import memberships
 from fastmmc._display import as_assignments, as_lines, as_table, number_of
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
+from fastmmc.blocks import in_blocks, map_rows
 from fastmmc.saving import stored, write
 
 __all__ = [
@@ -119,7 +120,7 @@ class ClusteringResult(Named):
     Attributes
     ----------
     labels : (n,) int64 array
-        Clusters 0..k-1.
+        Clusters 0..k-1; a Dask array where X is one.
     objective : float
         What the method minimises; lower is better.
     status : Status
@@ -211,13 +212,14 @@ class ClusteringResult(Named):
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or dask.array
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m, k) array
-            Scores; the largest one names the cluster.
+            Scores; the largest one names the cluster. Of a Dask array a Dask array, not yet
+            computed.
 
         Raises
         ------
@@ -227,6 +229,9 @@ class ClusteringResult(Named):
             If the columns of X have other names than those of the training points.
         """
         self._check_names(X)
+        if in_blocks(X):
+            light = self._without_labels()
+            return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
         return self._scores(X)
 
     # Estimators, which have checked the names themselves, call what checks no more.
@@ -247,13 +252,13 @@ class ClusteringResult(Named):
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or dask.array
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m,) int64 array
-            Clusters 0..k-1.
+            Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
 
         Raises
         ------
@@ -261,7 +266,13 @@ class ClusteringResult(Named):
             As :meth:`decision_function`.
         """
         self._check_names(X)
+        if in_blocks(X):
+            return map_rows(self._without_labels()._nearest, X)
         return self._nearest(X)
+
+    def _without_labels(self):
+        """Return what predicts, without the arrays that are as long as the training points."""
+        return replace(self, labels=self.labels[:0], trace={})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file, which :func:`fastmmc.load` reads.
@@ -349,7 +360,8 @@ class RLSResult(SizedResult):
     loo_scores : (n, k) float64 array
         What ``decision_function`` gives for each point if the model is fitted to the other n - 1
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
-        these tell it well. ``loo_mse`` is the mean of the squared differences.
+        these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks
+        have neither this nor what follows here.
     outlier_scores : (n,) float64 array
         R_jj, which share of its own prediction a point makes up itself, from 0 to 1; the higher,
         the less the other points are like it. R_jj comes from X, the kernel and lam alone: neither
@@ -403,19 +415,31 @@ class RLSResult(SizedResult):
     loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
     outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
 
+    @property
+    def _scores_of_others(self):
+        if self.loo_scores is None:
+            raise ValueError(
+                "points in blocks have no loo_scores, which this comes from; decision_function "
+                "gives the scores of the model for any rows"
+            )
+        return self.loo_scores
+
+    def _without_labels(self):
+        return replace(super()._without_labels(), loo_scores=None, outlier_scores=None)
+
     @cached_property
     def _sharpness(self):
-        return memberships.find_sharpness(self.loo_scores, self.labels)
+        return memberships.find_sharpness(self._scores_of_others, self.labels)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """How likely each point is in each cluster, as judged by the others."""
-        return memberships.probabilities(self.loo_scores, self.labels, self._sharpness)
+        return memberships.probabilities(self._scores_of_others, self.labels, self._sharpness)
 
     @cached_property
     def margins(self) -> NDArray[np.float64]:
         """By how much each point's own cluster suits it better than the best other one."""
-        return memberships.margins(self.loo_scores, self.labels)
+        return memberships.margins(self._scores_of_others, self.labels)
 
     @cached_property
     def exemplars(self) -> tuple[NDArray[np.int64], ...]:

@@ -209,6 +209,14 @@ def proportional_sizes(sizes, n):
     return new
 
 
+def sizes_within(sizes, lower, upper):
+    """Return sizes with the same sum within bounds that allow it, near those given."""
+    new = np.clip(sizes, lower, upper)
+    missing = int(np.sum(sizes) - new.sum())
+    room = upper - new if missing > 0 else new - lower
+    return new + int(np.sign(missing)) * proportional_sizes(room, abs(missing))
+
+
 def reorder_to_targets(labels, targets):
     """Rename clusters so that the larger ones take the larger targets."""
     sizes = np.bincount(labels, minlength=len(targets))

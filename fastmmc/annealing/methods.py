@@ -11,9 +11,11 @@ from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
 from fastmmc.annealing.annealing import AnnealingSearch
+from fastmmc.annealing.blocked import search_in_blocks
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
 from fastmmc.annealing.search import Settled
+from fastmmc.blocks import in_blocks
 from fastmmc.execution import (
     RunControl,
     best_of_restarts,
@@ -166,7 +168,7 @@ class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
 
     X: MatrixLike = parameter(
         kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
+        kind="(n, d) array_like, sparse matrix or dask.array",
         doc="""
         Points; float32 is kept, centers are float64. Distances depend on the units of the features:
         scale them first unless these are comparable.
@@ -258,6 +260,14 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     ValueError, TypeError
         If a parameter is out of range, or X is not a finite matrix.
 
+    Notes
+    -----
+    The blocks of a Dask array, or of a ``numpy.memmap`` of more than 2^27 numbers, never come
+    together: a sample of 20,000 points (or 200 k) is searched, and its centers descend by
+    Weiszfeld's steps over all points, with sums of O(k d) numbers from each block a pass. A pass
+    reads X anew, so persist a Dask array that fits into the workers' memory. Labels come back as a
+    Dask array. ``n_iter`` then counts passes, and ``n_moves`` is that of the sample.
+
     References
     ----------
     S. Seifollahi, A. Bagirov, E. Zare Borzeshi, M. Piccardi, A simulated annealing-based
@@ -274,6 +284,8 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     >>> round(res.objective, 2), res.sizes
     (96.54, array([39, 50, 61]))
     """
+    if in_blocks(call.X):
+        return search_in_blocks(call, control, sammc)
     rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n, d = rows.shape
     k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")

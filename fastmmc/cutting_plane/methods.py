@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from fastmmc import memory, validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc._typing import MatrixLike
+from fastmmc.blocks import in_blocks
+from fastmmc.cutting_plane.blocked import search_in_blocks
 from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
 from fastmmc.execution import (
     OutOfTime,
@@ -199,7 +201,10 @@ class _PlanePoints(Points):
     X: MatrixLike = parameter(
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
-        doc='Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.',
+        doc="""
+        Points, of :func:`cpmmc` also a dask.array; with ``kernel="precomputed"`` their (n, n) Gram
+        matrix.
+        """,
     )
 
 
@@ -268,6 +273,13 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     lower objective it therefore goes on with its loops exchanged: labels are held while planes
     join, which is convex, and frozen anew as long as that lowers the objective.
 
+    The blocks of a Dask array, or of a ``numpy.memmap`` of more than 2^27 numbers, never come
+    together. The weights are those of a sample of 20,000 points: the objective is a mean over the
+    points, which a sample tells to within its sampling error, and no plane over all points is made.
+    The bias is shifted until the scores of all points keep to the balance; ``objective``, ``sizes``
+    and ``n_violated`` are those of all points, the rest those of the sample, and ``dual_coef`` and
+    ``support`` None. Labels come back as a Dask array.
+
     References
     ----------
     B. Zhao, F. Wang, C. Zhang, Efficient maximum margin clustering via cutting plane algorithm,
@@ -280,6 +292,8 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     >>> fastmmc.cpmmc(X, random_state=0).sizes.sum()
     np.int64(100)
     """
+    if in_blocks(call.X):
+        return search_in_blocks(call, control, cpmmc)
     return _cluster(call, control, 2, binary=True)
 
 

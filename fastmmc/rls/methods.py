@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, told, values
 from fastmmc._typing import MatrixLike
+from fastmmc.block_factor import BlockFactor
+from fastmmc.blocks import in_blocks
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -39,6 +41,7 @@ from fastmmc.parameters import (
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
+from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
@@ -69,13 +72,14 @@ BALANCE = {"memetic": 0.4, "shaking": 0.5}
 class FactorSource(Points):
     """Points, or what was made of them."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor = parameter(  # type: ignore[assignment]
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
-        kind="(n, d) array_like, sparse matrix, DenseFactor or LowRankFactor",
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
         Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
         ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
-        :func:`fastmmc.factor`, which then brings lam and the kernel with it.
+        :func:`fastmmc.factor`, which then brings lam and the kernel with it. The blocks of a Dask
+        array, or of a large memory map, never come together, see Notes.
         """,
     )
 
@@ -334,6 +338,17 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
     labellings agree are merged into the clusters of a third by Ward's rule, again and again.
 
+    Points in blocks: of a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers, a sample
+    (20,000 points, or 200 k, or 4 times the rank) is searched as described, with lam in proportion.
+    It also decides width, landmarks and, where nothing rules them, sizes. Then all points descend
+    together: each goes to the cluster that fits it best by sums over the clusters, with prices that
+    keep the sizes, pass after pass, until one lowers the objective by less than 1e-5 of it. A pass
+    sends O(k r) numbers to each block and as many back, and never a row; labels and predictions are
+    made where the blocks are, and depend on the seed and the order of the rows alone. What a worker
+    held that died is made again. A memory map keeps n r numbers in temporary files. ``n_iter``
+    counts passes, ``n_moves`` is that of the sample, and ``max_time`` is looked at between passes.
+    Labels to start from, known labels and ``bound`` are not to be had.
+
     References
     ----------
     T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
@@ -356,6 +371,8 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     >>> bool((res.predict(X) == res.labels).all())
     True
     """
+    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+        return search_in_blocks(call, control, umc_rls)
     source = check_source(call)
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
@@ -723,13 +740,13 @@ class FastEvoMMCParameters(
 class _EvolutionSource(FactorSource):
     """Points, or what was made of them."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
         kw_only=False,
         doc="""
         Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
-        sparse ones); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
-        :func:`fastmmc.factor`, whose own lam and kernel then hold (:func:`fastmmc.factor` has
-        other defaults than this function).
+        sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a
+        factor made by :func:`fastmmc.factor`, whose own lam and kernel then hold
+        (:func:`fastmmc.factor` has other defaults than this function).
         """,
     )
 
@@ -832,6 +849,9 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     -----
     O(n r^2) for the factor, O(sr) a child, O(nr) memory.
 
+    Points in blocks are worked on as :func:`umc_rls` does, with a rank of 1,000 at most unless a
+    number is given; the width is that of a sample.
+
     References
     ----------
     F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
@@ -844,6 +864,8 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
     True
     """
+    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+        return search_in_blocks(call, control, fast_evo_mmc)
     return _evolve(call, control)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc._declare import told, values
+from fastmmc.block_factor import BlockFactor
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
     DenseFactor,
@@ -94,8 +95,12 @@ def check_source(call, lam=None):
     A factor in place of X brings its own lam, kernel and rank, so none of these may be given.
     """
     if isinstance(call.X, DenseFactor | LowRankFactor):
-        _refuse_beside_factor(call)
+        refuse_beside_factor(call)
         return Source(call.X.X, call.X.kernel, call.X.lam, Form(), call.X)
+    if isinstance(call.X, BlockFactor):
+        raise TypeError(
+            "X is a factor of points in blocks, which only umc_rls and fast_evo_mmc take"
+        )
     kernel = validation.check_kernel(**values(call, KernelParameters))
     points = validation.check_points(call.X, kernel, sparse=True)
     form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
@@ -103,7 +108,7 @@ def check_source(call, lam=None):
     return Source(points, kernel, call.lam if lam is None else lam, form, None)
 
 
-def _refuse_beside_factor(call):
+def refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
     allowed = {"kernel": X.kernel.name, "lam": X.lam}

@@ -32,7 +32,7 @@ fastmmc.umc_rls(X.tolist(), k=2, init="kmeans", known_labels=y)
 fastmmc.umc_rls(csr_array(X), 2, rank=100, kernel=lambda A, B: A @ B.T)
 
 factor = fastmmc.factor(X, lam=0.25, dtype="float32")
-assert_type(factor, fastmmc.DenseFactor | fastmmc.LowRankFactor)
+assert_type(factor, fastmmc.DenseFactor | fastmmc.LowRankFactor | fastmmc.BlockFactor)
 fastmmc.umc_rls(factor, 3)
 path = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], n_init=5)
 assert_type(path, list[fastmmc.RLSResult])

@@ -1,0 +1,174 @@
+"""SAMMC on points in blocks: a sample is searched, and the centers descend over all points.
+
+A pass sends the centers to the blocks, and sums over the clusters of as many numbers back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc._declare import values
+from fastmmc.annealing import _loops as kernels
+from fastmmc.annealing.points import (
+    BRIEF_TOL,
+    Pass,
+    Points,
+    Walker,
+    descend,
+    make_model,
+    weiszfeld_targets,
+)
+from fastmmc.block_factor import draw_sample, sample_size
+from fastmmc.blocks import check_block, make_blocks
+from fastmmc.execution import (
+    fixed_seed,
+    rate_figures,
+    restart_stream,
+    show_progress,
+    warn_if_stopped,
+)
+from fastmmc.results import Status
+
+
+def search_in_blocks(call, control, solve_sample):
+    """Return the result of :func:`sammc`, which ``solve_sample`` is, on points in blocks."""
+    blocks = make_blocks(call.X, n_jobs=call.n_jobs)
+    n = blocks.shape[0]
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    seed, m = fixed_seed(call.random_state), min(n, sample_size(k, 1))
+    given = values(call, type(call)) | {"random_state": seed}
+    del given["X"]
+    if m == n:
+        result = solve_sample(blocks.everything(), **given)
+        return replace(result, labels=blocks.deal(result.labels))
+    with show_progress(control) as control:
+        sample = draw_sample(blocks, m, seed)
+        if control.max_time is not None:
+            given["max_time"] = max(1e-3, control.time_left() / 2)
+        found = solve_sample(sample, **given)
+        walker = _BlockWalker(blocks, sample, found.all_centers)
+        status = found.status
+        if status in (Status.CONVERGED, Status.MAX_ITER) and call.center == "median":
+            status = _descend(walker, restart_stream(seed, 0), control)
+        return _result(walker, found, status)
+
+
+def _descend(walker, rng, control):
+    """Descend over all points; return why that ended."""
+    status = Status.CONVERGED
+    try:
+        for _ in descend(walker, walker.centers, BRIEF_TOL, rng):
+            status = control.report(
+                fraction=1.0 - 1.0 / (2 + walker.n_passes),
+                n_done=0,
+                n_init=1,
+                objective=walker.objective,
+            )
+            if status != Status.CONVERGED:
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    warn_if_stopped(status, 1, 1)
+    return status
+
+
+class _BlockWalker:
+    """Passes over points in blocks, as a :class:`Walker` makes them; keeps the best centers."""
+
+    def __init__(self, blocks, sample, centers):
+        self._blocks = blocks
+        self._sample = Walker(Points(sample), "median")
+        self.points = self._sample.points
+        self.relaxation = self._sample.relaxation
+        self.draw = self._sample.draw
+        self.centers, self.objective = centers, np.inf
+        self.history = []
+
+    @property
+    def distances(self):
+        """Distances of the sample to the centers last looked at."""
+        return self._sample.distances
+
+    @property
+    def n_passes(self):
+        """Passes made."""
+        return len(self.history)
+
+    def look(self, centers):
+        """Return the Pass of all points."""
+        self._sample.assign(centers)
+        shared = self._blocks.share((centers, self.points.least, *self._kind()))
+        tasks = [self._blocks.task(_sum_pulls, rows, shared) for rows in self._blocks.rows]
+        objective, pulls, sums, at_center = self._blocks.total(tasks)
+        if objective < self.objective:
+            self.objective, self.centers = float(objective), centers
+        self.history.append(self.objective)
+        targets = weiszfeld_targets(centers, pulls, sums, at_center)
+        return Pass(float(objective), targets, (pulls == 0) & (at_center == 0))
+
+    def assign(self):
+        """Return the labels by the best centers where the points are, sizes, and objective."""
+        shared = self._blocks.share((make_model(self.centers, self.points.rows), *self._kind()))
+        rows, task = self._blocks.rows, self._blocks.task
+        sizes, objective = self._blocks.total([task(_count, block, shared) for block in rows])
+        return [task(_label, block, shared) for block in rows], sizes, float(objective)
+
+    def _kind(self):
+        return self._blocks.shape[1], self._blocks.dtype
+
+
+def _sum_pulls(rows, shared):
+    """Return what :func:`kernels.sum_pulls` does, of a block."""
+    centers, least, *kind = shared
+    points = Points(check_block(rows, *kind))
+    walker = Walker(points, "median")
+    walker.assign(centers)
+    given = points.rows, points.weights, walker.labels, walker.distances
+    return kernels.sum_pulls(*given, least, len(centers))
+
+
+def _assigned(rows, shared):
+    model, *kind = shared
+    return model.assign(check_block(rows, *kind))
+
+
+def _count(rows, shared):
+    labels, distances = _assigned(rows, shared)
+    return np.bincount(labels, minlength=len(shared[0].centers)), distances.sum()
+
+
+def _label(rows, shared):
+    return _assigned(rows, shared)[0]
+
+
+def _result(walker, found, status):
+    """Return the result of the sample with what it came to over all points."""
+    _, sizes, _ = walker.assign()
+    kept = np.flatnonzero(sizes)
+    all_centers = walker.centers
+    # Labels have no gaps, so only centers that have points are assigned to.
+    walker.centers = all_centers[kept]
+    labels, counts, objective = walker.assign()
+    history = np.array([*walker.history, objective])
+    return replace(
+        found,
+        labels=walker._blocks.join(labels),
+        objective=objective,
+        status=rate_figures(status, objective=objective),
+        n_iter=walker.n_passes,
+        sizes=counts,
+        history=history,
+        trace={"passes": np.arange(1, history.size + 1)},
+        objectives=np.array([objective]),
+        best_init=0,
+        params=found.params | {"n_sampled": len(walker.points.rows)},
+        model=make_model(walker.centers, walker.points.rows),
+        centers=walker.centers,
+        all_centers=all_centers,
+        kept=kept,
+        weights=sizes.astype(np.float64),
+        n_active=int(kept.size),
+    )

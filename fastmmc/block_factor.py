@@ -1,0 +1,183 @@
+"""The hat matrix of low rank over points in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from fastmmc._display import OneLine
+from fastmmc._names import Named
+from fastmmc._typing import MatrixLike
+from fastmmc.blocks import Blocks, check_block, map_rows
+from fastmmc.cholesky import factor_lower
+from fastmmc.execution import restart_stream
+from fastmmc.gram import Kernel, kernel_product
+from fastmmc.nystroem import (
+    AUTO_ENTRIES,
+    AUTO_RANK,
+    LEAST_AUTO_RANK,
+    check_form,
+    map_to_features,
+)
+
+# The random stream that draws the sample; those of restarts count from 0.
+SAMPLE_STREAM = 2**32 - 3
+
+# Points of the sample that is searched, or this many for each cluster or landmark.
+SAMPLE = 20_000
+SAMPLE_PER_CLUSTER = 200
+SAMPLE_PER_LANDMARK = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockFactor(OneLine, Named):
+    """The reusable expensive part of a method on points in blocks, which stay where they are.
+
+    Made by :func:`fastmmc.factor` of a Dask array or a large memory map; accepted by
+    :func:`fastmmc.umc_rls` and :func:`fastmmc.fast_evo_mmc`. The hat matrix is Z Z^T, as of a
+    :class:`LowRankFactor`.
+
+    Attributes
+    ----------
+    X : dask.array or numpy.memmap
+        Training points.
+    lam : float
+        Regularisation.
+    kernel : Kernel
+        With its widths set.
+    basis : (b, d) array
+        Landmarks, from a sample of the points.
+    projection : (b, r) float64 array
+        M in z(x) = k(x, basis) M.
+    half : (r, r) float64 array
+        Turns the features that are kept of the points into rows of Z.
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X; None if they have none.
+    """
+
+    lam: float
+    kernel: Kernel
+    basis: np.ndarray
+    projection: np.ndarray
+    half: np.ndarray
+    blocks: Blocks = field(repr=False)
+    features: list = field(repr=False)  # tasks, one a block
+
+    @property
+    def X(self) -> Any:
+        """Training points."""
+        return self.blocks.X
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.blocks.shape[0]
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of Z."""
+        return self.half.shape[1]
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Return z(x) for new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or dask.array
+            New points.
+
+        Returns
+        -------
+        (m, r) float64 array or dask.array
+            One row a point.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not a finite matrix with as many columns as the training points, or they have
+            other names.
+        """
+        self._check_names(X)
+        d, dtype = self.blocks.shape[1], np.dtype(np.float64)
+        make = _Features(self.kernel, self.basis, self.projection, d, dtype)
+        return map_rows(make, X, self.rank, dtype)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """Maps rows to k(x, basis) map; what a task can be sent."""
+
+    kernel: Kernel
+    basis: np.ndarray
+    to_Z: np.ndarray
+    n_features: int
+    dtype: np.dtype
+
+    def __call__(self, rows):
+        rows = check_block(rows, self.n_features, self.basis.dtype)
+        return kernel_product(self.kernel, rows, self.basis, self.to_Z, None, self.dtype)
+
+
+def sample_size(k, rank):
+    """Return how many points the search begins with."""
+    return max(SAMPLE, SAMPLE_PER_CLUSTER * k, SAMPLE_PER_LANDMARK * rank)
+
+
+def draw_sample(blocks, size, seed):
+    """Return ``size`` of the points, drawn uniformly, in their order."""
+    rng = restart_stream(seed, SAMPLE_STREAM)
+    return blocks.take(np.sort(rng.choice(blocks.shape[0], size, replace=False)))
+
+
+def make_block_factor(blocks, lam, kernel, basis, dtype):
+    """Return the factor of points in blocks, with its features kept where the blocks are."""
+    n, d = blocks.shape
+    to_Z, left_out = map_to_features(kernel, basis, None, n)
+    if lam < left_out:
+        raise ValueError(
+            f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
+            f"up to {left_out:.3g}: give a larger lam, or a higher rank, or centre the points"
+        )
+    make = blocks.share(_Features(kernel, basis, to_Z, d, dtype or blocks.dtype))
+    features = blocks.keep([blocks.task(_call, make, rows) for rows in blocks.rows])
+    (L,) = blocks.total([blocks.task(_square, Z) for Z in features])
+    L.flat[:: len(L) + 1] += lam
+    factor_lower(L)
+    half = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False).T
+    return BlockFactor(lam, kernel, basis, to_Z @ half, half, blocks, features)
+
+
+def _call(function, rows):
+    return function(rows)
+
+
+def _square(Z):
+    Z = np.asarray(Z).astype(np.float64, copy=False)
+    return (Z.T @ Z,)
+
+
+def check_block_form(blocks, kernel, rank, landmarks, rank_tol, dtype):
+    """Return the form of the factor; refuse what points in blocks cannot have.
+
+    A share of the points may be more landmarks than anyone can work with, so it is one of as many
+    points as would have the "auto" rank at most.
+    """
+    if kernel.name == "precomputed":
+        raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
+    if isinstance(rank, float):
+        n = blocks.shape[0]
+        most = max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
+        rank = max(1, min(most, round(rank * n))) if 0 < rank <= 1 else rank
+    form = check_form(blocks, kernel, rank, landmarks, rank_tol, dtype)
+    if form.rank is None:
+        raise ValueError(
+            "rank=None asks for the dense hat matrix, which points in blocks cannot have; give a "
+            "number, or 'auto'"
+        )
+    indices = form.landmarks
+    if isinstance(indices, np.ndarray) and indices.ndim == 1:
+        form = replace(form, landmarks=blocks.take(np.sort(indices)).astype(np.float64))
+    return form

@@ -1,0 +1,82 @@
+"""CPMMC on points in blocks: the weights of a sample, their bias and figures of all points.
+
+The objective is a mean over the points, so that a sample tells it to within its sampling error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fastmmc._declare import values
+from fastmmc.block_factor import draw_sample, sample_size
+from fastmmc.blocks import check_block, make_blocks
+from fastmmc.execution import fixed_seed, rate_figures, show_progress
+
+
+def search_in_blocks(call, control, solve_sample):
+    """Return the result of :func:`cpmmc`, which ``solve_sample`` is, on points in blocks."""
+    if not isinstance(call.init, str):
+        raise ValueError("init: points in blocks are not started from labels; give a name")
+    if call.kernel == "precomputed":
+        raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
+    blocks = make_blocks(call.X, n_jobs=call.n_jobs)
+    n = blocks.shape[0]
+    seed, m = fixed_seed(call.random_state), min(n, sample_size(2, 1))
+    given = values(call, type(call)) | {"random_state": seed}
+    del given["X"]
+    if m == n:
+        result = solve_sample(blocks.everything(), **given)
+        return replace(result, labels=blocks.deal(result.labels))
+    with show_progress(control) as control:
+        sample = draw_sample(blocks, m, seed)
+        found = solve_sample(sample, **given)
+        squared = found.objective - call.C * float(_losses(_margins(found.model, sample)).mean())
+        mean = float(_total(blocks, found.model)[0]) / n
+        # The scores of all points are to balance, not those of the sample.
+        excess = mean - float(np.clip(mean, -call.score_balance, call.score_balance))
+        model = replace(found.model, intercept=found.model.intercept - excess)
+        _, loss, n_inside, n_plus = _total(blocks, model)
+        shared = blocks.share((model, blocks.shape[1], blocks.dtype))
+        labels = [blocks.task(_label, rows, shared) for rows in blocks.rows]
+        objective = squared + call.C * float(loss) / n
+        return replace(
+            found,
+            labels=blocks.join(labels),
+            objective=objective,
+            status=rate_figures(found.status, objective=objective),
+            sizes=np.array([n - n_plus, n_plus]),
+            params=found.params | {"n_sampled": m},
+            model=model,
+            dual_coef=None,
+            support=None,
+            intercept=found.intercept - excess,
+            n_violated=int(n_inside),
+        )
+
+
+def _total(blocks, model):
+    """Return the sums of scores and losses, and how many points are inside the margin, and in 1."""
+    shared = blocks.share((model, blocks.shape[1], blocks.dtype))
+    return blocks.total([blocks.task(_sum, rows, shared) for rows in blocks.rows])
+
+
+def _margins(model, rows):
+    return model.decision_function(rows)[:, 1]
+
+
+def _losses(margins):
+    return np.maximum(0.0, 1.0 - np.abs(margins))
+
+
+def _sum(rows, shared):
+    model, *kind = shared
+    margins = _margins(model, check_block(rows, *kind))
+    inside = np.abs(margins) < 1.0
+    return margins.sum(), _losses(margins).sum(), inside.sum(), (margins > 0).sum()
+
+
+def _label(rows, shared):
+    model, *kind = shared
+    return (_margins(model, check_block(rows, *kind)) > 0).astype(np.int64)

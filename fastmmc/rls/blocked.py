@@ -1,0 +1,551 @@
+"""UMC-RLS and FastEvoMMC on points in blocks: a sample is searched, and all points descend.
+
+With z_i the rows of Z, E the label indicator and W = E^T Z, every objective here falls with a
+convex function of the labels: Q and F with sum_h |W_h|^2, and the cost of free sizes with
+sum_h |W_h|^2 / s_h. So a labelling that is better for its tangent
+
+    sum_i z_i . A_h(i) + c_h(i),    A = W, c = 0,    or    A_h = 2 W_h / s_h, c_h = -|W_h|^2 / s_h^2
+
+is better for the objective too, and the best one for the tangent needs no look at other points:
+each goes to its largest score z_i . A_h + c_h + p_h. The prices p keep the sizes where they are
+meant to be. A pass sends A, c and p, k x (r + 1) numbers, to the blocks, and sums of as many back.
+Labels are never stored before the end, as they follow from these, wherever a block is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve, solve_triangular
+from scipy.special import logsumexp, softmax
+
+from fastmmc import validation
+from fastmmc._declare import declared, values
+from fastmmc.block_factor import (
+    BlockFactor,
+    check_block_form,
+    draw_sample,
+    make_block_factor,
+    sample_size,
+)
+from fastmmc.blocks import Blocks, check_shape, make_blocks
+from fastmmc.execution import fixed_seed, rate_figures, show_progress, warn_if_stopped
+from fastmmc.factors import check_lam, factor_sample, leave_one_out_residuals
+from fastmmc.gram import kernel_product
+from fastmmc.models import KernelModel
+from fastmmc.nystroem import Form
+from fastmmc.parameters import (
+    KernelParameters,
+    LandmarkParameters,
+    PrecisionParameters,
+    Regularisation,
+    SizeParameters,
+)
+from fastmmc.results import History, RLSResult, Status
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.labelling import compact
+from fastmmc.rls.source import refuse_beside_factor
+from fastmmc.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
+
+# The search ends with a pass that lowers the objective by less than this share, or with the last.
+GAIN = 1e-5
+MOST_PASSES = 200
+
+# How far sizes may be from those aimed at, as a share of n / k, and passes made to get there.
+SIZE_TOLERANCE = 1e-3
+MOST_PRICINGS = 12
+
+# Shares of the typical step between a point's two best scores: prices are found for clusters that
+# points belong to by degrees, which fall off over this much.
+SOFTNESS = (64.0, 8.0, 1.0, 0.1)
+NEWTON_STEPS = 30
+
+
+class Rule(NamedTuple):
+    """What tells the labels of a block's points."""
+
+    coef: np.ndarray  # (r, k): scores are the features times this
+    shift: np.ndarray  # (k,) added to them
+    gifts: tuple = ()  # of Gift, made in turn
+
+
+class Gift(NamedTuple):
+    """Points of clusters that are too large go to those with room, the least loss first."""
+
+    has_room: np.ndarray  # (k,) bool
+    limit: np.ndarray  # (k,) a member that loses less than this leaves; -inf: none does
+    ties: np.ndarray  # (blocks, k) how many of those that lose exactly so much leave a block
+
+
+class Sums(NamedTuple):
+    """What a pass brings back, of a block or of all of them."""
+
+    sizes: np.ndarray  # (k,) int64
+    features: np.ndarray  # (k, r) sums of the features over the clusters
+
+
+def search_in_blocks(call, control, solve_sample):
+    """Return the result of a method on points in blocks; ``solve_sample`` is the method itself."""
+    _refuse(call)
+    n = call.X.n if isinstance(call.X, BlockFactor) else check_shape(call.X)[0]
+    goal = _Goal.of(call, n)
+    source = _check_source(call, goal.k)
+    blocks, seed = source.blocks, fixed_seed(call.random_state)
+    given = values(call, type(call)) | {"random_state": seed}
+    del given["X"]
+    if source.n_sampled == blocks.shape[0] and source.factor is None:
+        # All points are a sample of themselves.
+        result = solve_sample(blocks.everything(), **given)
+        return replace(result, labels=blocks.deal(result.labels))
+    with show_progress(control) as control:
+        sample = draw_sample(blocks, source.n_sampled, seed)
+        given |= goal.of_sample(call, len(sample)) | {"max_time": _rest(control)}
+        X, given = source.of_sample(sample, given, seed)
+        found = solve_sample(X, **given)
+        factor = source.make_factor(found, sample)
+        descent = _Descent(factor, sample, found, goal.like(found), control)
+        descent.run()
+        descent.end()
+        return descent.result(call)
+
+
+def _refuse(call):
+    """Refuse what is asked for of single points, which nobody sees here."""
+    wanted = {
+        "known_labels": getattr(call, "known_labels", None) is not None,
+        "init": not isinstance(call.init, str),
+        "bound": getattr(call, "bound", False),
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted:
+            raise ValueError(
+                f"{name}: points in blocks (a Dask array, a large memory map) have no {name}, as "
+                "it is about points one by one; leave it out, or give an array as X"
+            )
+
+
+def _rest(control):
+    """Return what max_time leaves for the search on the sample."""
+    return None if control.max_time is None else max(1e-3, control.time_left() / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What is minimised, over labellings of what sizes."""
+
+    kind: str  # "equal" (Q), "free" or "binary" (F)
+    n: int
+    k: int
+    lower: np.ndarray  # (k,) size bounds
+    upper: np.ndarray
+    is_ruled: bool  # whether the call says what sizes are allowed
+    held: np.ndarray | None = None  # (k,) sizes that the passes hold, within a thousandth
+
+    @classmethod
+    def of(cls, call, n):
+        """Return the goal of a call for n points."""
+        if not hasattr(call, "k"):
+            low, high = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
+            return cls("binary", n, 2, np.array([n - high, low]), np.array([n - low, high]), True)
+        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        free, balance = call.sizes == "free", call.balance
+        if balance is None and call.target_sizes is not None:
+            balance = 0.0
+        rule = size_rule(
+            n, k, balance=balance, target_sizes=call.target_sizes, min_size=call.min_size
+        )
+        kind = "free" if free else "equal"
+        return cls(kind, n, k, rule.lower, rule.upper, free or balance is not None)
+
+    def of_sample(self, call, m):
+        """Return the size parameters of the search on a sample."""
+        targets, least = call.target_sizes, call.min_size
+        return {
+            "target_sizes": None if targets is None else proportional_sizes(np.asarray(targets), m),
+            "min_size": max(min(1, least), least * m // self.n),
+        }
+
+    def like(self, found):
+        """Return the goal with what the search on the sample decided: the sizes, if none are set.
+
+        As for points in memory, equal sizes that no balance rules are those that it found.
+        """
+        kind = found.params.get("sizes", self.kind)
+        if kind == "free" or self.is_ruled:
+            return replace(self, kind=kind)
+        return replace(self, kind=kind, held=proportional_sizes(found.sizes, self.n))
+
+    def value(self, W, sizes):
+        """Return the objective."""
+        within = np.sum(W**2, axis=1)
+        if self.kind == "free":
+            return float(np.sum(1.0 - within / np.maximum(sizes, 1)))
+        if self.kind == "binary":
+            return float(self.n - np.sum((W[1] - W[0]) ** 2))
+        total = W.sum(axis=0)
+        return float(self.k * self.n + (4 - self.k) * total @ total - 4 * within.sum())
+
+    def tangent(self, W, sizes, within=None):
+        """Return A and c at labels with these sums; ``within`` are the diagonal of E^T R E."""
+        if self.kind != "free":
+            return W, np.zeros(self.k)
+        sizes = np.maximum(sizes, 1)
+        within = np.sum(W**2, axis=1) if within is None else within
+        return 2.0 * W / sizes[:, None], -within / sizes**2
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Points in blocks, or their factor, and what the latter is made with."""
+
+    blocks: Blocks
+    n_sampled: int
+    lam: float
+    form: Form | None = None
+    factor: BlockFactor | None = None
+
+    def of_sample(self, sample, given, seed):
+        """Return the X and the parameters of the search on the sample, lam in proportion."""
+        n, m = self.blocks.shape[0], len(sample)
+        if self.factor is None:
+            own = {"lam": self.lam * m / n, "dtype": np.dtype(np.float64)}
+            rank = "auto" if isinstance(self.form.landmarks, np.ndarray) else min(m, self.form.rank)
+            return sample, given | own | {"rank": rank, "landmarks": self.form.landmarks}
+        brought = _names_of_factor(given)
+        F, basis = self.factor, self.factor.basis
+        X = factor_sample(sample, n, F.lam, F.kernel, Form(len(basis), basis), seed)
+        return X, {name: value for name, value in given.items() if name not in brought}
+
+    def make_factor(self, found, sample):
+        """Return the factor of all points, with the width and the landmarks that were found."""
+        if self.factor is not None:
+            return self.factor
+        kernel, dtype = found.model.kernel, self.form.dtype
+        check_lam(self.lam, kernel, sample, dtype or self.blocks.dtype)
+        return make_block_factor(self.blocks, self.lam, kernel, found.model.basis, dtype)
+
+
+def _names_of_factor(given):
+    """Return the names of parameters that a factor brings with it."""
+    groups = KernelParameters, LandmarkParameters, PrecisionParameters, Regularisation
+    return {one.name for group in groups for one in declared(group)} & given.keys()
+
+
+def _check_source(call, k):
+    """Return the source that a call describes."""
+    if isinstance(call.X, BlockFactor):
+        refuse_beside_factor(call)
+        F = call.X
+        return _Source(F.blocks, min(F.n, sample_size(k, F.rank)), F.lam, factor=F)
+    kernel = validation.check_kernel(**values(call, KernelParameters))
+    blocks, n = make_blocks(call.X), call.X.shape[0]
+    if n <= sample_size(k, 1):
+        return _Source(blocks, n, call.lam)
+    form = check_block_form(blocks, kernel, **values(call, LandmarkParameters, PrecisionParameters))
+    blocks = make_blocks(call.X, form.rank, call.n_jobs)
+    return _Source(blocks, min(n, sample_size(k, form.rank)), call.lam, form)
+
+
+class _Descent:
+    """Passes over all points, from the labels of a sample."""
+
+    def __init__(self, factor, sample, found, goal, control):
+        self._factor, self._found, self._goal, self._control = factor, found, goal, control
+        self._blocks = factor.blocks
+        self._Z = kernel_product(factor.kernel, sample, factor.basis, factor.projection)
+        # The last prices, and by how much the sizes in the sample were shifted for them.
+        self._prices = self._lean = np.zeros(goal.k)
+        self._near = max(1, int(SIZE_TOLERANCE * goal.n / goal.k))
+        self._least = self._most = goal.held
+        if goal.held is None:
+            # Sizes that are off by as much are still within the bounds, if these leave room.
+            middle = (goal.lower + goal.upper) // 2
+            self._least = np.minimum(goal.lower + self._near, middle)
+            self._most = np.maximum(goal.upper - self._near, self._least)
+        self.history = History()
+        self.status = Status.CONVERGED
+        self.n_passes = 0
+
+    def run(self):
+        """Give all points the clusters of the sample, and descend."""
+        self._accept(*self._settle(*self._first()))
+        if self._found.status not in (Status.CONVERGED, Status.MAX_ITER):
+            self.status = self._found.status
+            return
+        try:
+            while self._improves() and self.status == Status.CONVERGED:
+                if self.n_passes >= MOST_PASSES:
+                    self.status = Status.MAX_ITER
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+        warn_if_stopped(self.status, 1, 1)
+
+    def _improves(self):
+        """Make a pass; tell whether it was worth one more."""
+        self.status = self._control.report(
+            fraction=1.0 - 1.0 / (2 + self.n_passes),
+            n_done=0,
+            n_init=1,
+            objective=self.objective,
+        )
+        if self.status != Status.CONVERGED:
+            return False
+        before = self.objective
+        rule, sums = self._settle(*self._goal.tangent(self._W, self._sums.sizes))
+        self.n_passes += 1
+        if self._value(sums) >= before:
+            return False
+        self._accept(rule, sums)
+        return before - self.objective > GAIN * abs(before)
+
+    def _value(self, sums):
+        return self._goal.value(sums.features @ self._factor.half, sums.sizes)
+
+    def _accept(self, rule, sums):
+        self._rule, self._sums = rule, sums
+        self._W = sums.features @ self._factor.half
+        self.objective = self._value(sums)
+        self.history.note(self.n_passes, self.objective)
+
+    def _first(self):
+        """Return A and c by which the regression on the sample tells the clusters of all points."""
+        Z, labels, k = self._Z, self._found.labels, self._goal.k
+        n, m = self._goal.n, len(labels)
+        half = self._factor.half
+        Y = solve_triangular(half, Z.T, trans="T", check_finite=False).T
+        inner = Y.T @ Y
+        inner.flat[:: len(inner) + 1] += self._factor.lam * m / n
+        of_clusters = np.zeros((k, Y.shape[1]))
+        moves.build_sums(Y, compact(labels, k), of_clusters)
+        coef = solve(inner, of_clusters.T, assume_a="pos", check_finite=False)
+        A = solve_triangular(half, coef, check_finite=False).T
+        within = np.sum(of_clusters.T * coef, axis=0)
+        return self._goal.tangent(A, np.bincount(labels, minlength=k), within)
+
+    def _look(self, rule):
+        """Return the sums of the labels that a rule gives."""
+        shared = self._blocks.share(rule)
+        features = self._factor.features
+        tasks = [self._blocks.task(_sum_block, Z, shared, at) for at, Z in enumerate(features)]
+        return Sums(*self._blocks.total(tasks))
+
+    def _settle(self, A, c):
+        """Return the rule by which points go to their largest score, in the sizes aimed at.
+
+        Also returns its sums. Where the sizes need no help, the prices are zero. Others make the
+        sizes right in the sample, whose sizes are then shifted by what all points are off.
+        """
+        goal, (m, n) = self._goal, (len(self._Z), self._goal.n)
+        coef, scores = self._factor.half @ A.T, self._Z @ A.T + c
+        sizes = proportional_sizes(np.bincount(scores.argmax(axis=1), minlength=goal.k), n)
+        if self._fits(sizes):
+            rule = Rule(coef, c)
+            sums = self._look(rule)
+            sizes = sums.sizes
+            if (sizes >= goal.lower).all() and (sizes <= goal.upper).all():
+                return rule, sums
+        wanted = sizes_within(sizes, self._least, self._most)
+        share = wanted * (m / n) + self._lean
+        nearest, stale = np.inf, 0
+        for attempt in range(MOST_PRICINGS):
+            self._prices = find_prices(scores, share, self._prices, rough=attempt == 0)
+            rule = Rule(coef, c + self._prices)
+            sums = self._look(rule)
+            missing = wanted - sums.sizes
+            off = np.abs(missing).max()
+            stale = 0 if off < 0.8 * nearest else stale + 1
+            if off < nearest:
+                nearest, best = off, (rule, sums)
+            if off <= self._near or stale == 3:
+                break
+            share = np.maximum(share + missing * (m / n), 0.01 * share)
+        self._lean = np.maximum(share - wanted * (m / n), -0.9 * wanted * (m / n))
+        return best
+
+    def _fits(self, sizes):
+        return (sizes >= self._least).all() and (sizes <= self._most).all()
+
+    def end(self):
+        """Bring the sizes within the bounds, to a point."""
+        goal, sizes = self._goal, self._sums.sizes
+        wanted = sizes_within(sizes, goal.lower, goal.upper)
+        while (self._sums.sizes != wanted).any():
+            gift = self._gift(self._sums.sizes, wanted)
+            rule = self._rule._replace(gifts=(*self._rule.gifts, gift))
+            self._accept(rule, self._look(rule))
+
+    def _gift(self, sizes, wanted):
+        """Return which members of clusters that are too large go to those with room."""
+        blocks, has_room = self._blocks, sizes < wanted
+        excess = np.maximum(sizes - wanted, 0)
+        shared = blocks.share((self._rule, has_room, excess))
+        tasks = [
+            blocks.task(_list_losses, Z, shared, at) for at, Z in enumerate(self._factor.features)
+        ]
+        listed = blocks.fetch(tasks)
+        limit = np.full(len(wanted), -np.inf)
+        ties = np.zeros((len(listed), len(wanted)), dtype=np.int64)
+        for h in np.flatnonzero(excess):
+            losses = np.concatenate([of_block[h][0] for of_block in listed])
+            counts = np.concatenate([of_block[h][1] for of_block in listed])
+            order = np.argsort(losses, kind="stable")
+            at = np.searchsorted(np.cumsum(counts[order]), excess[h])
+            limit[h] = losses[order[at]]
+            left = excess[h] - counts[losses < limit[h]].sum()
+            for block, of_block in enumerate(listed):
+                equal = int(of_block[h][1][of_block[h][0] == limit[h]].sum())
+                ties[block, h] = min(left, equal)
+                left -= ties[block, h]
+        return Gift(has_room, limit, ties)
+
+    def result(self, call):
+        """Return the result: figures from a last pass, and the labels where the points are."""
+        blocks, factor, goal, found = self._blocks, self._factor, self._goal, self._found
+        W, sizes = self._W, self._sums.sizes
+        shared = blocks.share((self._rule, factor.half, W))
+        features = factor.features
+        (loss,) = blocks.total(
+            [blocks.task(_residuals, Z, shared, at) for at, Z in enumerate(features)]
+        )
+        labels = [blocks.task(_label_block, Z, shared, at) for at, Z in enumerate(features)]
+        coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
+        loo_mse = float(loss) / (goal.k * goal.n)
+        history = self.history.values()
+        status = rate_figures(self.status, loo_mse=loo_mse, history=history)
+        own = {"lam": factor.lam, "rank": factor.rank} | values(call, SizeParameters)
+        d, dtype = blocks.shape[1], blocks.dtype
+        return RLSResult(
+            labels=blocks.join(labels),
+            objective=self.objective,
+            status=status,
+            n_iter=self.n_passes,
+            n_moves=found.n_moves,
+            sizes=sizes,
+            history=history,
+            trace={"passes": self.history.counts()},
+            objectives=np.array([self.objective]),
+            best_init=0,
+            params=found.params | own | {"n_sampled": len(self._Z)},
+            model=KernelModel(factor.kernel, factor.basis, coef, d, dtype=dtype),
+            loo_mse=loo_mse,
+            loo_scores=None,
+            outlier_scores=None,
+        )
+
+
+def find_prices(scores, wanted, prices, rough):
+    """Return prices by which points of these scores (m, k) make clusters of ``wanted`` sizes.
+
+    A point belongs to clusters by degrees, the softmax of its scores and the prices over a width:
+    sizes are then smooth in the prices, which minimise a convex function. Newton's method finds
+    them, for ever smaller widths if the first prices are ``rough``.
+    """
+    k = len(wanted)
+    if k == 1:
+        return prices
+    top = np.partition(scores, k - 2, axis=1)[:, -2:]
+    step = float(np.mean(top[:, 1] - top[:, 0])) or float(np.abs(scores).max()) or 1.0
+    for softness in SOFTNESS if rough else SOFTNESS[-1:]:
+        prices = _newton(scores, wanted, prices, softness * step)
+    return prices
+
+
+def _newton(scores, wanted, prices, width):
+    k = len(wanted)
+
+    def price(p):
+        return width * np.sum(logsumexp((scores + p) / width, axis=1)) - wanted @ p
+
+    value = price(prices)
+    for _ in range(NEWTON_STEPS):
+        degrees = softmax((scores + prices) / width, axis=1)
+        sizes = degrees.sum(axis=0)
+        missing = wanted - sizes
+        if np.abs(missing).max() <= 1e-3 * wanted.min():
+            break
+        curvature = (np.diag(sizes) - degrees.T @ degrees) / width
+        # All prices alike change nothing, nor do those of clusters that no point is between.
+        curvature += np.trace(curvature) / k * (1.0 / k + 1e-9 * np.eye(k))
+        change = solve(curvature, missing, assume_a="sym", check_finite=False)
+        change *= min(1.0, 10 * width / max(np.abs(change).max(), 1e-300))
+        for _ in range(20):
+            new = price(prices + change)
+            if new < value:
+                break
+            change = change / 2
+        else:
+            break
+        prices, value = prices + change, new
+    return prices - prices.mean()
+
+
+def _scores(Z, rule):
+    """Return the scores of a block's points, (b, k) float64."""
+    Z = np.asarray(Z)
+    return Z @ rule.coef.astype(Z.dtype) + rule.shift
+
+
+def _assign(Z, rule, block):
+    """Return the labels of a block's points."""
+    scores = _scores(Z, rule)
+    labels = scores.argmax(axis=1)
+    for gift in rule.gifts:
+        members = np.flatnonzero(np.isfinite(gift.limit)[labels])
+        other, losses = _losses(scores, labels, members, gift.has_room)
+        limits = gift.limit[labels[members]]
+        leaves = losses < limits
+        for h in np.flatnonzero(gift.ties[block]):
+            ties = np.flatnonzero((labels[members] == h) & (losses == limits))
+            leaves[ties[: gift.ties[block, h]]] = True
+        labels[members[leaves]] = other[leaves]
+    return labels
+
+
+def _losses(scores, labels, members, has_room):
+    """Return where members would go, of the clusters with room, and what they would lose."""
+    room = np.flatnonzero(has_room)
+    offers = scores[members][:, room]
+    return room[offers.argmax(axis=1)], scores[members, labels[members]] - offers.max(axis=1)
+
+
+def _list_losses(Z, shared, block):
+    """Return, for each cluster, the least losses of members that leave it, and how many have each.
+
+    No more of them than are to leave in all blocks.
+    """
+    rule, has_room, excess = shared
+    scores, labels = _scores(Z, rule), _assign(Z, rule, block)
+    listed = []
+    for h, most in enumerate(excess):
+        members = np.flatnonzero(labels == h) if most else np.empty(0, dtype=np.int64)
+        losses = _losses(scores, labels, members, has_room)[1]
+        values, counts = np.unique(losses, return_counts=True)
+        end = np.searchsorted(np.cumsum(counts), most) + 1
+        listed.append((values[:end], counts[:end]))
+    return listed
+
+
+def _sum_block(Z, rule, block):
+    """Return the Sums of a block."""
+    Z, k = np.asarray(Z), rule.shift.size
+    labels = _assign(Z, rule, block)
+    sums = np.empty((k, Z.shape[1]))
+    moves.build_sums(Z, compact(labels, k), sums)
+    return Sums(np.bincount(labels, minlength=k), sums)
+
+
+def _label_block(Z, shared, block):
+    return _assign(Z, shared[0], block)
+
+
+def _residuals(Z, shared, block):
+    """Return the sum of a block's squared leave-one-out residuals."""
+    rule, half, W = shared
+    labels = _assign(Z, rule, block)
+    Z = np.asarray(Z).astype(np.float64, copy=False) @ half
+    P = np.where(labels[:, None] == np.arange(len(W)), 1.0, -1.0)
+    predictions = Z @ (2.0 * W - W.sum(axis=0)).T
+    diagonal = np.einsum("ij,ij->i", Z, Z)
+    return (np.sum(leave_one_out_residuals(P, predictions, diagonal) ** 2),)

@@ -1,0 +1,436 @@
+"""Points in blocks: the same labels wherever the blocks are, and those of a sound descent."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc import Status, block_factor, blocks
+from fastmmc.datasets import make_nine_gaussians
+from fastmmc.rls import blocked
+from fastmmc.sizes import sizes_within
+
+N, SAMPLE, RANK = 3000, 600, 40
+FREE = {"sizes": "free"}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Make samples and blocks small, and any memory map a large one."""
+    monkeypatch.setattr(block_factor, "SAMPLE", SAMPLE)
+    monkeypatch.setattr(block_factor, "SAMPLE_PER_CLUSTER", 1)
+    monkeypatch.setattr(block_factor, "SAMPLE_PER_LANDMARK", 1)
+    monkeypatch.setattr("fastmmc.factors.SAMPLE", SAMPLE)
+    monkeypatch.setattr(blocks, "BLOCK_NUMBERS", 512 * RANK)
+    monkeypatch.setattr(blocks, "LARGE_MAP", 100)
+
+
+@pytest.fixture(scope="module")
+def points():
+    return make_nine_gaussians(N, random_state=0)
+
+
+@pytest.fixture
+def mapped(points, tmp_path):
+    return as_map(points[0], tmp_path)
+
+
+def as_map(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def as_dask(X, rows=700):
+    """Points as a Dask array; without Dask what has been tested of memory maps must do."""
+    da = pytest.importorskip("dask.array")
+    return da.from_array(np.array(X), chunks=(rows, 1))
+
+
+def run(X, k=9, **params):
+    return fastmmc.umc_rls(X, k, **({"rank": RANK, "n_init": 2, "random_state": 0} | params))
+
+
+def check_same(result, other):
+    np.testing.assert_array_equal(np.asarray(result.labels), np.asarray(other.labels))
+    np.testing.assert_array_equal(result.sizes, other.sizes)
+    assert result.objective == other.objective and result.status == other.status
+    assert result.history.tolist() == other.history.tolist()
+
+
+def whole_factor(result, X):
+    """The factor of all points at once, with the width and landmarks of a result."""
+    model = result.model
+    given = {"landmarks": model.basis, "lam": result.params["lam"], "sigma": model.kernel.sigma}
+    return fastmmc.factor(np.asarray(X), **given)
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+@pytest.mark.parametrize("rows", [N, 700, 64])
+def test_labels_do_not_depend_on_where_blocks_are(points, mapped, sizes, rows):
+    of_map = run(mapped, sizes=sizes)
+    of_dask = run(as_dask(points[0], rows), sizes=sizes)
+    assert isinstance(of_map.labels, np.ndarray) and blocks.is_dask(of_dask.labels)
+    assert of_dask.labels.chunks[0] == as_dask(points[0], rows).chunks[0]
+    check_same(of_dask, of_map)
+    check_same(run(mapped, sizes=sizes, n_jobs=2), of_map)
+
+
+@pytest.mark.parametrize("params", [{}, FREE, {"balance": 0.2}, {"balance": 0.0}])
+def test_figures_are_those_of_the_labels(points, mapped, params):
+    result = run(mapped, **params)
+    F = whole_factor(result, points[0])
+    E = (result.labels[:, None] == np.arange(9)).astype(float)
+    R, P = F.Z @ F.Z.T, 2 * E - 1
+    within = np.diag(E.T @ R @ E)
+    if params == FREE:
+        value = np.sum(1 - within / E.sum(axis=0))
+    else:
+        value = np.sum(P * (P - R @ P))
+    np.testing.assert_allclose(result.objective, value, rtol=1e-7)
+    np.testing.assert_array_equal(result.sizes, E.sum(axis=0))
+    assert result.outlier_scores is None
+    with pytest.raises(ValueError, match="blocks have no loo_scores"):
+        result.probabilities  # noqa: B018
+    residuals = (P - R @ P) / (1 - np.diag(R))[:, None]
+    np.testing.assert_allclose(result.loo_mse, np.mean(residuals**2), rtol=1e-7)
+    scores = R @ P
+    np.testing.assert_allclose(result.decision_function(points[0]), scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("params", [{}, FREE, {"balance": 0.3}])
+def test_passes_lower_the_objective(mapped, params):
+    result = run(mapped, **params)
+    assert result.history.size >= 2 and (np.diff(result.history) < 0).all()
+    assert result.n_iter >= result.history.size - 1
+
+
+@pytest.mark.parametrize("params", [{}, FREE])
+def test_clusters_are_as_good_as_in_memory(points, mapped, params):
+    X, y = points
+    scores = adjusted_rand_score(y, run(mapped, **params).labels)
+    assert scores > adjusted_rand_score(y, run(X, **params).labels) - 0.02
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"balance": 0.0},
+        {"balance": 0.01},
+        {"balance": 0.05, "sizes": "free"},
+        {"target_sizes": [600, 100, *[300] * 5, 500, 300]},
+        {"target_sizes": [600, 100, *[300] * 5, 500, 300], "sizes": "free"},
+        {"min_size": 330},
+        {"min_size": 333},
+        {"min_size": 310, "sizes": "free"},
+    ],
+)
+def test_size_bounds_hold(mapped, params):
+    result = run(mapped, **params)
+    assert result.sizes.sum() == N
+    if "target_sizes" in params:
+        assert result.sizes.tolist() == params["target_sizes"]
+    elif "balance" in params:
+        least, most = np.floor((1 - params["balance"]) * N / 9), (1 + params["balance"]) * N / 9
+        assert result.sizes.min() >= least and result.sizes.max() <= np.ceil(most)
+    assert result.sizes.min() >= params.get("min_size", 1)
+    np.testing.assert_array_equal(np.bincount(result.labels, minlength=9), result.sizes)
+
+
+def test_bounds_hold_where_points_are_equal(tmp_path):
+    """No price tells equal points apart: the first ones go."""
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [5.0, 5.0]], [1700, 200, 1100], axis=0)
+    given = {"balance": 0.0, "sigma": 1.0, "rank": 3, "landmarks": np.unique(X, axis=0)}
+    result = run(as_map(X, tmp_path), 3, **given)
+    assert result.sizes.tolist() == [1000, 1000, 1000]
+    check_same(run(as_dask(X, 401), 3, **given), result)
+
+
+def test_a_tangent_step_is_the_best_labelling_for_its_scores(points, mapped):
+    """Prices and gifts give what a linear program does, up to the last few points."""
+    result = run(mapped, 3, balance=0.0, max_time=None)
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((90, 3))
+    wanted = np.array([20.0, 30.0, 40.0])
+    prices = blocked.find_prices(scores, wanted, np.zeros(3), rough=True)
+    found = (scores + prices).argmax(axis=1)
+    assert np.abs(np.bincount(found, minlength=3) - wanted).max() <= 3
+    rows, columns = np.kron(np.eye(90), np.ones(3)), np.kron(np.ones(90), np.eye(3))
+    exact = linprog(
+        -scores.ravel(),
+        A_eq=np.vstack((rows, columns)),
+        b_eq=np.concatenate((np.ones(90), np.bincount(found, minlength=3))),
+    )
+    np.testing.assert_allclose(scores[np.arange(90), found].sum(), -exact.fun)
+    assert result.sizes.tolist() == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_within_keep_their_sum(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 50, 6)
+    lower = rng.integers(0, 20, 6)
+    upper = lower + rng.integers(0, 20, 6)
+    total = sizes.sum()
+    lower, upper = np.minimum(lower, total // 6), np.maximum(upper, -(-total // 6))
+    new = sizes_within(sizes, lower, upper)
+    assert new.sum() == total and (new >= lower).all() and (new <= upper).all()
+    fits = (sizes >= lower).all() and (sizes <= upper).all()
+    assert not fits or (new == sizes).all()
+
+
+def test_few_points_are_a_sample_of_themselves(points):
+    X = points[0][:500]
+    result = run(as_dask(X))
+    assert blocks.is_dask(result.labels)
+    np.testing.assert_array_equal(np.asarray(result.labels), run(X).labels)
+
+
+@pytest.mark.parametrize("params", [{}, {"balance": 0.0}, {"balance": 0.4}])
+def test_fast_evo_mmc(points, mapped, params):
+    X = points[0]
+    given = {"rank": RANK, "n_init": 2, "random_state": 0} | params
+    result = fastmmc.fast_evo_mmc(mapped, **given)
+    check_same(fastmmc.fast_evo_mmc(as_dask(X), **given), result)
+    balance = params.get("balance", 0.03)
+    assert abs(result.sizes[0] - result.sizes[1]) <= max(balance * N, N % 2)
+    F = whole_factor(result, X)
+    y = 2.0 * result.labels - 1
+    np.testing.assert_allclose(result.objective, N - np.sum((F.Z.T @ y) ** 2), rtol=1e-7)
+    of_memory = fastmmc.fast_evo_mmc(F, n_init=2, random_state=0, **params)
+    assert result.objective < 1.05 * of_memory.objective
+
+
+def test_sammc(points, mapped):
+    X, _ = points
+    result = fastmmc.sammc(mapped, 9, random_state=0)
+    check_same(fastmmc.sammc(as_dask(X), 9, random_state=0), result)
+    distances = np.linalg.norm(X[:, None] - result.centers, axis=2)
+    np.testing.assert_allclose(result.objective, distances.min(axis=1).sum(), rtol=1e-9)
+    np.testing.assert_array_equal(result.labels, distances.argmin(axis=1))
+    assert result.objective < 1.005 * fastmmc.sammc(X, 9, random_state=0).objective
+    assert (np.diff(result.history) <= 1e-9 * result.objective).all()
+
+
+@pytest.mark.parametrize("params", [{}, {"kernel": "rbf"}, {"score_balance": 0.0}])
+def test_cpmmc(points, mapped, params):
+    X = points[0]
+    given = {"n_init": 3, "random_state": 0} | params
+    result = fastmmc.cpmmc(mapped, **given)
+    np.testing.assert_array_equal(
+        np.asarray(fastmmc.cpmmc(as_dask(X), **given).labels), result.labels
+    )
+    scores = result.decision_function(X)[:, 1]
+    assert abs(scores.mean()) <= params.get("score_balance", 0.03) + 1e-9
+    np.testing.assert_array_equal(result.labels, scores > 0)
+    assert result.n_violated == np.sum(np.abs(scores) < 1)
+    assert result.objective < 1.1 * fastmmc.cpmmc(X, **given).objective
+    if not params:
+        w = result.model.basis[0] * result.model.coef[0]
+        value = w @ w / 2 + np.maximum(0, 1 - np.abs(scores)).mean()
+        np.testing.assert_allclose(result.objective, value, rtol=1e-6)
+
+
+def test_predictions_come_in_blocks(points, mapped):
+    X, _ = points
+    for result in (run(X), fastmmc.sammc(X, 3, random_state=0), fastmmc.iter_svr(X[:200])):
+        expected, scores = result.predict(X), result.decision_function(X)
+        lazy = result.predict(as_dask(X))
+        assert blocks.is_dask(lazy) and lazy.dtype == np.int64
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        np.testing.assert_array_equal(result.predict(mapped), expected)
+        lazy = result.decision_function(as_dask(X))
+        assert lazy.shape == scores.shape
+        np.testing.assert_allclose(lazy.compute(), scores, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="features"):
+        result.predict(as_dask(X[:, :1])).compute()
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
+def test_a_factor_serves_many_clusterings(points, mapped, landmarks):
+    X = points[0]
+    given = {"rank": RANK, "landmarks": landmarks, "random_state": 0}
+    F = fastmmc.factor(as_dask(X), **given)
+    assert isinstance(F, fastmmc.BlockFactor) and F.n == N and F.rank <= RANK
+    assert "BlockFactor" in repr(F)
+    whole = fastmmc.factor(X, landmarks=F.basis, sigma=F.kernel.sigma)
+    Z = np.asarray(F.transform(as_dask(X)))
+    np.testing.assert_allclose(Z @ Z.T, whole.Z @ whole.Z.T, atol=1e-7)
+    check_same(
+        fastmmc.umc_rls(F, 9, n_init=1, random_state=0),
+        fastmmc.umc_rls(fastmmc.factor(mapped, **given), 9, n_init=1, random_state=0),
+    )
+    assert fastmmc.fast_evo_mmc(F, n_init=1, random_state=0).sizes.sum() == N
+    with pytest.raises(ValueError, match="X is a factor"):
+        fastmmc.umc_rls(F, 9, lam=3.0)
+
+
+def test_other_methods_refuse_a_factor_in_blocks(mapped):
+    F = fastmmc.factor(mapped, rank=RANK, random_state=0)
+    with pytest.raises(TypeError, match="points in blocks"):
+        fastmmc.evo_mmc(F)
+
+
+def test_few_points_have_the_usual_factor(points):
+    F = fastmmc.factor(as_dask(points[0][:100]))
+    np.testing.assert_array_equal(F.R, fastmmc.factor(points[0][:100]).R)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_other_numbers(points, tmp_path, dtype):
+    X = (10 * points[0]).astype(dtype)
+    result = run(as_map(X, tmp_path))
+    check_same(run(as_dask(X)), result)
+    assert run(as_dask(X), dtype="float32").sizes.sum() == N
+
+
+def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):
+    X, y = points
+    one = run(as_dask(X), 1)
+    assert one.sizes.tolist() == [N] and not np.asarray(one.labels).any()
+    assert run(as_dask(X[:, :1]), 3).sizes.sum() == N
+    order = np.argsort(y, kind="stable")
+    result = run(as_map(X[order], tmp_path))
+    mixed = adjusted_rand_score(y, run(X).labels)
+    assert adjusted_rand_score(y[order], result.labels) > mixed - 0.02
+
+
+def test_stops_keep_what_was_found(mapped, monkeypatch):
+    whole = run(mapped)
+
+    def stop_in_passes(progress):
+        return progress.n_init == 1 and progress.n_done == 0 and np.isfinite(progress.objective)
+
+    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="callback"):
+        result = run(mapped, callback=stop_in_passes, n_init=2)
+    assert result.status == Status.CALLBACK and result.n_iter == 0
+    assert result.objective == whole.history[0] and result.sizes.sum() == N
+
+    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="time limit"):
+        result = run(mapped, max_time=1e-3)
+    assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
+
+    def interrupt(descent, A, c):
+        if descent.n_passes >= 1 or hasattr(descent, "_sums"):
+            raise KeyboardInterrupt
+        return settle(descent, A, c)
+
+    settle = blocked._Descent._settle
+    monkeypatch.setattr(blocked._Descent, "_settle", interrupt)
+    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="interrupted"):
+        result = run(mapped)
+    assert result.status == Status.INTERRUPTED and result.objective == whole.history[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"known_labels": [-1] * N}, ValueError, "known_labels"),
+        ({"init": np.zeros(N, dtype=int)}, ValueError, "init"),
+        ({"bound": True}, ValueError, "bound"),
+        ({"rank": None}, ValueError, "rank=None"),
+        ({"kernel": "precomputed"}, ValueError, "precomputed"),
+        ({"k": 0}, ValueError, "k must be at least 1"),
+        ({"target_sizes": [1] * 9}, ValueError, "target_sizes"),
+        ({"balance": 0.0, "min_size": 400}, ValueError, "no sizes of 9 clusters"),
+        ({"lam": 1e-5, "dtype": "float32"}, ValueError, "lam"),
+    ],
+)
+def test_bad_parameters(points, params, error, message):
+    with pytest.raises(error, match=message):
+        run(as_dask(points[0]), **params)
+
+
+def test_bad_points(points):
+    X = np.array(points[0])
+    X[1700] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        run(as_dask(X))
+    unknown = as_dask(points[0])
+    unknown = unknown[unknown[:, 0] > 0]
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        run(unknown)
+    with pytest.raises(TypeError, match="sparse blocks"):
+        run(as_dask(points[0]).map_blocks(csr_array))
+    with pytest.raises(ValueError, match="matrix"):
+        run(as_dask(points[0])[:, 0])
+    with pytest.raises(TypeError, match="real numbers"):
+        run(as_dask(points[0]).astype(complex))
+
+
+def test_a_memory_map_is_in_blocks_only_if_it_is_large(mapped, monkeypatch):
+    assert blocks.in_blocks(mapped)
+    monkeypatch.setattr(blocks, "LARGE_MAP", mapped.size)
+    assert not blocks.in_blocks(mapped) and not blocks.in_blocks(np.asarray(mapped))
+
+
+def test_kept_files_are_removed(mapped, tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    F = fastmmc.factor(mapped, rank=RANK, random_state=0)
+    assert len(list(folder.iterdir())) == 1
+    del F
+    assert not list(folder.iterdir())
+
+
+def load(path, start, stop):
+    return np.load(path, mmap_mode="r")[start:stop].copy()
+
+
+def on_disk(path, n, d, rows=700):
+    """A Dask array whose blocks are read from a file by the workers."""
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    bounds = [(start, min(n, start + rows)) for start in range(0, n, rows)]
+    parts = [
+        da.from_delayed(dask.delayed(load)(path, *at), (at[1] - at[0], d), float) for at in bounds
+    ]
+    return da.concatenate(parts)
+
+
+@pytest.mark.jit
+def test_processes_find_what_one_does_though_a_worker_dies(points, mapped, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X = on_disk(str(tmp_path / "X.npy"), *points[0].shape)
+    expected = run(mapped)
+    killed = []
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+    with distributed.Client(n_workers=2, **options) as client:
+
+        def kill_one(progress):
+            in_passes = progress.n_init == 1 and np.isfinite(progress.objective)
+            if in_passes and not killed:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        check_same(run(X, callback=kill_one), expected)
+        assert len(killed) == 1
+
+
+def test_restarts_do_not_depend_on_who_runs_them(blobs):
+    from joblib import parallel_config
+
+    from fastmmc.distributed import fit_restarts
+
+    X, _ = blobs
+    given = {"n_init": 4, "random_state": 1, "sizes": "free"}
+    one = fit_restarts("umc-rls", X, 3, **given)
+    assert one.objective == one.objectives.min() == one.objectives[one.best_init]
+    assert one.params["n_init"] == 4
+    with parallel_config(backend="threading", n_jobs=2):
+        check_same(fit_restarts(fastmmc.umc_rls, X, 3, **given), one)
+    of_factor = fit_restarts("umc_rls", fastmmc.factor(X), 3, **given)
+    np.testing.assert_allclose(of_factor.objective, one.objective)
+    client = pytest.importorskip("distributed").Client
+    with client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"):
+        with parallel_config(backend="dask"):
+            check_same(fit_restarts("umc-rls", X, 3, **given), one)
+            assert fit_restarts("iter-svr", X, n_init=2, random_state=0).objectives.size == 2
+    with pytest.raises(ValueError, match="method"):
+        fit_restarts("k-means", X, 3)
+    with pytest.raises(ValueError, match="n_init"):
+        fit_restarts("umc-rls", X, 3, n_init=0)
