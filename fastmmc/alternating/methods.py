@@ -139,9 +139,10 @@ class _Merging(Parameters):
         doc="""
         Most points to train on, in features. More are merged where they lie close together: each
         group is trained as one point with the mean of its features and the sum of its weights, so
-        that rounds cost the same however many points there are. The machine labels all points in
-        the end; labels, sizes and ``objective`` are theirs. ``n_iter`` and ``n_moves`` count what
-        the representatives did; there is no ``duality_gap`` and no ``support``. None: all points.
+        that rounds cost the same however many points there are; ``tol`` counts ten times. The
+        machine labels all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter``
+        and ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
+        ``support``. None: all points.
         """,
     )
 

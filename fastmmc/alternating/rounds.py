@@ -30,6 +30,11 @@ from fastmmc.results import Status
 # A round that lowers the objective by less than this share ends the alternation.
 LEAST_DECREASE = 1e-6
 
+# The same of rounds on representatives, whose objective is some 1e-3 off that of all points; their
+# machines are trained to a tenth of the usual digits for the same reason.
+MERGED_DECREASE = 1e-4
+MERGED_TOLERANCE = 10.0
+
 # Default width of the Gaussian, in diagonals of the box around the points.
 WIDTH = 3.0
 
@@ -68,6 +73,7 @@ class Problem:
     features: Features | None = None
     is_brief: bool = False  # features of low rank, for want of time
     solve_ridge: Callable | None = None  # for least squares: applies (K + diag(1 / g))^-1
+    least_decrease: float = LEAST_DECREASE
     merged: Problem | None = None  # that of representatives, which are trained instead
 
     @property
@@ -161,10 +167,11 @@ def _merge(problem, look):
         init = (average @ init > 0.5).astype(np.int64)
     merged = replace(
         problem,
-        call=replace(call, init=init),
+        call=replace(call, init=init, tol=MERGED_TOLERANCE * call.tol),
         points=average @ points @ average.T if is_gram else average @ points,
         bounds=replace(problem.bounds, weights=totals),
         features=replace(problem.features, Z=average @ Z),
+        least_decrease=MERGED_DECREASE,
     )
     return _with_solver(merged, look)
 
@@ -278,12 +285,12 @@ class Alternation:
 
     def _end_round(self):
         """Relabel; return whether there is nothing more to do."""
-        call, machine = self._call, self._machine
+        call, machine, least = self._call, self._machine, self._problem.least_decrease
         split, objective = self._relabel(machine)
         labels = np.packbits(split.y > 0).tobytes()
-        falls = self._problem.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
+        falls = self._problem.tied or objective < self.objective * (1.0 - least)
         goes_on = falls and labels not in self._seen
-        enough = np.inf if goes_on else call.tol if falls else LEAST_DECREASE
+        enough = np.inf if goes_on else call.tol if falls else least
         if machine.relative_gap() > enough and machine.refine():
             return False
         self._keep(split, objective)
