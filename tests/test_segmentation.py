@@ -102,6 +102,36 @@ def pixel_labels(pixels):
     return (brightness > np.median(brightness)).astype(int)
 
 
+@pytest.fixture
+def photo(rng):
+    """Return a picture of few equal colours that change from place to place, like a photograph."""
+    waves = ndimage.gaussian_filter(rng.standard_normal((70, 80, 3)), (9, 9, 0)) * 600
+    return np.clip(waves + rng.normal(128, 6, waves.shape), 0, 255).astype(np.uint8)
+
+
+def test_like_colors_are_merged_for_training_alone(monkeypatch, photo):
+    monkeypatch.setattr(segmentation, "REPRESENTATIVES", 1000)
+    merged = fastmmc.segment(photo, 2, random_state=0)
+    exact = fastmmc.segment(photo, 2, method_params={"max_representatives": None}, random_state=0)
+    assert len(np.unique(photo.reshape(-1, 3), axis=0)) > 4000
+    assert merged.objective != exact.objective
+    assert merged.objective <= 1.005 * exact.objective
+    assert adjusted_rand_score(merged.labels, exact.labels) > 0.97
+
+
+def test_labels_and_objective_are_those_of_the_pixels_not_of_groups(monkeypatch, photo):
+    monkeypatch.setattr(segmentation, "REPRESENTATIVES", 200)
+    res = fastmmc.segment(photo, 4, random_state=0)
+    np.testing.assert_array_equal(res.predict(photo.reshape(-1, 3)), res.labels)
+    assert res.objective == pytest.approx(np.sum((photo - res.paint()) ** 2), rel=1e-9)
+
+
+def test_the_number_of_representatives_can_be_chosen(photo):
+    few = fastmmc.segment(photo, 2, method_params={"max_representatives": 30}, random_state=0)
+    assert few.params["max_representatives"] == 30
+    assert few.sizes.min() >= photo[..., 0].size * (1 - segmentation.BALANCE) / 2 - 5
+
+
 def test_equal_pixels_are_in_one_segment(rng):
     image = rng.integers(0, 4, (20, 30, 3)).astype(np.uint8) * 60
     res = fastmmc.segment(image, 3, random_state=0)

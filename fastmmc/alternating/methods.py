@@ -130,7 +130,24 @@ class _Kernel(LandmarkParameters, KernelParameters):
     )
 
 
-class _Common(MarginRunParameters, BinarySizeParameters, _Kernel):
+class _Merging(Parameters):
+    """How many points are trained."""
+
+    max_representatives: int | None = parameter(
+        default=None,
+        least=2,
+        doc="""
+        Most points to train on, in features. More are merged where they lie close together: each
+        group is trained as one point with the mean of its features and the sum of its weights, so
+        that rounds cost the same however many points there are; ``tol`` counts ten times. The
+        machine labels all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter``
+        and ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
+        ``support``. None: all points.
+        """,
+    )
+
+
+class _Common(MarginRunParameters, BinarySizeParameters, _Merging, _Kernel):
     """What the methods have in common besides the rounds."""
 
 
@@ -373,7 +390,10 @@ def _alternate(loss, points, kernel, call, control):
 
         n_init = call.n_init if isinstance(init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
-        return _make_result(problem, outcome, values(call, _Regression, SizeParameters))
+        params = values(call, _Regression, SizeParameters)
+        if problem.merged is not None:
+            params["max_representatives"] = call.max_representatives
+        return _make_result(problem, outcome, params)
 
 
 def _check_training(call, kernel, form, points, weights):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from fastmmc._declare import Parameters
 from fastmmc.alternating.bias import WeightBounds, search_bias
@@ -20,6 +20,7 @@ from fastmmc.alternating.machines import (
     dense_solver,
     feature_solver,
 )
+from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.execution import OutOfTime, RunControl
 from fastmmc.gram import Kernel, box_diagonal, resolve_kernel
@@ -28,6 +29,11 @@ from fastmmc.results import Status
 
 # A round that lowers the objective by less than this share ends the alternation.
 LEAST_DECREASE = 1e-6
+
+# The same of rounds on representatives, whose objective is some 1e-3 off that of all points; their
+# machines are trained to a tenth of the usual digits for the same reason.
+MERGED_DECREASE = 1e-4
+MERGED_TOLERANCE = 10.0
 
 # Default width of the Gaussian, in diagonals of the box around the points.
 WIDTH = 3.0
@@ -67,6 +73,8 @@ class Problem:
     features: Features | None = None
     is_brief: bool = False  # features of low rank, for want of time
     solve_ridge: Callable | None = None  # for least squares: applies (K + diag(1 / g))^-1
+    least_decrease: float = LEAST_DECREASE
+    merged: Problem | None = None  # that of representatives, which are trained instead
 
     @property
     def tied(self):
@@ -97,7 +105,9 @@ def prepare(problem, seed):
     problem = replace(problem, kernel=kernel)
     look = problem.control.check_time
     try:
-        made = _with_solver(_with_products(problem, seed, look), look)
+        made = _with_products(problem, seed, look)
+        merged = _merge(made, look)
+        made = _with_solver(made, look) if merged is None else replace(made, merged=merged)
     except OutOfTime:
         made = _with_solver(_with_products(replace(problem, is_brief=True), seed))
     problem.control.bar.prepare(1.0)
@@ -140,6 +150,34 @@ def _with_solver(problem, look=lambda: None):
     return replace(problem, solve_ridge=feature_solver(problem.Z, ridge, look))
 
 
+def _merge(problem, look):
+    """Return the problem of the representatives, or None if all points are trained.
+
+    A representative has the mean features of its points: where no kink of the loss is between
+    their scores, it loses exactly what they do.
+    """
+    call, points, Z, weights = problem.call, problem.points, problem.Z, problem.bounds.weights
+    most = call.max_representatives
+    if most is None or Z is None or most >= weights.size:
+        return None
+    is_gram = problem.kernel.name == "precomputed"
+    rows = Z if is_gram or issparse(points) or points.shape[1] > Z.shape[1] else points
+    cells = merge_near(rows, weights, most, look)
+    totals, average = averaging(cells, weights)
+    init = call.init
+    if not isinstance(init, str):
+        init = (average @ init > 0.5).astype(np.int64)
+    merged = replace(
+        problem,
+        call=replace(call, init=init, tol=MERGED_TOLERANCE * call.tol),
+        points=average @ points @ average.T if is_gram else average @ points,
+        bounds=replace(problem.bounds, weights=totals),
+        features=replace(problem.features, Z=average @ Z),
+        least_decrease=MERGED_DECREASE,
+    )
+    return _with_solver(merged, look)
+
+
 def has_features(kernel, form, solver, points):
     """Tell whether the machines work on features instead of the Gram matrix."""
     narrow = kernel.name == "linear" and points.shape[1] < points.shape[0]
@@ -180,19 +218,20 @@ class Alternation:
 
     def __init__(self, problem, index, rng):
         self._problem, self._call = problem, problem.call
-        self._machine = _make_machine(problem, problem.loss, int(rng.integers(2**31)))
+        seed = int(rng.integers(2**31))
+        if problem.merged is None:
+            self._machine = _make_machine(problem, problem.loss, seed)
         self._rounds = []
         self.objective = np.inf
         self.status = Status.TIME_LIMIT if problem.is_brief else Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
         init, points, kernel = self._call.init, problem.points, problem.kernel
-        self._scout = None
-        if isinstance(init, str):
-            if index > 0 and init == "farthest" and kernel.name != "precomputed":
-                # Far points are much the same every time; other starts find other optima.
-                init = "kmeans"
-            self._scout = _make_scout(problem, index, rng)
+        is_gram = kernel.name == "precomputed"
+        if isinstance(init, str) and init == "farthest" and index > 0 and not is_gram:
+            # Far points are much the same every time; other starts find other optima.
+            init = "kmeans"
+        self._scout = _make_scout(problem, index, rng)
         if self._scout is None:
             weights, look = problem.bounds.weights, problem.control.check_time
             labels = first_labels(init, points, kernel, weights, rng, look)
@@ -209,6 +248,8 @@ class Alternation:
         if self._scout is None:
             return self._machine.step(budget) and self._end_round()
         if self._scout.step(budget):
+            if self._problem.merged is not None:
+                return True  # `finish` labels all points
             w = self._scout.solution.w
             self._scout = None
             split, _ = self._relabel(TrainedMachine(self._problem.Z, w))
@@ -221,14 +262,17 @@ class Alternation:
         return min(0.95, self.n_iter / min(10, self._call.max_iter))
 
     def finish(self):
-        """Relabel by a machine that is not fully trained, if there is nothing better."""
-        if self._scout is not None:
-            self._scout.finish()
-            self._machine = TrainedMachine(self._problem.Z, self._scout.solution.w)
+        """Relabel by a machine that is not trained on all points, if there is nothing better."""
+        scout = self._scout
+        if scout is not None:
+            scout.finish()
+            self._machine = TrainedMachine(self._problem.Z, scout.solution.w)
             self._y = self._relabel(self._machine)[0].y
         if self.n_iter == 0:
             self._machine.look()
             self._keep(*self._relabel(self._machine))
+        if self._problem.merged is not None:
+            self.status, self.n_iter, self.n_moves = scout.status, scout.n_iter, scout.n_moves
         self.history, *trace = np.array(self._rounds, dtype=np.float64).T.copy()
         gap, bias, steps = trace
         self.trace = {"gap": gap, "bias": bias, "steps": steps.astype(np.int64)}
@@ -243,12 +287,12 @@ class Alternation:
 
     def _end_round(self):
         """Relabel; return whether there is nothing more to do."""
-        call, machine = self._call, self._machine
+        call, machine, least = self._call, self._machine, self._problem.least_decrease
         split, objective = self._relabel(machine)
         labels = np.packbits(split.y > 0).tobytes()
-        falls = self._problem.tied or objective < self.objective * (1.0 - LEAST_DECREASE)
+        falls = self._problem.tied or objective < self.objective * (1.0 - least)
         goes_on = falls and labels not in self._seen
-        enough = np.inf if goes_on else call.tol if falls else LEAST_DECREASE
+        enough = np.inf if goes_on else call.tol if falls else least
         if machine.relative_gap() > enough and machine.refine():
             return False
         self._keep(split, objective)
@@ -282,12 +326,16 @@ class Alternation:
 
 
 def _make_scout(problem, index, rng):
-    """Return the alternation of a sample of the points, or None if all can be trained at once.
+    """Return the alternation of representatives or a sample, or None if all points are trained.
 
-    It needs features, whose weights also label the other points; a tied bias follows the paper.
+    A sample needs features, whose weights also label the other points, and first labels to be
+    found; a tied bias follows the paper.
     """
+    if problem.merged is not None:
+        return Alternation(problem.merged, index, rng)
     weights, features = problem.bounds.weights, problem.features
-    if features is None or problem.tied or weights.size <= MOST_WITHOUT_SAMPLE:
+    follows = problem.tied or not isinstance(problem.call.init, str)
+    if features is None or follows or weights.size <= MOST_WITHOUT_SAMPLE:
         return None
     total = weights.sum()
     drawn = rng.choice(weights.size, SAMPLE, p=weights / total)

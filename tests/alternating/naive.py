@@ -37,3 +37,31 @@ def bias_search(o, s, lower, upper, loss, epsilon=0.0, tied=False):
                 continue
         best = min(best, best_bias(o, y, s, loss, epsilon, low, high)[0])
     return best
+
+
+def merge_near(points, weights, most):
+    """Cut the cells that scatter at least the mean of all in two, until there are ``most``."""
+    cells = [np.arange(len(points))]
+    while len(cells) < most:
+        squares = [_squares(points[c], weights[c]) for c in cells]
+        scatter = np.array([s.sum() for s in squares])
+        worst = np.argsort(-scatter, kind="stable")[: most - len(cells)]
+        new = []
+        for i in sorted(w for w in worst if scatter[w] >= scatter.mean()):
+            own, axis = cells[i], squares[i].argmax()
+            above = points[own, axis] > np.average(points[own, axis], weights=weights[own])
+            if above.any() and not above.all():
+                new.append(own[above])
+                cells[i] = own[~above]
+        if not new:
+            break
+        cells += new
+    numbers = np.empty(len(points), dtype=int)
+    for i, own in enumerate(cells):
+        numbers[own] = i
+    return numbers
+
+
+def _squares(points, weights):
+    """Weighted sum of squares of every column about its mean."""
+    return weights @ (points - np.average(points, axis=0, weights=weights)) ** 2
