@@ -85,13 +85,18 @@ def restart_rows():
     labels = np.arange(len(X)) % 10
     # A balance of k bounds no size, so the round is all there is.
     rounds = {"init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
-    claims = fastmmc.umc_rls(factor, 10, **rounds).n_moves
-    moves = np.mean([fastmmc.umc_rls(factor, 10, n_init=1, random_state=i).n_moves for i in SEEDS])
+    claims = fastmmc.umc_rls(factor, 10, **rounds, sizes="equal").n_moves
+    moves = np.mean(
+        [
+            fastmmc.umc_rls(factor, 10, n_init=1, random_state=i, sizes="equal").n_moves
+            for i in SEEDS
+        ]
+    )
     one, eleven, one_round, twin, risk, one_eigh = best_of(
         5,
-        lambda: fastmmc.umc_rls(factor, 10, n_init=1, random_state=0),
-        lambda: fastmmc.umc_rls(factor, 10, n_init=11, random_state=0),
-        lambda: fastmmc.umc_rls(factor, 10, **rounds),
+        lambda: fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, sizes="equal"),
+        lambda: fastmmc.umc_rls(factor, 10, n_init=11, random_state=0, sizes="equal"),
+        lambda: fastmmc.umc_rls(factor, 10, **rounds, sizes="equal"),
         lambda: bench.numpy_round(factor.R, labels, 10),
         lambda: bench.full_risk(factor.R, labels, 10),
         lambda: eigh(factor.R),
@@ -128,10 +133,10 @@ def whole_call_rows():
         factor = factors.DenseFactor(
             factors.hat_from_eigh(*factors.eigh_lower(A), 0.25), 0.25, kernel, X
         )
-        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0)
+        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, sizes="equal")
 
     def ours():
-        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma)
+        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma, sizes="equal")
 
     yield (
         "`umc_rls(X, 10, n_init=1)`, n = 4000",
@@ -270,7 +275,7 @@ def draw_picture():
     from fastmmc.plotting import ClusterDisplay, ObjectiveDisplay
 
     X, _ = fastmmc.datasets.load("digits")
-    result = fastmmc.umc_rls(X, 10, random_state=0)
+    result = fastmmc.umc_rls(X, 10, random_state=0, sizes="equal")
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(3, 2))
     ClusterDisplay.from_result(result, ax=axes[0])
     ObjectiveDisplay.from_result(result, ax=axes[1])

@@ -287,18 +287,20 @@ def default_width(k=None):
 def neighbour_width(k, X, metric="sqeuclidean"):
     """Return the median distance of a point to its (2 n / k)-th neighbour.
 
-    It is the default width of ``umc_rls``, ``evo_mmc`` and ``fast_evo_mmc`` for k clusters: twice
-    as many points are nearer as an average cluster has, all up to k = 2. For "sqeuclidean" it is
-    the square root of the median squared distance. Samples and equal points are treated as in
-    :func:`median_width`.
+    It is the default width of ``umc_rls`` for k > 4 clusters: twice as many points are nearer as an
+    average cluster has. For fewer it is :func:`median_width`, which that of half the points comes
+    close to and larger shares exceed. For "sqeuclidean" it is the square root of the median squared
+    distance. Samples and equal points are treated as in :func:`median_width`.
     """
     points = _width_sample(X)
-    n = len(points)
-    distances = _pairwise(points, metric)
-    rank = min(max(1, round(NEIGHBOUR_SHARE * n / k)), n - 1)
-    if n < 2 or not (width := float(np.median(np.partition(distances, rank, axis=1)[:, rank]))):
+    rank = max(1, round(NEIGHBOUR_SHARE * len(points) / k))
+    if rank >= len(points) / 2:
         return median_width(X, metric)
-    return math.sqrt(width) if metric == "sqeuclidean" else width
+    distances = np.partition(_pairwise(points, metric), rank, axis=1)[:, rank]
+    width = float(np.median(distances))
+    if metric == "sqeuclidean":
+        width = math.sqrt(width)
+    return width or median_width(X, metric)
 
 
 def _width_sample(X):
@@ -321,7 +323,7 @@ def _pairwise(points, metric):
 def box_diagonal(X):
     """Return the diagonal of the bounding box of the points, or 1.0 if all are equal; O(nd).
 
-    sqrt(sum_f (max_f - min_f)^2), the unit of width of the papers on two clusters.
+    sqrt(sum_f (max_f - min_f)^2), the default width of ``evo_mmc``.
     """
     high, low = X.max(axis=0), X.min(axis=0)
     if issparse(X):

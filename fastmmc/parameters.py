@@ -156,7 +156,8 @@ class KernelParameters(Parameters):
         above=0,
         doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance.
+        exp(-||x - z||_1 / sigma). None: the median distance, and for k > 4 clusters that of a
+        point to its (2 n / k)-th neighbour.
         """,
     )
     gamma: float | None = parameter(

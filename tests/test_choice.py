@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.choice import RULES, SAMPLE, WIDTHS, _Genie, agreement, weigh
+from fastmmc.choice import RULES, SAMPLE, WIDTHS, agreement, weigh
 from fastmmc.gram import squared_distances
+from fastmmc.rls.genie import Genie
 
 
 def blobs(sizes, seed=0):
@@ -112,7 +113,7 @@ def test_weights_price_unequal_sizes_and_share_by_rule():
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):
     X, _ = blobs([40, 30, 20])
     monkeypatch.setattr("fastmmc.choice.GINIS", (1.0, 0.0))
-    free, even = _Genie(squared_distances(X, X)).cut(5).values()
+    free, even = Genie(squared_distances(X, X)).cut(5).values()
     single = fcluster(linkage(X, "single"), 5, "maxclust")
     assert adjusted_rand_score(free, single) == 1.0
     assert np.bincount(even).min() > np.bincount(free).min()

@@ -22,7 +22,9 @@ def restarts_of_equal_length(factor, moves, seed):
     """Return the lowest objective of as many single starts as make so many moves."""
     best, made, start = np.inf, 0, 0
     while made < moves:
-        run = fastmmc.umc_rls(factor, K, n_init=1, random_state=1000 * seed + start, **RULE)
+        run = fastmmc.umc_rls(
+            factor, K, n_init=1, random_state=1000 * seed + start, **RULE, sizes="equal"
+        )
         best = min(best, run.objective)
         made += run.n_moves
         start += 1
@@ -66,7 +68,7 @@ class MemeticOnDigits:
 
 
 def start(factor):
-    return fastmmc.umc_rls(factor, K, n_init=1, random_state=0)
+    return fastmmc.umc_rls(factor, K, n_init=1, random_state=0, sizes="equal")
 
 
 class LowRankStarts:

@@ -167,7 +167,10 @@ def run_set(X, y, size, seed):
         {},
         {"polish": True, "balance": BALANCE},
     )
-    labels = [fastmmc.umc_rls(factor, k, random_state=seed, **how).labels for how in searches]
+    labels = [
+        fastmmc.umc_rls(factor, k, random_state=seed, **how, sizes="equal").labels
+        for how in searches
+    ]
     labels.append(KMeans(k, n_init=10, random_state=seed).fit_predict(X))
     return [adjusted_rand_score(y, found) for found in labels]
 
@@ -187,8 +190,12 @@ def run_low_rank(name, way, seed):
     elif way == "as chosen" and name == "digits":
         # So few points are claimed one by one unless this is set.
         with mock.patch.multiple(batches, SAMPLE=800, SAMPLE_PER_CLUSTER=80):
-            return describe(y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed))
-    return describe(y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, **how))
+            return describe(
+                y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, sizes="equal")
+            )
+    return describe(
+        y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, **how, sizes="equal")
+    )
 
 
 def make_tasks(loaded, seeds, settings, low_rank):

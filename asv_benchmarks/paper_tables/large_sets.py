@@ -37,7 +37,9 @@ def ward(X, k):
 def rivals(X, k, sigma):
     """Return {method: function of the seed}; Ward draws nothing."""
     return {
-        "UMC-RLS": lambda seed: fastmmc.umc_rls(X, k, random_state=seed, n_jobs=2).labels,
+        "UMC-RLS": lambda seed: (
+            fastmmc.umc_rls(X, k, random_state=seed, n_jobs=2, sizes="equal").labels
+        ),
         "UMC-RLS, memetic": lambda seed: (
             fastmmc.umc_rls(
                 X,

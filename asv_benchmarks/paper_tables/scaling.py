@@ -76,7 +76,7 @@ def measure(n, dtype):
     factor, made = timed(lambda: fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0))
     products = Products()
     run, searched = timed(
-        lambda: fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0)
+        lambda: fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0, sizes="equal")
     )
     peak = peak_memory()
     return {

@@ -84,7 +84,7 @@ def run_width(X, y, sigma, lams, repeats, methods):
     for at, factor in enumerate(factor_path(X, lams, Kernel("rbf", sigma=sigma))):
         for m, options in enumerate(methods.values()):
             for repeat in range(repeats):
-                res = umc_rls(factor, k, n_init=1, random_state=repeat, **options)
+                res = umc_rls(factor, k, n_init=1, random_state=repeat, **options, sizes="equal")
                 ari = adjusted_rand_score(y, res.labels)
                 figures[:, m, at, repeat] = ari, res.objective, res.loo_mse
     return figures
@@ -119,7 +119,7 @@ def count_moves(name, n, repeats):
     return np.array(
         [
             [
-                umc_rls(factor, k, n_init=1, random_state=repeat, **options).n_moves
+                umc_rls(factor, k, n_init=1, random_state=repeat, **options, sizes="equal").n_moves
                 for repeat in range(repeats)
             ]
             for options in METHODS.values()

@@ -25,7 +25,7 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.factors import eigh_seconds
-from fastmmc.gram import Kernel, kernel_diagonal, resolve_kernel
+from fastmmc.gram import Kernel, default_width, kernel_diagonal, resolve_kernel
 from fastmmc.labels import check_init
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import (
@@ -373,7 +373,7 @@ def _cluster(call, control, k, binary):
         warn_of_equal_points(points, 2)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        kernel = resolve_kernel(kernel, points)
+        kernel = resolve_kernel(kernel, points, default_width(k))
         features, is_brief, rows, constant = None, False, points, kernel.coef0
         if form is not None:
             features, is_brief = _make_features(points, kernel, form, seed, control)

@@ -23,6 +23,7 @@ from fastmmc.execution import (
     warn_user,
 )
 from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
+from fastmmc.gram import box_diagonal, default_width, resolve_kernel
 from fastmmc.labels import check_init, read_known_labels
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
@@ -63,6 +64,9 @@ MOST_ROUNDS = 10_000
 
 # Points that free sizes are searched on where max_time is too short for more.
 QUICK_SAMPLE = 500
+
+# Points up to which the hat matrix is dense where sizes are chosen: on a sample of more.
+DENSE_CHOICE = 3_000
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -375,9 +379,11 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
         return search_in_blocks(call, control, umc_rls)
     source = check_source(call)
     plan = _make_plan(call, source)
+    if plan.near is not None and call.rank == "auto":
+        source = source.with_rank_above(DENSE_CHOICE)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        factor, control = source.make_factor(call.k, seed, control)
+        factor, control = source.make_factor(default_width(plan.k), seed, control)
         return _search(factor, plan, call, seed, control)
 
 
@@ -423,7 +429,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
     results = []
-    kernel = source.resolve_kernel(plan.k)
+    kernel = resolve_kernel(source.kernel, source.points, default_width(plan.k))
     with show_progress(control) as control:
         path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
         try:
@@ -691,8 +697,8 @@ class _EvolutionKernel(KernelParameters):
         default=None,
         doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance of a point to the farthest; the paper
-        has the diagonal of the box around the points, ``fastmmc.gram.box_diagonal(X)``.
+        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
+        ``fastmmc.gram.box_diagonal(X)``.
         """,
     )
 
@@ -875,7 +881,7 @@ def _evolve(call, control):
     plan = _make_evolution_plan(call, source)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
-        factor, control = source.make_factor(2, seed, control)
+        factor, control = source.make_factor(lambda X, metric: box_diagonal(X), seed, control)
         diag = factor.diagonal()
 
         def make_search(index):

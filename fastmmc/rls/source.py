@@ -18,9 +18,9 @@ from fastmmc.factors import (
     leave_one_out_residuals,
     make_factor,
 )
-from fastmmc.gram import Kernel, count_distinct, default_width, resolve_kernel
+from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.models import KernelModel
-from fastmmc.nystroem import Form, check_form
+from fastmmc.nystroem import AUTO_RANK, Form, check_form
 from fastmmc.parameters import KernelParameters
 from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
@@ -58,23 +58,26 @@ class Source:
     form: Form
     factor: DenseFactor | LowRankFactor | None
 
-    def make_factor(self, k, seed, control):
-        """Return the factor, given or made for k clusters, and the control.
+    def make_factor(self, width, seed, control):
+        """Return the factor, given or made, and the control.
 
-        Where max_time is too short, the factor has a low rank and the control says so.
+        ``width(X, metric)`` is the default width. Where max_time is too short, the factor has a low
+        rank and the control says so.
         """
         if self.factor is not None:
             return self.factor, control
-        kernel = self.resolve_kernel(k)
+        kernel = resolve_kernel(self.kernel, self.points, width)
         try:
             made = make_factor(self.points, self.lam, kernel, self.form, seed, control.prepare)
         except OutOfTime:
             return self.make_quick_factor(kernel, seed, control)
         return made, control
 
-    def resolve_kernel(self, k):
-        """Return the kernel with its open parameters set for k clusters."""
-        return resolve_kernel(self.kernel, self.points, default_width(k))
+    def with_rank_above(self, most):
+        """Return the source of a low-rank hat matrix if this one's is dense, of more points."""
+        if self.factor is not None or self.form.rank is not None or self.points.shape[0] <= most:
+            return self
+        return replace(self, form=replace(self.form, rank=AUTO_RANK))
 
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""

@@ -198,3 +198,41 @@ def share_with_own(p, own):
         pool.append(h)
     p[pool] = p[pool].mean()
     return p
+
+
+def hat_distances(R):
+    """Return 1 - R_ij / sqrt(R_ii R_jj), infinite on the diagonal."""
+    n = len(R)
+    return np.array(
+        [
+            [np.inf if i == j else 1 - R[i, j] / np.sqrt(R[i, i] * R[j, j]) for j in range(n)]
+            for i in range(n)
+        ]
+    )
+
+
+def size_choice_error(R, labels, k, n_neighbours):
+    """Return the error of indicators by leave-one-out or neighbours, times e^(imbalance / 2)."""
+    n = len(R)
+    nearest = np.argsort(hat_distances(R), axis=1)[:, :n_neighbours]
+    of_hat, of_votes, entropy = 0.0, 0.0, 0.0
+    for h in range(k):
+        e = (labels == h).astype(float)
+        loo = (R @ e - np.diag(R) * e) / (1 - np.diag(R))
+        votes = np.array([e[nearest[i]].mean() for i in range(n)])
+        of_hat += np.sum((loo - e) ** 2) / e.sum() / k
+        of_votes += np.sum((votes - e) ** 2) / e.sum() / k
+        entropy -= e.mean() * np.log(e.mean())
+    return min(of_hat, of_votes) * np.exp((np.log(k) - entropy) / 2)
+
+
+def neighbour_width(X, rank, metric):
+    """Return the median distance of a point to its neighbour of this rank."""
+    found = []
+    for x in X:
+        if metric == "sqeuclidean":
+            distances = np.sqrt(np.sum((X - x) ** 2, axis=1))
+        else:
+            distances = np.sum(np.abs(X - x), axis=1)
+        found.append(np.sort(distances)[rank])
+    return np.sqrt(np.median(np.square(found))) if metric == "sqeuclidean" else np.median(found)

@@ -10,7 +10,7 @@ from fastmmc.rls import _loops_batches as loops
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls import batches
 from fastmmc.rls.batches import BatchSearch
-from fastmmc.rls.methods import resolve_starts
+from fastmmc.rls.methods import count_starts
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
@@ -300,12 +300,15 @@ def test_bad_batches(factor, batches_given):
 
 
 def test_automatic_number_of_starts():
-    assert resolve_starts("auto", "shaking", 10_000) == 30
-    assert resolve_starts("auto", "shaking", 10_001) == 29
-    assert resolve_starts("auto", "steepest", 100_000) == 3
-    assert resolve_starts("auto", "shaking", 10**6) == 1
-    assert resolve_starts("auto", "memetic", 100) == 1
-    assert resolve_starts(7, "memetic", 100) == 7
+    def count(n, **told):
+        return count_starts(fastmmc.UMCRLS(**told), n)
+
+    assert count(10_000, method="shaking") == 30
+    assert count(10_001, sizes="equal") == 29
+    assert count(100_000, method="steepest") == 3
+    assert count(10**6, method="shaking") == 1
+    assert count(100, method="memetic") == count(100, sizes="free") == count(100, n_init=7) == 1
+    assert count(100, method="memetic", n_init=7) == 7
     with pytest.raises(ValueError, match="n_init"):
         fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
 

@@ -70,7 +70,9 @@ def test_more_clusters_than_columns(overlapping):
     assert 0 <= res.bound <= res.objective and 0 <= res.gap <= 1
 
 
-@pytest.mark.parametrize("how", [{}, {"balance": 0.2, "polish": True}, {"method": "memetic"}])
+@pytest.mark.parametrize(
+    "how", [{"balance": 5}, {"balance": 0.2, "polish": True}, {"method": "memetic"}]
+)
 def test_in_the_result(blobs, how):
     X, _ = blobs
     res = fastmmc.umc_rls(X, 3, random_state=0, n_init=2, bound=True, **how, sizes="equal")

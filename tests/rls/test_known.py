@@ -58,10 +58,10 @@ def test_a_single_label_a_class_changes_no_other_label(digits, sizes):
     X, y = digits
     F = fastmmc.factor(X[:600])
     options = {"sizes": sizes, "random_state": 0}
-    alone = fastmmc.umc_rls(F, 10, **options, sizes="equal")
+    alone = fastmmc.umc_rls(F, 10, **options)
     for seed in range(4):
         known = tell(y[:600], 1, seed)
-        labels = fastmmc.umc_rls(F, 10, known_labels=known, **options, sizes="equal").labels
+        labels = fastmmc.umc_rls(F, 10, known_labels=known, **options).labels
         np.testing.assert_array_equal(labels[known >= 0], known[known >= 0])
         base = ari_of_the_rest(y[:600], alone.labels, known)
         assert ari_of_the_rest(y[:600], labels, known) > base - 0.02
@@ -74,9 +74,9 @@ def test_many_labels_lead_where_clusters_cannot(digits, sizes, rank):
     X, y = X[::2], y[::2]
     F = fastmmc.factor(X, rank=rank, random_state=0)
     options = {"sizes": sizes, "random_state": 0, "n_init": 2}
-    alone = fastmmc.umc_rls(F, 10, **options, sizes="equal")
+    alone = fastmmc.umc_rls(F, 10, **options)
     known = tell(y, 15)
-    result = fastmmc.umc_rls(F, 10, known_labels=known, **options, sizes="equal")
+    result = fastmmc.umc_rls(F, 10, known_labels=known, **options)
     assert ari_of_the_rest(y, result.labels, known) > 0.88
     assert ari_of_the_rest(y, result.labels, known) >= ari_of_the_rest(y, alone.labels, known)
 
@@ -85,9 +85,7 @@ def test_classes_without_a_known_label_are_new_clusters():
     X, y = blobs([45, 45, 45, 45])
     known = np.where(y < 2, tell(y, 5), -1)
     for rule in ({"balance": 0.5}, {"sizes": "free"}):
-        labels = fastmmc.umc_rls(
-            X, 4, known_labels=known, random_state=0, **rule, sizes="equal"
-        ).labels
+        labels = fastmmc.umc_rls(X, 4, known_labels=known, random_state=0, **rule).labels
         assert adjusted_rand_score(y, labels) > 0.97
         assert np.mean(labels[y < 2] == y[y < 2]) > 0.97
 
@@ -139,9 +137,7 @@ def test_points_of_all_kinds():
         {"X": X, "lam": 0.01, "kernel": "linear"},
     ]
     for call in calls:
-        labels = fastmmc.umc_rls(
-            k=3, known_labels=known, n_init=2, random_state=0, **call, sizes="equal"
-        ).labels
+        labels = fastmmc.umc_rls(k=3, known_labels=known, n_init=2, random_state=0, **call).labels
         assert np.mean(labels == y) > 0.9
 
 
@@ -149,7 +145,7 @@ def test_equal_points_with_unequal_labels():
     X = np.repeat(np.arange(4.0), 10)[:, None]
     known = np.where(np.arange(40) % 10 == 0, np.arange(40) // 10 % 2, -1)
     known[1] = 1
-    result = fastmmc.umc_rls(X, 2, known_labels=known, random_state=0, sizes="equal")
+    result = fastmmc.umc_rls(X, 2, known_labels=known, random_state=0)
     np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
 
 
@@ -166,7 +162,7 @@ def test_a_stop_ends_the_call_with_what_there_is(at, monkeypatch):
 
     monkeypatch.setattr(fastmmc.rls.methods, "best_result", stopped)
     with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
-        result = fastmmc.umc_rls(X, 3, known_labels=known, n_init=3, random_state=0, sizes="equal")
+        result = fastmmc.umc_rls(X, 3, known_labels=known, n_init=3, random_state=0)
     assert result.status == Status.CALLBACK and len(statuses) == at + 2
     np.testing.assert_array_equal(result.labels[known >= 0], known[known >= 0])
 
@@ -189,9 +185,7 @@ def test_same_labels_for_any_number_of_threads():
     X, y = blobs([60, 70, 65], spread=1.5)
     known = tell(y, 3)
     one, two = (
-        fastmmc.umc_rls(
-            X, 3, known_labels=known, random_state=0, n_jobs=n_jobs, sizes="equal"
-        ).labels
+        fastmmc.umc_rls(X, 3, known_labels=known, random_state=0, n_jobs=n_jobs).labels
         for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one, two)

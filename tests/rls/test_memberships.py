@@ -23,9 +23,7 @@ def gram_of(X, sigma=1.5):
 
 @pytest.fixture
 def result(overlapping):
-    return fastmmc.umc_rls(
-        overlapping, 3, lam=0.1, sigma=1.5, n_init=2, random_state=0, sizes="equal"
-    )
+    return fastmmc.umc_rls(overlapping, 3, lam=0.1, sigma=1.5, n_init=2, random_state=0)
 
 
 @pytest.fixture
@@ -56,7 +54,7 @@ def test_outlier_scores_are_the_variance_of_a_gaussian_process(overlapping, resu
 
 def test_low_rank_equals_dense_where_it_leaves_nothing_out(overlapping, result):
     told = {"lam": 0.1, "sigma": 1.5, "init": result.labels, "method": "steepest", "max_iter": 0}
-    low = fastmmc.umc_rls(overlapping, 3, rank=60, landmarks=np.arange(60), **told, sizes="equal")
+    low = fastmmc.umc_rls(overlapping, 3, rank=60, landmarks=np.arange(60), **told)
     np.testing.assert_array_equal(low.labels, result.labels)
     for name in ("loo_scores", "outlier_scores", "probabilities", "margins"):
         np.testing.assert_allclose(getattr(low, name), getattr(result, name), atol=1e-5)
@@ -137,7 +135,7 @@ def test_the_probabilities_are_the_nearest_that_agree_with_the_label():
     ids=str,
 )
 def test_probabilities_agree_with_the_labels(overlapping, told):
-    res = fastmmc.umc_rls(overlapping, 4, n_init=2, random_state=0, **told, sizes="equal")
+    res = fastmmc.umc_rls(overlapping, 4, n_init=2, random_state=0, **told)
     p = res.probabilities
     assert p.shape == (60, 4) and p.dtype == np.float64
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -178,7 +176,7 @@ def test_a_point_predicts_as_if_it_was_left_out(overlapping, result):
 
 def test_outlier_scores_find_what_lies_far_away(blobs):
     X = np.vstack([blobs[0], [[60.0, -60.0, 60.0, -60.0]]])
-    res = fastmmc.umc_rls(X, 3, n_init=2, random_state=0, sizes="equal")
+    res = fastmmc.umc_rls(X, 3, n_init=2, random_state=0)
     assert res.outlier_scores.argmax() == 75
     assert res.probabilities[75].max() < np.median(res.probabilities.max(axis=1))
 
@@ -207,7 +205,7 @@ def test_exemplars_and_boundary_points(result):
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.filterwarnings("ignore")
 def test_degenerate_points(X, k, kernel):
-    res = fastmmc.umc_rls(X, k, kernel=kernel, n_init=2, random_state=0, sizes="equal")
+    res = fastmmc.umc_rls(X, k, kernel=kernel, n_init=2, random_state=0)
     p = res.probabilities
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (of_label(p, res.labels) == p.max(axis=1)).all()
@@ -230,15 +228,15 @@ def test_two_clusters_of_an_evolution(overlapping, solve):
 def test_precomputed_and_sparse(overlapping, result):
     K = gram_of(overlapping)
     told = {"lam": 0.1, "init": result.labels, "method": "steepest", "max_iter": 0}
-    same = fastmmc.umc_rls(K, 3, kernel="precomputed", **told, sizes="equal")
+    same = fastmmc.umc_rls(K, 3, kernel="precomputed", **told)
     np.testing.assert_allclose(same.probabilities, result.probabilities, atol=1e-6)
     np.testing.assert_allclose(same.predict_proba(K), result.predict_proba(overlapping), atol=1e-6)
-    sparse = fastmmc.umc_rls(csr_array(overlapping), 3, rank=20, random_state=0, sizes="equal")
+    sparse = fastmmc.umc_rls(csr_array(overlapping), 3, rank=20, random_state=0)
     assert sparse.predict_proba(csr_array(overlapping)).shape == (60, 3)
 
 
 def test_the_estimator_shows_what_the_result_has(overlapping):
-    model = fastmmc.UMCRLS(3, n_init=2, random_state=0, sizes="equal")
+    model = fastmmc.UMCRLS(3, n_init=2, random_state=0)
     assert not hasattr(model, "probabilities_")
     model.fit(overlapping)
     assert not {"probabilities", "margins"} & set(vars(model.result_))  # not before they are wanted
@@ -260,7 +258,7 @@ def test_the_estimator_shows_what_the_result_has(overlapping):
 def test_digits_are_calibrated(digits):
     """Against the classes, though no class was told."""
     X, y = digits
-    res = fastmmc.umc_rls(X, 10, n_init=3, random_state=0, sizes="equal")
+    res = fastmmc.umc_rls(X, 10, n_init=3, random_state=0)
     p, sure = res.probabilities, res.probabilities.max(axis=1)
     classes = np.array([np.bincount(y[res.labels == h], minlength=10).argmax() for h in range(10)])
     assert np.unique(classes).size == 10
