@@ -97,14 +97,14 @@ def check_targets(n, k, target_sizes):
     if targets.dtype.kind == "f":
         if not (targets.min() >= 0 and abs(targets.sum() - 1) <= SHARE_TOLERANCE):
             raise ValueError(
-                "target_sizes that are no integers are shares, which must be non-negative and sum "
-                f"to 1; got {targets.tolist()}, which sum to {targets.sum():g}"
+                "target_sizes must be non-negative and sum to 1, as they are no integers but "
+                f"shares; got {targets.tolist()}, which sum to {targets.sum():g}"
             )
         return proportional_sizes(targets, n)
     if targets.min() < 0 or targets.sum() != n:
         raise ValueError(
-            "target_sizes that are integers must be non-negative and sum to the number of points, "
-            f"{n}; got {targets.tolist()}, which sum to {int(targets.sum())}"
+            f"target_sizes must be non-negative and sum to the number of points, {n}, or be shares "
+            f"that sum to 1; got {targets.tolist()}, which sum to {int(targets.sum())}"
         )
     return targets.astype(np.int64)
 

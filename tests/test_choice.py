@@ -112,7 +112,7 @@ def test_weights_price_unequal_sizes_and_share_by_rule():
 
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):
     X, _ = blobs([40, 30, 20])
-    monkeypatch.setattr("fastmmc.choice.GINIS", (1.0, 0.0))
+    monkeypatch.setattr("fastmmc.rls.genie.GINIS", (1.0, 0.0))
     free, even = Genie(squared_distances(X, X)).cut(5).values()
     single = fcluster(linkage(X, "single"), 5, "maxclust")
     assert adjusted_rand_score(free, single) == 1.0

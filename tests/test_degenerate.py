@@ -220,7 +220,7 @@ def objective_again(name, result, X):
     if name not in RLS:
         return None
     R = hat_again(result, X)
-    if name == "umc-rls" and result.params["sizes"] == "free":
+    if name == "umc-rls" and result.params["sizes"] != "equal":
         return naive.free_cost(R, result.labels, len(result.sizes))
     if name == "umc-rls":
         return naive.risk(R, result.labels, len(result.sizes))

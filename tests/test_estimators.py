@@ -140,6 +140,7 @@ def rough_programs(monkeypatch):
     monkeypatch.setattr(SolvingChain, "solve_via_data", solve_roughly)
 
 
+@pytest.mark.filterwarnings("ignore:clusters of free sizes")
 @pytest.mark.parametrize(("model", "cannot_hold"), CASES)
 def test_scikit_learns_checks(model, cannot_hold, request):
     if isinstance(model, fastmmc.SDPMMC | fastmmc.GMMC):

@@ -155,7 +155,7 @@ class TestRuns:
         np.save(path, two_blobs[0])
         name = function.__name__.replace("_", "-")
         assert cli.main(["cluster", str(path), "--method", name]) == 0
-        assert "20 points, 3 features, 2 clusters" in capsys.readouterr().out
+        assert "20 points, 3 features, 2 clusters" in capsys.readouterr().err
         assert cli.main(["cluster", "digits", "--method", name]) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.count("\n") == 1 and "1797 points would take" in err

@@ -120,7 +120,7 @@ def test_gmmc_is_its_program(solver, C_delta, C_e):
 )
 def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
     K = centre(gram(points(seed, apart=1.0)))
-    least, largest = _size_limits(10, balance, targets, 1)
+    least, largest = _size_limits(10, balance, targets, 1, None)
     bound = relax_mmc(K, 1.0, least, largest, "SCS", None).bound
     values = [train_soft(K, y, 1.0).value for y in naive.labellings(10, *sizes)]
     assert bound <= min(values)
