@@ -55,6 +55,15 @@ class Progress:
         objective of the clusters so far.
     elapsed : float
         Seconds since the call began.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> def enough(progress):  # stops the run once the objective is low
+    ...     return progress.objective < 10
+    >>> fastmmc.umc_rls(X, 2, callback=enough, random_state=0).status.name
+    'CONVERGED'
     """
 
     fraction: float
