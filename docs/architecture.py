@@ -28,7 +28,7 @@ COLUMNS = (
         ("labels, objective, status", "model that predicts", "estimator, files, displays"),
     ),
 )
-WIDTH, GAP, HEIGHT, STEP = 2.5, 0.75, 0.52, 0.72
+WIDTH, GAP, HEIGHT, STEP = 2.75, 0.55, 0.52, 0.72
 
 
 def draw(path):

@@ -1,6 +1,7 @@
 """What the site takes from the package: the API pages, the table of methods, tables, notebooks."""
 
 import inspect
+import os
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from latex2mathml.converter import convert
 import fastmmc
 from fastmmc import datasets, plotting
 from fastmmc._docs import attribute_docs, entry, insert_section, section
+from fastmmc.cli import _commands_of, _make_parser
 from fastmmc.registry import METHODS
 
 DOCS = Path(__file__).parent
@@ -69,6 +71,7 @@ def write_all():
         shutil.rmtree(DOCS / name, ignore_errors=True)
         (DOCS / name).mkdir()
     (DOCS / "generated" / "methods.md").write_text(methods_table(), encoding="utf-8")
+    (DOCS / "generated" / "commands.md").write_text(commands(), encoding="utf-8")
     draw(DOCS / "generated" / "architecture.svg")
     (DOCS / "api" / "index.rst").write_text(api_page(), encoding="utf-8")
     _copy(ROOT / "notebooks", "notebooks", "*.ipynb", "*.png")
@@ -125,6 +128,15 @@ def _told(method):
     return ", ".join(parts) or "nothing"
 
 
+def commands():
+    """Return the help of every command in Markdown."""
+    os.environ["COLUMNS"] = "80"  # what argparse fills
+    parsers = _commands_of(_make_parser()).values()
+    return "\n".join(
+        f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in parsers
+    )
+
+
 def public_names():
     """Return a dict of the full names on the API page by the title of their section."""
     sections = {title: [] for title in SECTIONS.values()}
@@ -167,6 +179,8 @@ def fit_docstring(app, what, name, value, options, lines):
 
     Results get the attributes that they inherit.
     """
+    if what == "data":
+        lines[:] = inspect.getdoc(fastmmc.registry).splitlines()
     if what == "class" and issubclass(value, fastmmc.ClusteringResult):
         lines[:] = _with_inherited_attributes(value, "\n".join(lines)).split("\n")
     fitted, title = [], ""
