@@ -43,7 +43,7 @@ _MACHINES = "one n × n array up to 10,000 points, low rank above"
 _STREAMS = "streams in bounded memory; several workers"
 COSTS = {
     "c-rpcl": ("n k d an epoch, for each constraint of a point once more", _STREAMS),
-    "cluster": ("n³ four times", "any n: the choice is made on 2,000 points"),
+    "cluster": ("n³ for each of four widths", "any n: the choice is made on 2,000 points"),
     "cpm3c": ("n k d a plane; n³ once for a dense kernel", _MACHINES),
     "cpmmc": ("n d a plane", "a million points"),
     "cvqe": ("n k d a round, k² a violated constraint", "what fits into memory"),
@@ -86,13 +86,22 @@ def _copy(source, name, *patterns):
 
 
 def methods_table():
-    """Return the table of all methods in Markdown."""
+    """Return the table of all methods in Markdown, in the order of the sections."""
     rows = ["| method | clusters | sizes | to be told | time | scale |", "| - " * 6 + "|"]
-    for name, method in METHODS.items():
+    for name, method in sorted(METHODS.items(), key=lambda item: _place(item[1])):
         names = f"{{func}}`~fastmmc.{method.function.__name__}`"
         cells = (names, _clusters(method), _sizes(method), _told(method), *COSTS[name])
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
+
+
+def _place(method):
+    return list(SECTIONS).index(_home(method.function))
+
+
+def _home(value):
+    """Return the module of the package, or the family, that a public name comes from."""
+    return value.__module__.split(".")[1]
 
 
 def _clusters(method):
@@ -109,7 +118,7 @@ def _sizes(method):
     if "sizes" in method.parameters:
         return "about equal, given, or free"
     if "balance" in method.parameters:
-        return f"equal but for {_default(method, 'balance'):.0%} of n, or given"
+        return f"equal within {100 * _default(method, 'balance'):g} % of n, or given"
     if "score_balance" in method.parameters:
         return "any; the scores balance"
     if "method" in method.parameters:
@@ -124,8 +133,8 @@ def _told(method):
     if "must_link" in method.parameters:
         parts.append("constraints")
     elif "known_labels" in method.parameters:
-        parts.append("labels, if some are known")
-    return ", ".join(parts) or "nothing"
+        parts.append("labels where known")
+    return "; ".join(parts) or "nothing"
 
 
 def commands():
@@ -143,7 +152,7 @@ def public_names():
     for name in fastmmc.__all__:
         value = getattr(fastmmc, name)
         if inspect.isclass(value) or inspect.isfunction(value):
-            sections[SECTIONS[value.__module__.split(".")[1]]].append(f"fastmmc.{name}")
+            sections[SECTIONS[_home(value)]].append(f"fastmmc.{name}")
     sections["The table of methods"] = ["fastmmc.METHODS", "fastmmc.registry.Method"]
     sections["Several workers"] = ["fastmmc.distributed.fit_sharded"]
     sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display")
