@@ -118,7 +118,8 @@ def _sizes(method):
     if "sizes" in method.parameters:
         return "about equal, given, or free"
     if "balance" in method.parameters:
-        return f"equal within {100 * _default(method, 'balance'):g} % of n, or given"
+        percent = 100 * _default(method, "balance")
+        return f"equal within {percent:g}\N{NO-BREAK SPACE}% of n, or given"
     if "score_balance" in method.parameters:
         return "any; the scores balance"
     if "method" in method.parameters:
@@ -246,11 +247,17 @@ def true_signature(app, what, name, value, options, signature, returns):
 
 def write_formula(translator, node):
     """Write a formula within a line as MathML."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append(_mathml(node, "inline"))
     raise SkipNode
 
 
 def write_displayed_formula(translator, node):
     """Write a formula of its own lines as MathML."""
-    translator.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="formula">{_mathml(node, "block")}</div>')
     raise SkipNode
+
+
+def _mathml(node, display):
+    """Convert a formula; bars of a norm stay as tall as its first line."""
+    text = convert(node.astext(), display=display)
+    return text.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
