@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import shutil
+from enum import Enum
 from pathlib import Path
 
 from architecture import draw
@@ -237,9 +238,11 @@ def skip_foreign(app, what, name, value, skip, options):
 
 
 def true_signature(app, what, name, value, options, signature, returns):
-    """Return the signature of a class as ``inspect`` sees it, without types."""
+    """Return the signature of a class as ``inspect`` sees it, without types; none of an enum."""
     if what != "class":
         return None
+    if issubclass(value, Enum):
+        return "", None
     parameters = inspect.signature(value).parameters.values()
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
     return str(inspect.Signature(bare)), returns
