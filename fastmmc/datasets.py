@@ -116,6 +116,17 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
     ------
     ValueError
         If the file is not an .npz file, has no array X, or a y of another length.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "pairs.npz")
+    ...     np.savez(path, X=np.eye(3), y=["a", "b", "a"])
+    ...     X, y = read_npz(path)
+    >>> X.shape, y
+    ((3, 3), array([0, 1, 0]))
     """
     try:
         # Opened here because NumPy leaves a broken file open.

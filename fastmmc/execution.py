@@ -55,6 +55,15 @@ class Progress:
         objective of the clusters so far.
     elapsed : float
         Seconds since the call began.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> seen = []  # a callback that returns True stops the run; this one returns None
+    >>> res = fastmmc.umc_rls(X, 2, callback=seen.append, random_state=0)
+    >>> seen[-1].n_done == seen[-1].n_init, seen[-1].elapsed > 0
+    (True, True)
     """
 
     fraction: float

@@ -78,6 +78,14 @@ class DenseFactor(OneLine, Named):
         Training points, needed for prediction.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> F = fastmmc.factor(X, lam=0.5)
+    >>> F.R.shape, F.lam
+    ((150, 150), 0.5)
     """
 
     R: np.ndarray
@@ -149,6 +157,14 @@ class LowRankFactor(OneLine, Named):
         Lower triangular L with K~ = (Z L^T) (Z L^T)^T and Z^T Z = I - lam (L^T L)^-1.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> F = fastmmc.factor(X, rank=20, random_state=0)
+    >>> F.Z.shape[0], F.Z.shape[1] <= 20, F.basis.shape
+    (150, True, (20, 4))
     """
 
     Z: np.ndarray

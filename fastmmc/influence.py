@@ -32,6 +32,15 @@ class FeatureInfluence(OneLine, Named):
         The same share of the points of each cluster.
     feature_names_in : (d,) array of str or None
         Names of the features; None if they have none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.umc_rls(X, 3, n_init=3, random_state=0)
+    >>> influence = fastmmc.feature_influence(res, X, random_state=0)
+    >>> influence.shares.shape, influence.by_cluster.shape
+    ((4,), (3, 4))
     """
 
     shares: NDArray[np.float64]

@@ -1,4 +1,16 @@
-"""Every method in one table; the command line, tests, benchmarks and docs loop over it."""
+"""Every method in one table; the command line, tests, benchmarks and docs loop over it.
+
+``fastmmc.METHODS`` is a dict with a :class:`fastmmc.registry.Method` by each name.
+
+Examples
+--------
+>>> import fastmmc
+>>> method = fastmmc.METHODS["umc-rls"]
+>>> method.function.__name__, method.estimator.__name__, method.binary
+('umc_rls', 'UMCRLS', False)
+>>> "rank" in method.parameters
+True
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,33 @@ __all__ = [
 
 @stored()
 class Status(IntEnum):
-    """Why a run ended."""
+    """Why a run ended.
+
+    Attributes
+    ----------
+    CONVERGED : int
+        The search came to its end.
+    MAX_ITER : int
+        ``max_iter`` was reached.
+    TIME_LIMIT : int
+        ``max_time`` was reached.
+    INTERRUPTED : int
+        Ctrl-C was pressed.
+    CALLBACK : int
+        The callback asked to stop.
+    NUMERICAL : int
+        Rounding or overflow left no way on.
+    INFEASIBLE : int
+        No cluster can be split further.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> res = fastmmc.umc_rls(X, 2, random_state=0)
+    >>> res.status == fastmmc.Status.CONVERGED, res.converged
+    (True, True)
+    """
 
     CONVERGED = 0
     MAX_ITER = 1
@@ -152,6 +178,14 @@ class ClusteringResult(Named):
         What the whole call took; of a path, that of all its results together.
     resolved : tuple of str
         Which of ``params`` the call had left open, as None or "auto", and the method has filled in.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.sammc(X, 3, random_state=0)
+    >>> res.converged, res.labels.shape, res.predict(X[:2]).shape
+    (True, (150,), (2,))
     """
 
     labels: NDArray[np.int64]
@@ -407,6 +441,17 @@ class RLSResult(SizedResult):
     of pendigits and usps, margins of ``umc_rls`` were below 0 for 0.3 to 2.4 % of the points by
     default, and predictions differed for 0 to 1.3 %; with ``balance=0`` for 0.3 to 7 % and 0 to
     1.9 %; with ``polish=True`` and ``balance=0.4``, or with free sizes, for at most 0.7 % and none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.umc_rls(X, 3, bound=True, n_init=3, random_state=0)
+    >>> res.bound <= res.objective, res.probabilities.shape
+    (True, (150, 3))
+    >>> typical, doubtful = res.exemplars[0][0], res.boundary_points[0]
+    >>> bool(res.margins[typical] > res.margins[doubtful])
+    True
     """
 
     loo_mse: float | None = None
@@ -514,6 +559,14 @@ class MarginResult(SizedResult):
         planes, the gap of the last quadratic program.
     n_violated : int
         Points inside the margin or on the wrong side of it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> res = fastmmc.iter_svr(X, random_state=0)
+    >>> res.decision_function(X).shape, res.n_violated <= 100
+    ((100, 2), True)
     """
 
     dual_coef: np.ndarray | None = None
@@ -542,6 +595,14 @@ class SDPResult(SizedResult):
         The solution that was rounded, which replaces y y^T; None if the solver gave none.
     solver_status : str
         Why the solver ended, in cvxpy's words.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> res = fastmmc.sdp_mmc(X)
+    >>> res.bound <= res.objective
+    True
     """
 
     bound: float | None = None
@@ -581,6 +642,14 @@ class CentroidResult(ClusteringResult):
         Constraints that contradict others.
     representatives : (p, d) float64 array or None
         ``sammc`` only: points that represented the others during the search.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.lcvqe(X, 3, cannot_link=[(0, 50), (50, 100)], random_state=0)
+    >>> res.centers.shape, res.n_violations
+    ((3, 4), 0)
     """
 
     centers: NDArray[np.float64] = field(kw_only=True)
@@ -637,7 +706,7 @@ class TreeNode:
     label : int or None
         The cluster; None if the node was split.
     left : int or None
-        Index in :attr:`Tree.nodes` of the part with label 0 of the split; None for a cluster.
+        Index in ``Tree.nodes`` of the part with label 0 of the split; None for a cluster.
     right : int or None
         The same for the part with label 1.
     objective : float or None
@@ -650,6 +719,14 @@ class TreeNode:
         Tells the parts apart.
     columns : (size,) int64 array or None
         With a precomputed kernel, the points of the node, whose kernel values the model takes.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> root = fastmmc.recursive_mmc(X, 2, random_state=0).tree.nodes[0]
+    >>> root.label is None, root.left, root.right
+    (True, 1, 2)
     """
 
     size: int
@@ -674,6 +751,13 @@ class Tree:
     nodes : tuple of TreeNode
         The root first, and each node before its left part and that before its right part, so
         clusters appear in the order of their labels.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.recursive_mmc(X, 3, random_state=0).tree
+    Tree(5 nodes, 3 clusters)
     """
 
     nodes: tuple[TreeNode, ...]
@@ -740,6 +824,14 @@ class TreeResult(ClusteringResult):
     ----------
     tree : Tree
         The splits, and the clusters they end in; ``print`` shows it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.recursive_mmc(X, 3, random_state=0)
+    >>> len(res.tree.nodes), res.predict(X[:2]).shape
+    (5, (2,))
     """
 
     tree: Tree = field(repr=False, kw_only=True)
@@ -769,6 +861,16 @@ class SegmentationResult(ClusteringResult):
         Segment of every pixel.
     colors : (k, channels) float64 array
         Mean colour of every segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastmmc
+    >>> image = np.zeros((4, 6, 3), dtype=np.uint8)
+    >>> image[:, 2:] = 200, 180, 20
+    >>> res = fastmmc.segment(image, 2)
+    >>> res.label_image.shape, res.colors[0]
+    ((4, 6), array([200., 180.,  20.]))
     """
 
     label_image: NDArray[np.int64] = field(kw_only=True)

@@ -177,8 +177,9 @@ def test_import_brings_nothing_heavy():
 
 
 def test_what_the_documents_name_is_there_after_import():
-    """Every ``fastmmc.name`` of the README, the notebooks and the docstrings, in a new process."""
-    texts = [ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb"), *FILES]
+    """Every ``fastmmc.name`` of README, site, notebooks and docstrings, in a new process."""
+    pages = (ROOT / "docs").rglob("*.md")
+    texts = [ROOT / "README.md", *pages, *(ROOT / "notebooks").glob("*.ipynb"), *FILES]
     pattern = re.compile(r"\bfastmmc\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
     imports = re.compile(r"\s*(>>> )?(from fastmmc|import fastmmc\.)")
     names = {
@@ -260,6 +261,12 @@ def test_docstrings(name):
     if dataclasses.is_dataclass(value) or (inspect.isclass(value) and issubclass(value, IntEnum)):
         wanted = DOC_ERRORS - {"PR01"}  # their fields stand under Attributes
     assert not [error for error in validate(name)["errors"] if error[0] in wanted]
+
+
+@pytest.mark.parametrize("name", sorted(set(public_objects())))
+def test_what_is_public_has_an_example(name):
+    module, _, key = name.rpartition(".")
+    assert "Examples\n" in inspect.getdoc(getattr(importlib.import_module(module), key))
 
 
 @pytest.mark.parametrize("method", fastmmc.METHODS.values(), ids=lambda m: m.name)

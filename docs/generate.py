@@ -1,0 +1,266 @@
+"""What the site takes from the package: the API pages, the table of methods, tables, notebooks."""
+
+import inspect
+import os
+import re
+import shutil
+from enum import Enum
+from pathlib import Path
+
+from architecture import draw
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
+import fastmmc
+from fastmmc import datasets, plotting
+from fastmmc._docs import attribute_docs, entry, insert_section, section
+from fastmmc.cli import _commands_of, _make_parser
+from fastmmc.registry import METHODS
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+
+# Sections of the API page, in their order: titles of the modules that the names come from.
+SECTIONS = {
+    "choice": "Everything chosen for you",
+    "rls": "Regularised least squares",
+    "alternating": "Alternating machines",
+    "cutting_plane": "Cutting planes",
+    "competitive": "Competitive learning and constraints",
+    "annealing": "Sums of distances",
+    "sdp": "Semidefinite programs",
+    "recursive": "Splits in two",
+    "segmentation": "Pictures",
+    "factors": "Hat matrices",
+    "influence": "What a clustering goes by",
+    "results": "Results",
+    "saving": "Files",
+    "execution": "Progress",
+}
+
+# What no signature tells, after the docstrings' Notes and the measurements on this site: the time
+# of a start, with n points, d features, k clusters and rank r, and how far a method goes.
+_MACHINES = "one n × n array up to 10,000 points, low rank above"
+_STREAMS = "streams in bounded memory; several workers"
+COSTS = {
+    "c-rpcl": ("n k d an epoch, for each constraint of a point once more", _STREAMS),
+    "cluster": ("n³ for each of four widths", "any n: the choice is made on 2,000 points"),
+    "cpm3c": ("n k d a plane; n³ once for a dense kernel", _MACHINES),
+    "cpmmc": ("n d a plane", "a million points"),
+    "cvqe": ("n k d a round, k² a violated constraint", "what fits into memory"),
+    "evo-mmc": ("n³ once, then n² a start", "one n × n array"),
+    "fast-evo-mmc": ("n r² once, then r a flip", "56,000 × 784"),
+    "fscl": ("n k d an epoch", _STREAMS),
+    "gmmc": ("a program of n variables", "150 points"),
+    "iter-ls-svm": ("n³ once, then n² a round; n r² and n r of rank r", _MACHINES),
+    "iter-svm": ("about n² a round; n r² of rank r", _MACHINES),
+    "iter-svr": ("about n² a round; n r² of rank r", _MACHINES),
+    "lcvqe": ("n k d a round", "what fits into memory"),
+    "o-lcvqe": ("n k d an epoch, for each constraint of a point once more", _STREAMS),
+    "recursive-mmc": ("that of its method on every cluster that is split", "that of its method"),
+    "rpcl": ("n k d an epoch", _STREAMS),
+    "sammc": ("n k d a step of the descent", "a million points"),
+    "sdp-mmc": ("a program of n² / 2 variables", "150 points"),
+    "umc-rls": ("n³ once, then n²; n r² and n r of rank r", "a million points, of low rank"),
+    "wta": ("n k d an epoch", _STREAMS),
+}
+
+
+def write_all():
+    """Write all generated pages anew, and copy those that live elsewhere in the repository."""
+    for name in ("api", "generated", "notebooks", "tables"):
+        shutil.rmtree(DOCS / name, ignore_errors=True)
+        (DOCS / name).mkdir()
+    (DOCS / "generated" / "methods.md").write_text(methods_table(), encoding="utf-8")
+    (DOCS / "generated" / "commands.md").write_text(commands(), encoding="utf-8")
+    draw(DOCS / "generated" / "architecture.svg")
+    (DOCS / "api" / "index.rst").write_text(api_page(), encoding="utf-8")
+    _copy(ROOT / "notebooks", "notebooks", "*.ipynb", "*.png")
+    _copy(ROOT / "asv_benchmarks" / "paper_tables", "tables", "*.md", "*.png")
+
+
+def _copy(source, name, *patterns):
+    """Copy files into a folder of pages, so that links between them hold."""
+    for pattern in patterns:
+        for path in source.glob(pattern):
+            shutil.copy2(path, DOCS / name)
+
+
+def methods_table():
+    """Return the table of all methods in Markdown, in the order of the sections."""
+    rows = ["| method | clusters | sizes | to be told | time | scale |", "| - " * 6 + "|"]
+    for name, method in sorted(METHODS.items(), key=lambda item: _place(item[1])):
+        names = f"{{func}}`~fastmmc.{method.function.__name__}`"
+        cells = (names, _clusters(method), _sizes(method), _told(method), *COSTS[name])
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _place(method):
+    return list(SECTIONS).index(_home(method.function))
+
+
+def _home(value):
+    """Return the module of the package, or the family, that a public name comes from."""
+    return value.__module__.split(".")[1]
+
+
+def _clusters(method):
+    if method.binary:
+        return "2"
+    return "k, or found" if _default(method, "k") == "auto" else "k"
+
+
+def _default(method, name):
+    return inspect.signature(method.function).parameters[name].default
+
+
+def _sizes(method):
+    if "sizes" in method.parameters:
+        return "about equal, given, or free"
+    if "balance" in method.parameters:
+        percent = 100 * _default(method, "balance")
+        return f"equal within {percent:g}\N{NO-BREAK SPACE}% of n, or given"
+    if "score_balance" in method.parameters:
+        return "any; the scores balance"
+    if "method" in method.parameters:
+        return "those of its method"
+    return "found" if _clusters(method) == "k, or found" else "any"
+
+
+def _told(method):
+    parts = []
+    if not method.binary and _default(method, "k") is inspect.Parameter.empty:
+        parts.append("k")
+    if "must_link" in method.parameters:
+        parts.append("constraints")
+    elif "known_labels" in method.parameters:
+        parts.append("labels where known")
+    return "; ".join(parts) or "nothing"
+
+
+def commands():
+    """Return the help of every command in Markdown."""
+    os.environ["COLUMNS"] = "80"  # what argparse fills
+    parsers = _commands_of(_make_parser()).values()
+    return "\n".join(
+        f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in parsers
+    )
+
+
+def public_names():
+    """Return a dict of the full names on the API page by the title of their section."""
+    sections = {title: [] for title in SECTIONS.values()}
+    for name in fastmmc.__all__:
+        value = getattr(fastmmc, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            sections[SECTIONS[_home(value)]].append(f"fastmmc.{name}")
+    sections["The table of methods"] = ["fastmmc.METHODS", "fastmmc.registry.Method"]
+    sections["Several workers"] = ["fastmmc.distributed.fit_sharded"]
+    sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display")
+    sections["Data sets"] = _names_in(datasets, r"load|read_npz|make_\w+")
+    return sections
+
+
+def _names_in(module, pattern):
+    return [f"{module.__name__}.{name}" for name in vars(module) if re.fullmatch(pattern, name)]
+
+
+def page_names():
+    """Return a dict of other file names for classes that differ from a function in case only."""
+    names = [name for group in public_names().values() for name in group]
+    small = [name for name in names if name.lower() == name]
+    return {
+        name: f"{name}.estimator" for name in names if name not in small and name.lower() in small
+    }
+
+
+def api_page():
+    """Return the API page in reStructuredText, with a summary of every public name."""
+    lines = ["API reference", "=============", ""]
+    lines += ["Every public name, by what it belongs to.", "", ".. currentmodule:: fastmmc", ""]
+    for title, names in public_names().items():
+        lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree: .", ""]
+        lines += [f"   {name.removeprefix('fastmmc.')}" for name in names] + [""]
+    return "\n".join(lines)
+
+
+def fit_docstring(app, what, name, value, options, lines):
+    """Make a docstring reStructuredText: indented formulas literal, bars not substitutions.
+
+    Results get the attributes that they inherit.
+    """
+    if what == "data":
+        lines[:] = inspect.getdoc(fastmmc.registry).splitlines()
+    if what == "class" and issubclass(value, fastmmc.ClusteringResult):
+        lines[:] = _with_inherited_attributes(value, "\n".join(lines)).split("\n")
+    fitted, title = [], ""
+    for number, line in enumerate(lines):
+        if number + 1 < len(lines) and re.fullmatch("-{3,}", lines[number + 1]):
+            title = line
+        free = title in ("", "Notes")
+        indented = line.startswith("    ")
+        opens = indented and fitted and not fitted[-1] and free
+        if opens and not _within_literal(fitted):
+            fitted += ["::", ""]
+        literal = (free and indented) or title == "Examples"
+        fitted.append(line if literal else _escape(line))
+    lines[:] = fitted
+
+
+def _with_inherited_attributes(kind, text):
+    own = section(text, "Attributes")
+    inherited = [
+        entry(name, *about)
+        for name, about in attribute_docs(kind).items()
+        if f"{name} : " not in own
+    ]
+    return insert_section(text, "Attributes", "\n".join(inherited))
+
+
+def _within_literal(lines):
+    """Return whether the last lines belong to a literal block that has begun."""
+    last = next((line for line in reversed(lines) if line), "")
+    return last.startswith("    ") or last.endswith("::")
+
+
+def _escape(line):
+    """Escape bars but in code."""
+    parts = re.split(r"(``.*?``|`.*?`)", line)
+    return "".join(p if p.startswith("`") else p.replace("|", r"\|") for p in parts)
+
+
+def skip_foreign(app, what, name, value, skip, options):
+    """Leave out what is inherited from other packages."""
+    function = getattr(value, "fget", None) or getattr(value, "func", None) or value
+    module = getattr(function, "__module__", None) or ""
+    return skip or not module.startswith("fastmmc")
+
+
+def true_signature(app, what, name, value, options, signature, returns):
+    """Return the signature of a class as ``inspect`` sees it, without types; none of an enum."""
+    if what != "class":
+        return None
+    if issubclass(value, Enum):
+        return "", None
+    parameters = inspect.signature(value).parameters.values()
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    return str(inspect.Signature(bare)), returns
+
+
+def write_formula(translator, node):
+    """Write a formula within a line as MathML."""
+    translator.body.append(_mathml(node, "inline"))
+    raise SkipNode
+
+
+def write_displayed_formula(translator, node):
+    """Write a formula of its own lines as MathML."""
+    translator.body.append(f'<div class="formula">{_mathml(node, "block")}</div>')
+    raise SkipNode
+
+
+def _mathml(node, display):
+    """Convert a formula; bars of a norm stay as tall as its first line."""
+    text = convert(node.astext(), display=display)
+    return text.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')

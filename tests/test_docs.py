@@ -1,0 +1,40 @@
+"""The pages of the documentation: their examples, and the check of their links."""
+
+import doctest
+import runpy
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = [
+    path for path in [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")] if ">>>" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_examples_of_a_page(path):
+    # A fence would count as expected output.
+    text = "\n".join("" if line[:3] == "```" else line for line in path.read_text().splitlines())
+    page = doctest.DocTestParser().get_doctest(text, {}, path.stem, str(path), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(page).failed == 0
+
+
+def test_the_guide_has_examples():
+    assert {"start", "rls", "choice", "competitive"} <= {path.stem for path in PAGES}
+
+
+def test_dead_links_are_found(tmp_path):
+    dead_links = runpy.run_path(str(DOCS / "check_links.py"))["dead_links"]
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top-title"></h1><a href="sub/b.html#there"></a><a href="#top-title"></a>'
+        '<a href="https://example.org/x"></a><img src="gone.png"><a href="sub/b.html#not"></a>'
+    )
+    (tmp_path / "sub" / "b.html").write_text('<p id="there"></p><a href="../c.html"></a>')
+    assert {(str(page), link) for page, link in dead_links(tmp_path)} == {
+        ("a.html", "gone.png"),
+        ("a.html", "sub/b.html#not"),
+        ("sub/b.html", "../c.html"),
+    }
