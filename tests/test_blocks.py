@@ -288,35 +288,35 @@ def test_few_points_have_the_usual_factor(points):
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_other_numbers(points, tmp_path, dtype):
     X = (10 * points[0]).astype(dtype)
-    result = run(as_map(X, tmp_path))
-    check_same(run(as_dask(X)), result)
-    assert run(as_dask(X), dtype="float32").sizes.sum() == N
+    result = run(as_map(X, tmp_path, sigma=None))
+    check_same(run(as_dask(X, sigma=None)), result)
+    assert run(as_dask(X, sigma=None), dtype="float32").sizes.sum() == N
 
 
 def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):
     X, y = points
-    one = run(as_dask(X), 1)
+    one = run(as_dask(X, sigma=None), 1)
     assert one.sizes.tolist() == [N] and not np.asarray(one.labels).any()
-    assert run(as_dask(X[:, :1]), 3).sizes.sum() == N
+    assert run(as_dask(X[:, :1], sigma=None), 3).sizes.sum() == N
     order = np.argsort(y, kind="stable")
-    result = run(as_map(X[order], tmp_path))
-    mixed = adjusted_rand_score(y, run(X).labels)
+    result = run(as_map(X[order], tmp_path, sigma=None))
+    mixed = adjusted_rand_score(y, run(X, sigma=None).labels)
     assert adjusted_rand_score(y[order], result.labels) > mixed - 0.02
 
 
 def test_stops_keep_what_was_found(mapped, monkeypatch):
-    whole = run(mapped)
+    whole = run(mapped, sigma=None)
 
     def stop_in_passes(progress):
         return progress.n_init == 1 and progress.n_done == 0 and np.isfinite(progress.objective)
 
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="callback"):
-        result = run(mapped, callback=stop_in_passes, n_init=2)
+        result = run(mapped, callback=stop_in_passes, n_init=2, sigma=None)
     assert result.status == Status.CALLBACK and result.n_iter == 0
     assert result.objective == whole.history[0] and result.sizes.sum() == N
 
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="time limit"):
-        result = run(mapped, max_time=1e-3)
+        result = run(mapped, max_time=1e-3, sigma=None)
     assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
 
     def interrupt(descent, A, c):
@@ -327,7 +327,7 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
     settle = blocked._Descent._settle
     monkeypatch.setattr(blocked._Descent, "_settle", interrupt)
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="interrupted"):
-        result = run(mapped)
+        result = run(mapped, sigma=None)
     assert result.status == Status.INTERRUPTED and result.objective == whole.history[0]
 
 
