@@ -81,10 +81,12 @@ SAMPLE_SHARE = 0.5
 SEARCH_SHARE = 0.2
 LEAST_TIME = 1e-3
 
-# Where the number of clusters is chosen: the fewest points, the least error, and the f of the
-# widths that count.
+# Powers of the error in the weights of the vote, and in those of the vote of each number.
+POWER = 2.0
+NUMBERS_POWER = 3.0
+
+# Where the number of clusters is chosen: the fewest points, and the f of the widths that count.
 LEAST_POINTS = 4
-LEAST_COUNT_ERROR = 1e-4
 F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 
@@ -142,7 +144,7 @@ class ChoiceResult(RLSResult):
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float
         With ``k="auto"``, the least error that was found for these numbers and the one after them:
-        the leave-one-out error, priced by the imbalance of sizes and added over the clusters.
+        the leave-one-out error, added over the clusters.
     """
 
     candidates: tuple[Candidate, ...] = field(repr=False, default=())
@@ -377,7 +379,7 @@ class _Chooser:
 
 
 class _Counts:
-    """The numbers of clusters that are tried, each by a light form of the vote."""
+    """The numbers of clusters that are tried, each by a vote of fewer labellings."""
 
     def __init__(self, chooser):
         self._chooser = chooser
@@ -413,19 +415,16 @@ class _Counts:
             found.append(("free", f, width, None, former[width]))
             self._chooser.run.look()
         found += _judge(of_genie, widths, k)
-        table = _vote(found, k, power=1, least=LEAST_COUNT_ERROR)
-        self._errors[k] = k * min(
-            max(one.criterion, LEAST_COUNT_ERROR) * float(np.exp(imbalance(one.labels, k)))
-            for one in table
-        )
+        table = _vote(found, k, NUMBERS_POWER)
+        self._errors[k] = k * max(LEAST_ERROR, min(one.criterion for one in table))
         self._votes[k] = max(one.vote for one in table if one.rule in RULES)
 
     def scores(self):
         """Return scores of the numbers of clusters that were tried, and their total errors.
 
         The largest score is best. It is the largest vote, plus 1 - 1 / e where that is positive.
-        With c the least error, priced by the imbalance of sizes, e is the elasticity of the total
-        error c k behind k; it is 1 where no cluster ends.
+        With c the least error, e is the elasticity of the total error c k behind k; it is 1 where
+        no cluster ends.
         """
         votes, errors = self._votes, self._errors
         scores = {}
@@ -562,23 +561,23 @@ def imbalance(labels, k):
     return float(np.log(k) + np.sum(shares * np.log(shares)))
 
 
-def weigh(errors, labellings, rules, k, power=2, least=LEAST_ERROR):
+def weigh(errors, labellings, rules, k, power=POWER):
     """Return the candidates' weights, (m,), which sum to 1.
 
     error^-power exp(-imbalance), over the number of candidates of the same rule.
     """
-    weights = np.maximum(errors, least) ** -float(power)
+    weights = np.maximum(errors, LEAST_ERROR) ** -power
     for i, labels in enumerate(labellings):
         weights[i] *= np.exp(-imbalance(labels, k)) / rules.count(rules[i])
     return weights / weights.sum()
 
 
-def _vote(found, k, **told):
+def _vote(found, k, power=POWER):
     """Return the candidates, in their order."""
     rules = [rule for rule, *_ in found]
     labellings = [labels for *_, labels in found]
     errors = np.array([width.error(labels, k) for _, _, width, _, labels in found])
-    weights = weigh(errors, labellings, rules, k, **told)
+    weights = weigh(errors, labellings, rules, k, power)
     votes = agreement(labellings, k) @ weights
     candidates = []
     for at, (rule, f, width, g, labels) in enumerate(found):
@@ -623,10 +622,10 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
-    With ``k="auto"`` a light form of the vote is taken for every number (weights error^-1, no
+    With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, no
     search of about equal sizes, widths that all numbers share). The score of k is the largest vote
-    plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, priced by the
-    imbalance of sizes and added over the clusters.
+    plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, added over the
+    clusters.
 
     The distances are taken as they are, unless ``standardize=True``: columns in different units,
     which a warning tells of, must be scaled.

@@ -156,6 +156,15 @@ def test_finds_the_number_of_blobs():
     assert fastmmc.AutoMMC(max_k=6, random_state=0).fit(X).scores_ == result.scores
 
 
+def test_finds_the_number_of_blobs_of_very_unequal_sizes():
+    X, y = blobs([900, 80, 20])
+    result = fastmmc.cluster(X, max_k=4, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    # The total of the error rises faster behind three than behind two.
+    rise = np.diff(np.log(list(result.errors.values()))) / np.diff(np.log(list(result.errors)))
+    assert rise.argmax() == 1
+
+
 @pytest.mark.parametrize("n", [4, 5, 9])
 def test_number_of_few_points(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
