@@ -43,7 +43,7 @@ from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
-from fastmmc.rls.source import fit_labels
+from fastmmc.rls.source import QUICK_RANK, fit_labels
 from fastmmc.saving import stored
 from fastmmc.sizes import size_rule
 
@@ -245,7 +245,7 @@ class _Run:
         ``ahead`` is as for :meth:`RunControl.prepare`.
         """
         self._report(fraction, ahead)
-        if self._share is not None and (self._is_told() or self._time_left() < ahead):
+        if self._share is not None and (self.is_told() or self._time_left() < ahead):
             raise _Stopped
 
     def end_step(self):
@@ -258,7 +258,7 @@ class _Run:
 
         Of a run that was stopped, it is soon there and warns of nothing.
         """
-        told = self._is_told()
+        told = self.is_told()
         left = 0.0 if told else self._time_left()
         with without_warnings() if told else nullcontext():
             result = umc_rls(
@@ -270,13 +270,13 @@ class _Run:
                 callback=None if told else lambda progress: self._report(progress.fraction),
                 **params,
             )
-        if not self._is_told() and result.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        if not self.is_told() and result.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
             self.status = result.status
         return result
 
     def _report(self, fraction, ahead=0.0):
         """Report the share of the step that is done; return whether the user wants to stop."""
-        if not self._is_told():
+        if not self.is_told():
             status = self._control.report(
                 fraction=min(1.0, (self.n_done + fraction) / self._n_steps),
                 n_done=self.n_done,
@@ -286,9 +286,9 @@ class _Run:
             late = status == Status.CONVERGED and self._time_left() < ahead
             if late or status != Status.CONVERGED:
                 self.status = Status.TIME_LIMIT if late else status
-        return self._is_told()
+        return self.is_told()
 
-    def _is_told(self):
+    def is_told(self):
         """Return whether the user has stopped the run, and not only the clock a part of it."""
         return self.status in (Status.CALLBACK, Status.INTERRUPTED)
 
@@ -699,10 +699,9 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
 def _finish(call, X, rows, winner, factor, k, run):
     """Return the result of the labels that won, of all points, and the parameters chosen."""
-    n, source, labels = X.shape[0], factor, winner.labels
+    n, labels = X.shape[0], winner.labels
     if n > SAMPLE:
         model = fit_labels(factor, labels, k).model
-        source = X
         labels = np.argmax(model.decision_function(X), axis=1)
         labels[rows] = winner.labels
     of_matrix = {
@@ -712,14 +711,32 @@ def _finish(call, X, rows, winner, factor, k, run):
     }
     search = {"method": "steepest", "init": labels}
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
-    told = search | (of_matrix if n > SAMPLE else {})
     result = None
     with run.phase():
-        result = run.cluster(source, k, **told)
-    if result is None:  # interrupted before there was one
-        result = run.cluster(source, k, **told)
+        if n <= SAMPLE:
+            result = run.cluster(factor, k, **search)
+        elif not run.is_told():
+            result = run.cluster(X, k, **search, **of_matrix)
+    if n <= SAMPLE and result is None:  # interrupted before there was one
+        result = run.cluster(factor, k, **search)
+    elif n > SAMPLE and (result is None or _is_quick(result)):
+        quick = _keep(X, k, labels, of_matrix | {"rank": QUICK_RANK}, run.seed)
+        result = quick if result is None else replace(quick, status=result.status)
     units = {"standardize": True} if call.standardize else {}
     return result, of_matrix | search | units
+
+
+def _keep(X, k, labels, of_matrix, seed):
+    """Return the result of labels that no descent on such a hat matrix is to spoil."""
+    with without_warnings():
+        kept = {"method": "steepest", "init": labels, "max_iter": 0}
+        return umc_rls(X, k, random_state=seed, **kept, **of_matrix)
+
+
+def _is_quick(result):
+    """Tell whether there was no time for the hat matrix of all points, and one of low rank is."""
+    rank = result.params["rank"]
+    return not result.converged and rank is not None and rank <= QUICK_RANK
 
 
 class _AutoClusterCount(ClusterCount):

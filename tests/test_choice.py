@@ -5,11 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.choice import RULES, SAMPLE, WIDTHS, _Genie, agreement, weigh
+from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import squared_distances
 from fastmmc.results import Status
 
@@ -209,7 +211,7 @@ STOPS = [(lambda: True, Status.CALLBACK, "callback"), (interrupt, Status.INTERRU
 
 
 @pytest.mark.parametrize("how, status, text", STOPS)
-@pytest.mark.parametrize("n_steps", [3, 4, 6, 9, 13])
+@pytest.mark.parametrize("n_steps", [3, 6, 9, 13])
 def test_stops_with_the_best_so_far(n_steps, how, status, text):
     X, y = blobs([60, 30, 15])
     callback, heard = stop_after(n_steps, how)
@@ -258,13 +260,18 @@ def test_an_error_in_a_callback_is_raised():
         fastmmc.cluster(blobs([9, 9, 9])[0], 3, callback=broken)
 
 
-def test_a_stop_where_all_points_descend_keeps_the_labels():
-    X, y = blobs([2000, 240, 60])
-    callback, _ = stop_after(16, interrupt)
-    with pytest.warns(ConvergenceWarning, match="interrupt"):
-        result = fastmmc.cluster(X, 3, callback=callback, random_state=0)
-    assert result.status == Status.INTERRUPTED
-    assert adjusted_rand_score(y, result.labels) == 1.0
+@pytest.mark.parametrize("how, status, text", STOPS)
+def test_a_stop_keeps_the_labels_of_all_points(how, status, text):
+    X, y = make_blobs(2100, 2, centers=12, center_box=(-99, 99), random_state=0)
+    callback, _ = stop_after(5, how)
+    with pytest.warns(ConvergenceWarning) as told:
+        result = fastmmc.cluster(X, 12, callback=callback, random_state=0)
+    assert len(told) == 1 and text in str(told[0].message)
+    assert result.status == status
+    # No descent on a poor hat matrix has spoilt what the sample's model says.
+    rows = np.sort(restart_stream(fixed_seed(0), 0).choice(2100, SAMPLE, replace=False))
+    assert_array_equal(result.labels[rows], result.winner.labels)
+    assert adjusted_rand_score(y, result.labels) > 0.9
 
 
 def test_bar(capfd):
