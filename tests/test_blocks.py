@@ -288,8 +288,8 @@ def test_few_points_have_the_usual_factor(points):
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_other_numbers(points, tmp_path, dtype):
     X = (10 * points[0]).astype(dtype)
-    result = run(as_map(X, tmp_path, sigma=None))
-    check_same(run(as_dask(X, sigma=None)), result)
+    result = run(as_map(X, tmp_path), sigma=None)
+    check_same(run(as_dask(X), sigma=None), result)
     assert run(as_dask(X, sigma=None), dtype="float32").sizes.sum() == N
 
 
