@@ -290,17 +290,17 @@ def test_other_numbers(points, tmp_path, dtype):
     X = (10 * points[0]).astype(dtype)
     result = run(as_map(X, tmp_path), sigma=None)
     check_same(run(as_dask(X), sigma=None), result)
-    assert run(as_dask(X, sigma=None), dtype="float32").sizes.sum() == N
+    assert run(as_dask(X), dtype="float32", sigma=None).sizes.sum() == N
 
 
 def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):
     X, y = points
-    one = run(as_dask(X, sigma=None), 1)
+    one = run(as_dask(X), 1)
     assert one.sizes.tolist() == [N] and not np.asarray(one.labels).any()
-    assert run(as_dask(X[:, :1], sigma=None), 3).sizes.sum() == N
+    assert run(as_dask(X[:, :1]), 3).sizes.sum() == N
     order = np.argsort(y, kind="stable")
-    result = run(as_map(X[order], tmp_path, sigma=None))
-    mixed = adjusted_rand_score(y, run(X, sigma=None).labels)
+    result = run(as_map(X[order], tmp_path))
+    mixed = adjusted_rand_score(y, run(X).labels)
     assert adjusted_rand_score(y[order], result.labels) > mixed - 0.02
 
 
