@@ -305,18 +305,18 @@ def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):
 
 
 def test_stops_keep_what_was_found(mapped, monkeypatch):
-    whole = run(mapped, sigma=None)
+    whole = run(mapped)
 
     def stop_in_passes(progress):
         return progress.n_init == 1 and progress.n_done == 0 and np.isfinite(progress.objective)
 
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="callback"):
-        result = run(mapped, callback=stop_in_passes, n_init=2, sigma=None)
+        result = run(mapped, callback=stop_in_passes, n_init=2)
     assert result.status == Status.CALLBACK and result.n_iter == 0
     assert result.objective == whole.history[0] and result.sizes.sum() == N
 
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="time limit"):
-        result = run(mapped, max_time=1e-3, sigma=None)
+        result = run(mapped, max_time=1e-3)
     assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
 
     def interrupt(descent, A, c):
@@ -327,7 +327,7 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
     settle = blocked._Descent._settle
     monkeypatch.setattr(blocked._Descent, "_settle", interrupt)
     with pytest.warns(fastmmc.execution.ConvergenceWarning, match="interrupted"):
-        result = run(mapped, sigma=None)
+        result = run(mapped)
     assert result.status == Status.INTERRUPTED and result.objective == whole.history[0]
 
 
