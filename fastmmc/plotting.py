@@ -708,7 +708,7 @@ class TreeDisplay(_FromEstimator, _Display, drawn_by="text"):
     >>> import fastmmc
     >>> from fastmmc.plotting import TreeDisplay
     >>> X, y = fastmmc.datasets.load("iris")
-    >>> result = fastmmc.recursive_mmc(X, 3, method="evo_mmc", random_state=0)
+    >>> result = fastmmc.recursive_mmc(X, 3, random_state=0)
     >>> display = TreeDisplay.from_result(result)
     >>> display.ax_.get_xlabel(), len(display.ax_.texts)
     ('cluster', 5)
