@@ -98,8 +98,8 @@ def read_set(name, folder):
 def load_drawn(name, folder, size):
     """Return at most ``size`` random points of a set and their reference labellings."""
     X, references = read_set(name, folder)
-    X, drawn = draw(X, references.T, min(size, len(X)), 0)
-    return X, drawn.T
+    X, drawn = draw(X, np.arange(len(X)), min(size, len(X)), 0)
+    return X, references[:, drawn]
 
 
 def count_clusters(reference):
