@@ -56,6 +56,14 @@ class BlockFactor(OneLine, Named):
         Turns the features that are kept of the points into rows of Z.
     feature_names_in : (d,) array of str or None
         Names of the columns of X; None if they have none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> import dask.array  # doctest: +SKIP
+    >>> F = fastmmc.factor(dask.array.from_zarr("points.zarr"), rank=100)  # doctest: +SKIP
+    >>> fastmmc.umc_rls(F, 10).labels  # doctest: +SKIP
+    dask.array<concatenate, shape=(5000000,), dtype=int64, chunksize=(100000,)>
     """
 
     lam: float

@@ -1,16 +1,21 @@
 """Clusters without settings: widths and size rules are tried, and the labels decide by vote."""
 
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc import validation
 from fastmmc._declare import function_of, parameter
 from fastmmc._display import as_assignments
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
+    Progress,
     RunControl,
     fixed_seed,
     restart_stream,
@@ -19,7 +24,7 @@ from fastmmc.execution import (
     without_warnings,
 )
 from fastmmc.factors import leave_one_out_residuals, make_factor
-from fastmmc.gram import Kernel, resolve_kernel, squared_distances
+from fastmmc.gram import Kernel, dense_rows, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
 from fastmmc.parameters import (
     ClusterCount,
@@ -29,13 +34,15 @@ from fastmmc.parameters import (
     Standardization,
     Threads,
     TimeLimit,
+    Verbosity,
+    Watch,
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups
-from fastmmc.rls.genie import Genie
-from fastmmc.rls.source import fit_labels
+from fastmmc.rls.genie import GINIS, Genie
+from fastmmc.rls.source import QUICK_RANK, fit_labels
 from fastmmc.saving import stored
 from fastmmc.sizes import imbalance, size_rule
 
@@ -62,14 +69,20 @@ RANK = 1_000
 
 TOLERANCE = 1e-9
 
-# Share of the time left that one search may take, and the seconds that it may take at least.
+# Shares of max_time by whose end the numbers of clusters are tried, and the labellings where all
+# points come after a sample; of the time left, that one search may take; and the seconds that it
+# may take at least.
+NUMBERS_SHARE = 0.5
+SAMPLE_SHARE = 0.5
 SEARCH_SHARE = 0.2
 LEAST_TIME = 1e-3
 
-# Where the number of clusters is chosen: the fewest points, the least error, and the f of the
-# widths that count.
+# Powers of the error in the weights of the vote, and in those of the vote of each number.
+POWER = 2.0
+NUMBERS_POWER = 3.0
+
+# Where the number of clusters is chosen: the fewest points, and the f of the widths that count.
 LEAST_POINTS = 4
-LEAST_COUNT_ERROR = 1e-4
 F_LEAST, F_MOST = 0.7 / 16, 5.7
 
 
@@ -129,12 +142,13 @@ class ChoiceResult(RLSResult):
     candidates : tuple of Candidate
         Everything that was tried, the most votes first.
     chosen : dict
-        Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters.
+        Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters; sparse X of up to
+        2,000 points must be dense for it.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float
         With ``k="auto"``, the least error that was found for these numbers and the one after them:
-        the leave-one-out error, priced by the imbalance of sizes and added over the clusters.
+        the leave-one-out error, added over the clusters.
 
     Examples
     --------
@@ -167,15 +181,24 @@ class ChoiceResult(RLSResult):
         return rows | {"chosen": as_assignments(self.chosen)}
 
 
-class _ChoiceParameters(TimeLimit, Threads, Seed, Standardization):
+class _ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Standardization):
     """What the function and the estimator have in common."""
 
     max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
     max_time: float | None = parameter(
         default=None,
         doc="""
-        Seconds for the whole call. Searches are cut short, and "auto" considers fewer numbers;
-        hat matrices of up to 2,000 points, descents and the vote are not, and take some seconds.
+        Seconds for the whole call; the best labels found by then are returned. "auto" stops after
+        half of them, at the best number by then. The first labelling is always made, on one hat
+        matrix of up to 2,000 points.
+        """,
+    )
+    callback: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        doc="""
+        Called with a :class:`~fastmmc.execution.Progress`, whose ``n_done`` and ``n_init`` count
+        the numbers of clusters and the labellings that are tried, and whose ``objective`` is inf; a
+        true return value stops the run.
         """,
     )
 
@@ -187,7 +210,7 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
         kw_only=False,
         doc="""
         Points, with columns in comparable units, or ``standardize=True`` (float32 is kept, else
-        float64).
+        float64). Of sparse ones up to 2,000 rows become dense.
         """,
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
@@ -200,30 +223,94 @@ class _ChoiceCall(_ChoiceParameters, Clusters, Points):
     )
 
 
-class _Run:
-    """How the searches are carried out, and whether one of them was cut short."""
+class _Stopped(Exception):
+    """Ends a phase of the choice."""
 
-    def __init__(self, seed, n_jobs, control):
+
+class _Run:
+    """How the searches are carried out, who hears of them, and what stopped them."""
+
+    def __init__(self, seed, control, n_steps):
         self.seed = seed
-        self.late = False
-        self._n_jobs = n_jobs
+        self.status = Status.CONVERGED
+        self.n_done = 0
+        # The share of max_time that the phase may take; None outside of one, where nothing stops.
+        self._share = None
         self._control = control
+        self._n_steps = n_steps
+
+    @contextmanager
+    def phase(self, share=1.0):
+        """Run a phase, until this share of max_time is over, or the run is stopped."""
+        self._share = share
+        try:
+            yield
+        except _Stopped:
+            pass
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+        finally:
+            self._share = None
+
+    def look(self, fraction=0.0, ahead=0.0):
+        """Report the share of the step that is done; end the phase where there is reason to.
+
+        ``ahead`` is as for :meth:`RunControl.prepare`.
+        """
+        self._report(fraction, ahead)
+        if self._share is not None and (self.is_told() or self._time_left() < ahead):
+            raise _Stopped
+
+    def end_step(self):
+        """Count a step."""
+        self.n_done += 1
+        self.look()
 
     def cluster(self, source, k, share=1.0, **params):
-        """Return the result of :func:`umc_rls` in this share of the time that is left."""
-        left = self._control.time_left()
-        limit = None if left == np.inf else max(LEAST_TIME, share * left)
-        told = {"random_state": self.seed, "n_jobs": self._n_jobs, "max_time": limit}
-        result = umc_rls(source, k, **told, **params)
-        self.late |= result.status == Status.TIME_LIMIT
+        """Return the result of :func:`umc_rls` in this share of the time that is left.
+
+        Of a run that was stopped, it is soon there and warns of nothing.
+        """
+        told = self.is_told()
+        left = 0.0 if told else self._time_left()
+        with without_warnings() if told else nullcontext():
+            result = umc_rls(
+                source,
+                k,
+                random_state=self.seed,
+                n_jobs=self._control.n_jobs,
+                max_time=None if left == np.inf else max(LEAST_TIME, share * left),
+                callback=None if told else lambda progress: self._report(progress.fraction),
+                **params,
+            )
+        if not self.is_told() and result.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+            self.status = result.status
         return result
 
-    def half_over(self):
-        """Tell whether half of the time is over, and take note if so."""
+    def _report(self, fraction, ahead=0.0):
+        """Report the share of the step that is done; return whether the user wants to stop."""
+        if not self.is_told():
+            status = self._control.report(
+                fraction=min(1.0, (self.n_done + fraction) / self._n_steps),
+                n_done=self.n_done,
+                n_init=self._n_steps,
+                objective=np.inf,
+            )
+            late = status == Status.CONVERGED and self._time_left() < ahead
+            if late or status != Status.CONVERGED:
+                self.status = Status.TIME_LIMIT if late else status
+        return self.is_told()
+
+    def is_told(self):
+        """Return whether the user has stopped the run, and not only the clock a part of it."""
+        return self.status in (Status.CALLBACK, Status.INTERRUPTED)
+
+    def _time_left(self):
+        """Return the seconds that are left of the phase."""
         left = self._control.time_left()
-        is_over = left < np.inf and left < self._control.max_time / 2
-        self.late |= is_over
-        return is_over
+        if self._share is None or left == np.inf:
+            return left
+        return left - (1.0 - self._share) * self._control.max_time
 
 
 class _Width:
@@ -232,7 +319,8 @@ class _Width:
     def __init__(self, X, sigma, run):
         n = len(X)
         self.sigma = sigma
-        self.factor = make_factor(X, LAM, Kernel("rbf", sigma=sigma), Form(), run.seed)
+        kernel = Kernel("rbf", sigma=sigma)
+        self.factor = make_factor(X, LAM, kernel, Form(), run.seed, run.look)
         self.points = Groups(self.factor.R, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
         self._run = run
 
@@ -264,77 +352,164 @@ class _Chooser:
 
     def __init__(self, X, run):
         self.X = X
+        self.run = run
         self._distances = squared_distances(X, X)
         np.fill_diagonal(self._distances, 0.0)
-        self._genie = Genie(self._distances)
-        self._run = run
+        self.genie = Genie(self._distances)
 
-    def _width(self, m):
+    def width(self, m):
         """Return the width whose square is the median squared distance to the m-th neighbour."""
         n = len(self.X)
         m = min(max(1, round(m)), n - 1)
         ranked = np.partition(self._distances, m, axis=1)[:, m]
         sigma = float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
-        return _Width(self.X, sigma, self._run)
+        return _Width(self.X, sigma, self.run)
 
-    def labellings(self, k):
-        """Return all that is tried for k clusters: rule, f, width, threshold or None, labels."""
-        widths = {f: self._width(f * len(self.X) / k) for f in WIDTHS}
-        found, starts = [], []
-        of_genie = self._genie.cut(k)
-        near = _search_near(list(widths.values()), k)
-        for (f, width), labels in zip(widths.items(), near, strict=True):
-            polished = width.descend(labels, k)
-            linked = {g: width.descend(of_tree, k) for g, of_tree in of_genie.items()}
-            found += [("near", f, width, None, labels), ("polished", f, width, None, polished[1])]
+
+class _Counts:
+    """The numbers of clusters that are tried, each by a vote of fewer labellings."""
+
+    def __init__(self, chooser):
+        self._chooser = chooser
+        self._votes = {}
+        self._errors = {}
+
+    def try_to(self, most):
+        """Try the numbers from 2 to the one after ``most``, in order."""
+        chooser, n = self._chooser, len(self._chooser.X)
+        grid = [n / 2**j for j in range(1, 14, 2)]
+        made, former = {}, {}
+        for k in range(2, most + 2):
+            for m in grid:
+                if F_LEAST < m * k / n < F_MOST and m not in made and (m >= 2 or m == n / 2):
+                    made[m] = chooser.width(m)
+            widths = {m * k / n: made[m] for m in made if F_LEAST < m * k / n < F_MOST}
+            self._try(k, widths, former)
+            chooser.run.end_step()
+
+    def _try(self, k, widths, former):
+        """Try one number; ``former`` are the free labels at each width of the last one."""
+        of_genie = self._chooser.genie.cut(k)
+        found = []
+        for f, width in widths.items():
+            linked = {g: width.descend(labels, k) for g, labels in of_genie.items()}
             found += [("linked", f, width, g, pair[1]) for g, pair in linked.items()]
-            starts.append(min([polished, *linked.values()], key=itemgetter(0))[1])
-        free = _search_free(list(widths.values()), k, starts)
-        for (f, width), labels in zip(widths.items(), free, strict=True):
-            found.append(("free", f, width, None, labels))
-        return found + _judge(of_genie, widths, k)
+            starts = [width.descend(width.points.cut(k), k), *linked.values()]
+            best = min(starts, key=itemgetter(0))
+            if width in former:
+                crossed = recombine(width.points, former[width], best[1], k)
+                best = min(best, width.descend(crossed, k), key=itemgetter(0))
+            former[width] = width.refine(best[1], k)[1]
+            found.append(("free", f, width, None, former[width]))
+            self._chooser.run.look()
+        found += _judge(of_genie, widths, k)
+        table = _vote(found, k, NUMBERS_POWER)
+        self._errors[k] = k * max(LEAST_ERROR, min(one.criterion for one in table))
+        self._votes[k] = max(one.vote for one in table if one.rule in RULES)
 
-    def score_counts(self, most):
-        """Return scores of the numbers of clusters from 2 to ``most``, and their total errors.
+    def scores(self):
+        """Return scores of the numbers of clusters that were tried, and their total errors.
 
         The largest score is best. It is the largest vote, plus 1 - 1 / e where that is positive.
-        With c the least error, priced by the imbalance of sizes, e is the elasticity of the total
-        error c k behind k; it is 1 where no cluster ends.
+        With c the least error, e is the elasticity of the total error c k behind k; it is 1 where
+        no cluster ends.
         """
-        n = len(self.X)
-        grid = {
-            m: self._width(m) for m in (n / 2**j for j in range(1, 14, 2)) if m >= 2 or m == n / 2
-        }
-        votes, errors, former = {}, {}, {}
-        for k in range(2, most + 2):
-            if len(votes) > 1 and self._run.half_over():
-                break
-            widths = {m * k / n: width for m, width in grid.items() if F_LEAST < m * k / n < F_MOST}
-            of_genie = self._genie.cut(k)
-            found = []
-            for f, width in widths.items():
-                linked = {g: width.descend(labels, k) for g, labels in of_genie.items()}
-                found += [("linked", f, width, g, pair[1]) for g, pair in linked.items()]
-                starts = [width.descend(width.points.cut(k), k), *linked.values()]
-                best = min(starts, key=itemgetter(0))
-                if width in former:
-                    crossed = recombine(width.points, former[width], best[1], k)
-                    best = min(best, width.descend(crossed, k), key=itemgetter(0))
-                former[width] = width.refine(best[1], k)[1]
-                found.append(("free", f, width, None, former[width]))
-            found += _judge(of_genie, widths, k)
-            table = _vote(found, k, power=1, least=LEAST_COUNT_ERROR)
-            votes[k] = max(one.vote for one in table if one.rule in RULES)
-            errors[k] = k * min(
-                max(one.criterion, LEAST_COUNT_ERROR) * float(np.exp(imbalance(one.labels, k)))
-                for one in table
-            )
+        votes, errors = self._votes, self._errors
         scores = {}
         for k in list(votes)[:-1]:
             elasticity = np.log(errors[k + 1] / errors[k]) / np.log((k + 1) / k)
             bend = 1.0 - 1.0 / elasticity if elasticity > 1.0 else 0.0
             scores[k] = float(votes[k] + bend)
-        return scores, errors
+        return scores, {k: errors[k] for k in votes} if scores else {}
+
+
+class _Labellings:
+    """All that is tried for k clusters, made by and by."""
+
+    def __init__(self, chooser, k):
+        self._chooser = chooser
+        self._run = chooser.run
+        self._k = k
+        self._of_genie = chooser.genie.cut(k)
+        self._widths = {}
+        # Labels by rule, width and Genie's threshold, None until they are made.
+        ways = [("near", None), ("polished", None), *(("linked", g) for g in GINIS)]
+        self._found = {(rule, f, g): None for f in WIDTHS for rule, g in ways}
+        self._found |= {("free", f, None): None for f in WIDTHS}
+        # The cheapest in size-free cost of each width, with that cost.
+        self._cheapest = {}
+
+    def begin(self):
+        """Make the first labellings."""
+        self._link(WIDTHS[0])
+
+    def go_on(self):
+        """Make the others."""
+        for f in WIDTHS[1:]:
+            self._link(f)
+        self._search_near()
+        self._search_free()
+
+    def listed(self):
+        """Return what was made: rule, f, width, threshold or None, labels."""
+        found = [
+            (rule, f, self._widths[f], g, labels)
+            for (rule, f, g), labels in self._found.items()
+            if labels is not None
+        ]
+        return found + _judge(self._of_genie, self._widths, self._k)
+
+    def _link(self, f):
+        """Make a width, and descend there from Genie's clusters."""
+        width = self._widths[f] = self._chooser.width(f * len(self._chooser.X) / self._k)
+        linked = {g: width.descend(labels, self._k) for g, labels in self._of_genie.items()}
+        self._found |= {("linked", f, g): labels for g, (_, labels) in linked.items()}
+        self._cheapest[f] = min(linked.values(), key=itemgetter(0))
+        self._run.end_step()
+
+    def _search_near(self):
+        """Search labels of about equal sizes, the best at each width of those all widths found.
+
+        Then descend from them in the size-free cost.
+        """
+        found, k = {}, self._k
+        for f, width in self._widths.items():
+            found[f] = width.search(k, method="memetic", balance=BALANCE)
+            self._found["near", f, None] = found[f][1]
+            self._run.end_step()
+        for f, width in self._widths.items():
+            for other in found.values():
+                if not np.array_equal(other[1], found[f][1]):
+                    told = {"method": "steepest", "balance": BALANCE, "init": other[1]}
+                    shared = width.search(k, **told)
+                    if shared[0] < found[f][0] - TOLERANCE:
+                        found[f] = shared
+                    self._run.look()
+            self._found["near", f, None] = found[f][1]
+            polished = width.descend(found[f][1], k)
+            self._found["polished", f, None] = polished[1]
+            self._cheapest[f] = min(polished, self._cheapest[f], key=itemgetter(0))
+            self._run.end_step()
+
+    def _search_free(self):
+        """Search labels of the least size-free cost; those of a width start its neighbours too."""
+        free, k = {}, self._k
+        for f, width in self._widths.items():
+            start = width.refine(self._cheapest[f][1], k)
+            free[f] = min(width.search(k, sizes="free"), start, key=itemgetter(0))
+            self._found["free", f, None] = free[f][1]
+            self._run.end_step()
+        for there in (WIDTHS, WIDTHS[::-1]):
+            for before, f in pairwise(there):
+                other = self._widths[f].refine(free[before][1], k)
+                if other[0] < free[f][0] - TOLERANCE:
+                    free[f] = other
+                    self._found["free", f, None] = other[1]
+                self._run.look()
+
+
+# Steps of all this, for the share of the work that is done.
+N_STEPS = 4 * len(WIDTHS)
 
 
 def recombine(points, a, b, k):
@@ -352,32 +527,6 @@ def _judge(of_genie, widths, k):
     return found
 
 
-def _search_near(widths, k):
-    """Return labels of about equal sizes for each width, the best of those all widths found."""
-    found = [width.search(k, method="memetic", balance=BALANCE) for width in widths]
-    for j, width in enumerate(widths):
-        for i in range(len(found)):
-            if not np.array_equal(found[i][1], found[j][1]):
-                told = {"method": "steepest", "balance": BALANCE, "init": found[i][1]}
-                other = width.search(k, **told)
-                if other[0] < found[j][0] - TOLERANCE:
-                    found[j] = other
-    return [labels for _, labels in found]
-
-
-def _search_free(widths, k, starts):
-    """Return labels of the least size-free cost found for each width; ends start the others."""
-    free = []
-    for width, start in zip(widths, starts, strict=True):
-        free.append(min(width.search(k, sizes="free"), width.refine(start, k), key=itemgetter(0)))
-    order = range(len(free))
-    for to, step in [(j, 1) for j in order[1:]] + [(j, -1) for j in order[-2::-1]]:
-        other = widths[to].refine(free[to - step][1], k)
-        if other[0] < free[to][0] - TOLERANCE:
-            free[to] = other
-    return [labels for _, labels in free]
-
-
 def agreement(labellings, k):
     """Return the adjusted Rand index of each pair, (m, m)."""
     m, n = len(labellings), labellings[0].size
@@ -393,23 +542,23 @@ def agreement(labellings, k):
     return np.where(same, 1.0, (together - expected) / np.where(same, 1.0, most - expected))
 
 
-def weigh(errors, labellings, rules, k, power=2, least=LEAST_ERROR):
+def weigh(errors, labellings, rules, k, power=POWER):
     """Return the candidates' weights, (m,), which sum to 1.
 
     error^-power exp(-imbalance), over the number of candidates of the same rule.
     """
-    weights = np.maximum(errors, least) ** -float(power)
+    weights = np.maximum(errors, LEAST_ERROR) ** -power
     for i, labels in enumerate(labellings):
         weights[i] *= np.exp(-imbalance(labels, k)) / rules.count(rules[i])
     return weights / weights.sum()
 
 
-def _vote(found, k, **told):
+def _vote(found, k, power=POWER):
     """Return the candidates, in their order."""
     rules = [rule for rule, *_ in found]
     labellings = [labels for *_, labels in found]
     errors = np.array([width.error(labels, k) for _, _, width, _, labels in found])
-    weights = weigh(errors, labellings, rules, k, **told)
+    weights = weigh(errors, labellings, rules, k, power)
     votes = agreement(labellings, k) @ weights
     candidates = []
     for at, (rule, f, width, g, labels) in enumerate(found):
@@ -446,15 +595,18 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Warns
     -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end: what had been made by then voted. Also if X has fewer
+        distinct points than there are clusters, or no point tells the cluster of another.
     UserWarning
         If columns of X seem to have different units.
 
     Notes
     -----
-    With ``k="auto"`` a light form of the vote is taken for every number (weights error^-1, no
+    With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, no
     search of about equal sizes, widths that all numbers share). The score of k is the largest vote
-    plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, priced by the
-    imbalance of sizes and added over the clusters.
+    plus max(0, 1 - 1/e), where e is the elasticity behind k of the least error, added over the
+    clusters.
 
     The distances are taken as they are, unless ``standardize=True``: columns in different units,
     which a warning tells of, must be scaled.
@@ -480,7 +632,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     >>> res.sizes, res.candidates[0].rule in ("near", "polished", "linked", "free")
     (array([100, 100]), True)
     """
-    X = validation.check_points(call.X, Kernel("points"))
+    X = validation.check_points(call.X, Kernel("points"), sparse=True)
     resolve_kernel(Kernel("rbf"), X)  # refuses points whose distances overflow
     n = X.shape[0]
     if call.k == "auto":
@@ -494,43 +646,78 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     if n > SAMPLE:
         size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
-    scores, errors, run = {}, {}, _Run(seed, call.n_jobs, control)
-    with show_progress(control), without_warnings():
-        chooser = _Chooser(X[rows].astype(np.float64), run)
-        if k is None:
-            scores, errors = chooser.score_counts(min(call.max_k, len(chooser.X) - 2))
-            k = max(scores, key=scores.get)
-        found = chooser.labellings(k)
-        candidates = _vote(found, k)
-        eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
-        at = max(eligible, key=lambda at: candidates[at].vote)
-        winner, labels = candidates[at], candidates[at].labels
-        source = found[at][2].factor
-        if n > SAMPLE:
-            model = fit_labels(source, labels, k).model
-            source = X
-            labels = np.argmax(model.decision_function(X), axis=1)
-            labels[rows] = winner.labels
+    with show_progress(control, "step") as control:
+        with without_warnings():
+            points = dense_rows(X, rows).astype(np.float64)
+            most = 0 if k is not None else min(call.max_k, len(points) - 2)
+            run = _Run(seed, control, most + N_STEPS)
+            chooser = _Chooser(points, run)
+            share = SAMPLE_SHARE if n > SAMPLE else 1.0
+            counts = _Counts(chooser)
+            if k is None:
+                with run.phase(NUMBERS_SHARE * share):
+                    counts.try_to(most)
+                run.n_done = most
+            scores, errors = counts.scores()
+            k = k or max(scores, key=scores.__getitem__, default=2)
+            labellings = _Labellings(chooser, k)
+            labellings.begin()
+            with run.phase(share):
+                labellings.go_on()
+            found = labellings.listed()
+            candidates = _vote(found, k)
+            eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
+            at = max(eligible, key=lambda at: candidates[at].vote)
+        result, chosen = _finish(call, X, rows, candidates[at], found[at][2].factor, k, run)
+    if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
+        result = replace(result, status=run.status)
+        warn_if_stopped(run.status, 1, 1)
+    candidates.sort(key=lambda one: -one.vote)
+    return ChoiceResult(
+        **vars(result), candidates=tuple(candidates), chosen=chosen, scores=scores, errors=errors
+    )
+
+
+def _finish(call, X, rows, winner, factor, k, run):
+    """Return the result of the labels that won, of all points, and the parameters chosen."""
+    n, labels = X.shape[0], winner.labels
+    if n > SAMPLE:
+        model = fit_labels(factor, labels, k).model
+        labels = np.argmax(model.decision_function(X), axis=1)
+        labels[rows] = winner.labels
     of_matrix = {
         "sigma": winner.sigma,
         "lam": LAM * n / winner.labels.size,
-        "rank": None if n <= DENSE else RANK,
+        "rank": None if n <= (SAMPLE if issparse(X) else DENSE) else RANK,
     }
     search = {"method": "steepest", "init": labels}
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    result = None
+    with run.phase():
+        if n <= SAMPLE:
+            result = run.cluster(factor, k, **search)
+        elif not run.is_told():
+            result = run.cluster(X, k, **search, **of_matrix)
+    if n <= SAMPLE and result is None:  # interrupted before there was one
+        result = run.cluster(factor, k, **search)
+    elif n > SAMPLE and (result is None or _is_quick(result)):
+        quick = _keep(X, k, labels, of_matrix | {"rank": QUICK_RANK}, run.seed)
+        result = quick if result is None else replace(quick, status=result.status)
     units = {"standardize": True} if call.standardize else {}
-    result = run.cluster(source, k, **search, **(of_matrix if n > SAMPLE else {}))
-    if run.late and result.converged:
-        result = replace(result, status=Status.TIME_LIMIT)
-        warn_if_stopped(result.status, 1, 1)
-    candidates.sort(key=lambda one: -one.vote)
-    return ChoiceResult(
-        **vars(result),
-        candidates=tuple(candidates),
-        chosen=of_matrix | search | units,
-        scores=scores,
-        errors=errors,
-    )
+    return result, of_matrix | search | units
+
+
+def _keep(X, k, labels, of_matrix, seed):
+    """Return the result of labels that no descent on such a hat matrix is to spoil."""
+    with without_warnings():
+        kept = {"method": "steepest", "init": labels, "max_iter": 0}
+        return umc_rls(X, k, random_state=seed, **kept, **of_matrix)
+
+
+def _is_quick(result):
+    """Tell whether there was no time for the hat matrix of all points, and one of low rank is."""
+    rank = result.params["rank"]
+    return not result.converged and rank is not None and rank <= QUICK_RANK
 
 
 class _AutoClusterCount(ClusterCount):
@@ -563,5 +750,12 @@ class AutoMMC(
 
     _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores", "errors")
 
+    _unit = "step"
+
     def _count_tasks(self, n):
         return None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

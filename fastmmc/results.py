@@ -355,6 +355,14 @@ class SizedResult(ClusteringResult):
         method bounds no sizes, or the weights of points instead.
     at_size_bound : (k,) bool array or None
         Which clusters have such a size, so that other bounds may change the result.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.umc_rls(X, 3, max_size=60, random_state=0)
+    >>> res.size_bounds.max(), res.sizes.max() <= 60
+    (np.int64(60), np.True_)
     """
 
     size_bounds: NDArray[np.int64] | None = None

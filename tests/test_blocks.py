@@ -17,6 +17,8 @@ from fastmmc.sizes import sizes_within
 
 N, SAMPLE, RANK = 3000, 600, 40
 FREE = {"sizes": "free"}
+AUTO = {"sizes": "auto", "sigma": None}
+WIDTH = 1.56  # the median distance
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +54,8 @@ def as_dask(X, rows=700):
 
 
 def run(X, k=9, **params):
-    return fastmmc.umc_rls(X, k, **({"rank": RANK, "n_init": 2, "random_state": 0} | params))
+    told = {"rank": RANK, "n_init": 2, "random_state": 0, "sizes": "equal", "sigma": WIDTH}
+    return fastmmc.umc_rls(X, k, **(told | params))
 
 
 def check_same(result, other):
@@ -80,14 +83,14 @@ def test_labels_do_not_depend_on_where_blocks_are(points, mapped, sizes, rows):
     check_same(run(mapped, sizes=sizes, n_jobs=2), of_map)
 
 
-@pytest.mark.parametrize("params", [{}, FREE, {"balance": 0.2}, {"balance": 0.0}])
+@pytest.mark.parametrize("params", [{}, FREE, AUTO, {"balance": 0.2}, {"balance": 0.0}])
 def test_figures_are_those_of_the_labels(points, mapped, params):
     result = run(mapped, **params)
     F = whole_factor(result, points[0])
     E = (result.labels[:, None] == np.arange(9)).astype(float)
     R, P = F.Z @ F.Z.T, 2 * E - 1
     within = np.diag(E.T @ R @ E)
-    if params == FREE:
+    if params in (FREE, AUTO):
         value = np.sum(1 - within / E.sum(axis=0))
     else:
         value = np.sum(P * (P - R @ P))
@@ -126,6 +129,7 @@ def test_clusters_are_as_good_as_in_memory(points, mapped, params):
         {"target_sizes": [600, 100, *[300] * 5, 500, 300], "sizes": "free"},
         {"min_size": 330},
         {"min_size": 333},
+        {"max_size": 334},
         {"min_size": 310, "sizes": "free"},
     ],
 )
@@ -138,6 +142,7 @@ def test_size_bounds_hold(mapped, params):
         least, most = np.floor((1 - params["balance"]) * N / 9), (1 + params["balance"]) * N / 9
         assert result.sizes.min() >= least and result.sizes.max() <= np.ceil(most)
     assert result.sizes.min() >= params.get("min_size", 1)
+    assert result.sizes.max() <= params.get("max_size", N)
     np.testing.assert_array_equal(np.bincount(result.labels, minlength=9), result.sizes)
 
 
@@ -283,9 +288,9 @@ def test_few_points_have_the_usual_factor(points):
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_other_numbers(points, tmp_path, dtype):
     X = (10 * points[0]).astype(dtype)
-    result = run(as_map(X, tmp_path))
-    check_same(run(as_dask(X)), result)
-    assert run(as_dask(X), dtype="float32").sizes.sum() == N
+    result = run(as_map(X, tmp_path), sigma=None)
+    check_same(run(as_dask(X), sigma=None), result)
+    assert run(as_dask(X), dtype="float32", sigma=None).sizes.sum() == N
 
 
 def test_one_cluster_one_column_and_a_sorted_file(points, tmp_path):

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.choice import RULES, SAMPLE, WIDTHS, agreement, weigh
+from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import squared_distances
+from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
 
 
@@ -155,6 +159,15 @@ def test_finds_the_number_of_blobs():
     assert fastmmc.AutoMMC(max_k=6, random_state=0).fit(X).scores_ == result.scores
 
 
+def test_finds_the_number_of_blobs_of_very_unequal_sizes():
+    X, y = blobs([900, 80, 20])
+    result = fastmmc.cluster(X, max_k=4, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    # The total of the error rises faster behind three than behind two.
+    rise = np.diff(np.log(list(result.errors.values()))) / np.diff(np.log(list(result.errors)))
+    assert rise.argmax() == 1
+
+
 @pytest.mark.parametrize("n", [4, 5, 9])
 def test_number_of_few_points(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
@@ -172,7 +185,117 @@ def test_time_limit(k):
     X = np.random.default_rng(0).normal(size=(800, 5))
     with pytest.warns(ConvergenceWarning, match="max_time was reached"):
         result = fastmmc.cluster(X, k, max_time=1e-6, random_state=0)
-    assert result.status.name == "TIME_LIMIT"
-    assert result.sizes.sum() == len(X)
-    if k == "auto":
-        assert list(result.scores) == [2]
+    assert result.status == Status.TIME_LIMIT
+    assert result.sizes.size == (2 if k == "auto" else k)
+    assert result.scores == result.errors == {}
+    # Of one width, as a first labelling is always made.
+    assert {one.rule for one in result.candidates} == {"linked", "genie"}
+    assert {one.f for one in result.candidates} == {WIDTHS[0]}
+
+
+def stop_after(n_steps, how):
+    """Return a callback that calls ``how`` after so many steps, and what it has heard."""
+    heard = []
+
+    def callback(progress):
+        heard.append(progress)
+        return how() if progress.n_done >= n_steps else None
+
+    return callback, heard
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+STOPS = [(lambda: True, Status.CALLBACK, "callback"), (interrupt, Status.INTERRUPTED, "interrupt")]
+
+
+@pytest.mark.parametrize("how, status, text", STOPS)
+@pytest.mark.parametrize("n_steps", [3, 6, 9, 13])
+def test_stops_with_the_best_so_far(n_steps, how, status, text):
+    X, y = blobs([60, 30, 15])
+    callback, heard = stop_after(n_steps, how)
+    with pytest.warns(ConvergenceWarning, match=text):
+        result = fastmmc.cluster(X, 3, callback=callback, random_state=0)
+    assert result.status == status
+    assert heard[-1].n_done == n_steps
+    # What had been made by then voted, and its best labels are those of the result.
+    assert 0 < len(result.candidates) <= 32
+    assert_array_equal(result.labels, result.winner.labels)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert result.chosen["sigma"] == result.winner.sigma
+    assert sum(one.weight for one in result.candidates) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("how, status, text", STOPS)
+def test_stops_among_the_numbers(how, status, text):
+    X, y = blobs([60, 30, 15])
+    callback, heard = stop_after(4, how)
+    with pytest.warns(ConvergenceWarning, match=text):
+        result = fastmmc.cluster(X, callback=callback, random_state=0)
+    assert result.status == status
+    assert heard[-1].n_init == 30 + 16
+    assert list(result.scores) == [2, 3, 4]
+    assert list(result.errors) == [2, 3, 4, 5]
+    assert adjusted_rand_score(y, result.labels) == 1.0
+
+
+def test_progress_grows_and_changes_nothing():
+    X, _ = blobs([40, 30, 20])
+    callback, heard = stop_after(99, interrupt)
+    result = fastmmc.cluster(X, max_k=4, callback=callback, random_state=0)
+    assert result.status == Status.CONVERGED
+    fractions = [one.fraction for one in heard]
+    assert [one.n_done for one in heard] == sorted(one.n_done for one in heard)
+    assert 0 <= min(fractions) and max(fractions) == 1
+    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + 16}
+    assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
+
+
+def test_an_error_in_a_callback_is_raised():
+    def broken(progress):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        fastmmc.cluster(blobs([9, 9, 9])[0], 3, callback=broken)
+
+
+@pytest.mark.parametrize("how, status, text", STOPS)
+def test_a_stop_keeps_the_labels_of_all_points(how, status, text):
+    X, y = make_blobs(2100, 2, centers=12, center_box=(-99, 99), random_state=0)
+    callback, _ = stop_after(5, how)
+    with pytest.warns(ConvergenceWarning) as told:
+        result = fastmmc.cluster(X, 12, callback=callback, random_state=0)
+    assert len(told) == 1 and text in str(told[0].message)
+    assert result.status == status
+    # No descent on a poor hat matrix has spoilt what the sample's model says.
+    rows = np.sort(restart_stream(fixed_seed(0), 0).choice(2100, SAMPLE, replace=False))
+    assert_array_equal(result.labels[rows], result.winner.labels)
+    assert adjusted_rand_score(y, result.labels) > 0.9
+
+
+def test_bar(capfd):
+    pytest.importorskip("rich")
+    fastmmc.cluster(blobs([9, 9, 9])[0], 3, verbose=1, random_state=0)
+    assert "step 16/16" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("sizes", [[60, 40, 20], [1800, 300, 60]])
+def test_sparse_points(sizes):
+    X, y = blobs(sizes)
+    X = np.round(np.abs(X) * (np.abs(X) > 2))
+    result = fastmmc.cluster(csr_array(X), 3, random_state=0)
+    dense = fastmmc.cluster(X, 3, random_state=0)
+    assert_array_equal(result.winner.labels, dense.winner.labels)
+    assert adjusted_rand_score(result.labels, dense.labels) > 0.99
+    assert_array_equal(result.predict(csr_array(X[:50])), result.predict(X[:50]))
+    given = X if len(X) <= SAMPLE else csr_array(X)
+    again = fastmmc.umc_rls(given, 3, random_state=0, **result.chosen)
+    assert_array_equal(again.labels, result.labels)
+
+
+def test_the_estimator_takes_sparse_points():
+    X = np.maximum(blobs([20, 20, 20])[0], 0.0)
+    model = fastmmc.AutoMMC(3, random_state=0).fit(csr_array(X))
+    assert_array_equal(model.labels_, fastmmc.cluster(X, 3, random_state=0).labels)

@@ -69,8 +69,14 @@ LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
     case(fastmmc.UMCRLS(3, n_init=2, sizes="equal")),
-    case(fastmmc.AutoMMC(3), JIT, IGNORE),
-    case(fastmmc.AutoMMC(max_k=4, random_state=0), JIT, IGNORE, text="any number"),
+    case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=PROBABILITIES),
+    case(
+        fastmmc.AutoMMC(max_k=4, random_state=0),
+        JIT,
+        IGNORE,
+        cannot_hold=PROBABILITIES,
+        text="any number",
+    ),
     case(fastmmc.EvoMMC(n_init=2), JIT),
     case(fastmmc.FastEvoMMC(n_init=2), JIT, cannot_hold=PROBABILITIES),
     *(

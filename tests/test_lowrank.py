@@ -251,8 +251,8 @@ def test_bad_parameters_of_precomputed_and_sparse_points():
 def test_parameters_of_the_factor_are_keywords():
     with pytest.raises(TypeError, match=r"factor\(\) .*positional arguments"):
         fastmmc.factor(np.eye(5), 3)
-    with pytest.raises(TypeError, match=r"factor\(\) .*unexpected keyword argument 'k'"):
-        fastmmc.factor(np.eye(5), k=3)
+    with pytest.raises(TypeError, match=r"factor\(\) .*unexpected keyword argument 'n_clusters'"):
+        fastmmc.factor(np.eye(5), n_clusters=3)
 
 
 def test_too_little_memory(monkeypatch):

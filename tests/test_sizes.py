@@ -69,7 +69,7 @@ def test_bounds():
         ({"min_size": 4}, "no sizes of 3 clusters"),
         ({"target_sizes": [5, 5]}, "target_sizes must be 3 integers"),
         ({"target_sizes": ["a", "b", "c"]}, "target_sizes must be 3 integers"),
-        ({"target_sizes": [5.0, 3.0, 2.0]}, r"shares, .* got \[5.0, 3.0, 2.0\], which sum to 10"),
+        ({"target_sizes": [5.0, 3.0, 2.0]}, r"shares; got \[5.0, 3.0, 2.0\], which sum to 10"),
         ({"target_sizes": [0.5, 0.3, 0.1]}, "which sum to 0.9"),
         ({"target_sizes": [0.5, 0.7, -0.2]}, "non-negative and sum to 1"),
         ({"target_sizes": [0.5, np.nan, 0.5]}, "which sum to nan"),

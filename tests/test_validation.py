@@ -85,7 +85,7 @@ BAD_PARAMETERS = [
     ({"kernel_params": {"a": 1}}, ValueError, "kernel_params are the arguments of a kernel given"),
     ({"kernel_params": 3}, TypeError, "kernel_params must be a dict"),
     ({"kernel": "precomputed"}, ValueError, "square matrix.*shape \\(12, 3\\)"),
-    ({"method": "greedy"}, ValueError, "method must be one of 'shaking'"),
+    ({"method": "greedy"}, ValueError, "method must be one of 'auto', 'shaking'"),
     ({"method": None}, ValueError, "method must be one of"),
     ({"init": "kmeans++"}, ValueError, "init must be one of 'random', 'kmeans'"),
     ({"init": [0, 1]}, ValueError, "init must have one label for each of the 12 points"),
@@ -186,7 +186,7 @@ def test_parameters_are_checked_before_the_costly_part(monkeypatch):
         if "random_state" in params:
             continue
         with pytest.raises(error, match=message):
-            fastmmc.umc_rls(X, params.pop("k"), **params, sizes="equal")
+            fastmmc.umc_rls(X, params.pop("k"), **params)
 
 
 @pytest.mark.parametrize("params", [{"random_state": -1}, {"random_state": "a"}])

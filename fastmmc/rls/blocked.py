@@ -147,24 +147,23 @@ class _Goal:
     def of(cls, call, n):
         """Return the goal of a call for n points."""
         if not hasattr(call, "k"):
-            low, high = binary_bounds(n, call.balance, call.target_sizes, call.min_size)
+            low, high = binary_bounds(n, **values(call, SizeParameters))
             return cls("binary", n, 2, np.array([n - high, low]), np.array([n - low, high]), True)
         k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
-        free, balance = call.sizes == "free", call.balance
-        if balance is None and call.target_sizes is not None:
-            balance = 0.0
-        rule = size_rule(
-            n, k, balance=balance, target_sizes=call.target_sizes, min_size=call.min_size
-        )
+        free, told = call.sizes == "free", values(call, SizeParameters)
+        if call.balance is None and call.target_sizes is not None:
+            told["balance"] = 0.0
+        rule = size_rule(n, k, **told)
         kind = "free" if free else "equal"
-        return cls(kind, n, k, rule.lower, rule.upper, free or balance is not None)
+        return cls(kind, n, k, rule.lower, rule.upper, free or told["balance"] is not None)
 
     def of_sample(self, call, m):
         """Return the size parameters of the search on a sample."""
-        targets, least = call.target_sizes, call.min_size
+        targets, least, most = call.target_sizes, call.min_size, call.max_size
         return {
             "target_sizes": None if targets is None else proportional_sizes(np.asarray(targets), m),
             "min_size": max(min(1, least), least * m // self.n),
+            "max_size": None if most is None else -(-most * m // self.n),
         }
 
     def like(self, found):
@@ -173,6 +172,8 @@ class _Goal:
         As for points in memory, equal sizes that no balance rules are those that it found.
         """
         kind = found.params.get("sizes", self.kind)
+        if kind == "auto":
+            kind = "free"  # sizes that were chosen minimise its cost
         if kind == "free" or self.is_ruled:
             return replace(self, kind=kind)
         return replace(self, kind=kind, held=proportional_sizes(found.sizes, self.n))

@@ -485,7 +485,9 @@ def _make_plan(call, source):
     if known is not None and (known < 0).all():
         known = None
     sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
-    is_free = sizes != "equal" and (k > 1 or sizes == "free")
+    if k == 1 and sizes == "auto":
+        sizes = "equal"
+    is_free = sizes != "equal"
     # One point more or less must be possible however few there are.
     slack = {name: max(share, k / n) for name, share in BALANCE.items()}
     default = None if is_free else slack.get(method)

@@ -11,7 +11,7 @@ from fastmmc.execution import is_first, warn_user
 from fastmmc.factors import hat_matrix, leave_one_out_residuals
 from fastmmc.gram import dense_rows
 from fastmmc.rls.free import Groups, cost_of
-from fastmmc.sizes import size_rule
+from fastmmc.sizes import imbalance, size_rule
 
 # Points in the sample, and the fewest for each cluster.
 SAMPLE = 500
@@ -33,7 +33,8 @@ def warn_of_other_sizes(factor, labels, k):
 
     The labels of a sample and Ward's clusters descend in the size-free cost, and the better of
     them is compared with the labels. A few outliers lower the cost, so the leave-one-out error, a
-    mean over the clusters, must be lower as well.
+    mean over the clusters, must be lower as well; it is priced by how unequal the sizes are, as
+    where sizes are chosen.
     """
     if k == 1 or min(factor.n, SAMPLE) < LEAST_PER_CLUSTER * k:
         return
@@ -47,7 +48,9 @@ def warn_of_other_sizes(factor, labels, k):
     ends = [points.refine(start, rule) for start in (labels[rows], points.cut(k))]
     others, least, _ = min(ends, key=lambda end: end[1])
     least_error = _judge(points, others, rule)[1]
-    if max(least / cost, least_error / error) >= FAR_BETTER or not is_first("sizes"):
+    price = np.exp((imbalance(others, k) - imbalance(labels[rows], k)) / 2.0)
+    shares = least / cost, price * least_error / error
+    if max(shares) >= FAR_BETTER or not is_first("sizes"):
         return
     sizes = np.sort(np.bincount(others, minlength=k))[::-1] * factor.n / points.n
     told = ", ".join(f"{size:.0f}" for size in sizes)
