@@ -13,6 +13,9 @@ from fastmmc.results import Status
 from fastmmc.rls import known as known_labels
 from tests.rls import naive
 
+# Whole searches, which take minutes without the compiler.
+pytestmark = pytest.mark.jit
+
 METHODS = ["shaking", "steepest", "stochastic", "memetic"]
 
 

@@ -28,6 +28,7 @@ def gaussians(sizes, seed=0, spread=20.0, d=2):
 FORMS = [{}, {"rank": 200}, {"dtype": np.float32}, {"kernel": "laplacian"}]
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_sizes_that_differ_are_found(form):
     X, y = gaussians([400, 40, 20])
@@ -37,6 +38,7 @@ def test_sizes_that_differ_are_found(form):
     assert_array_equal(result.predict(X), result.labels)
 
 
+@pytest.mark.jit
 def test_a_gram_matrix_and_a_factor_do_the_same():
     X, y = gaussians([300, 30, 30])
     direct = fastmmc.umc_rls(X, 3, random_state=0)
@@ -48,6 +50,7 @@ def test_a_gram_matrix_and_a_factor_do_the_same():
         assert adjusted_rand_score(y, result.labels) == 1.0
 
 
+@pytest.mark.jit
 def test_overlapping_clusters_keep_about_equal_sizes():
     X, _ = fastmmc.datasets.load("digits")
     sizes = fastmmc.umc_rls(X, 10, random_state=0).sizes
@@ -55,6 +58,7 @@ def test_overlapping_clusters_keep_about_equal_sizes():
     assert sizes.min() > 100 > free.min()
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("rank", [None, 80])
 def test_many_points_go_through_a_sample(monkeypatch, rank):
     monkeypatch.setattr(methods, "SAMPLE", 200)
@@ -84,12 +88,14 @@ def test_bounds_hold():
     assert result.sizes.min() >= 25 and result.sizes.max() <= 60
 
 
+@pytest.mark.jit
 def test_more_starts_are_more_searches_for_equal_sizes():
     X, _ = fastmmc.datasets.load("digits")
     one, three = (fastmmc.umc_rls(X[:400], 10, n_init=m, random_state=0) for m in (1, 3))
     assert three.n_iter > one.n_iter and three.objectives.shape == (1,)
 
 
+@pytest.mark.jit
 def test_a_stop_gives_back_labels():
     X, _ = fastmmc.datasets.load("digits")
     seen = []
