@@ -32,6 +32,7 @@ SECTIONS = {
     "recursive": "Splits in two",
     "segmentation": "Pictures",
     "factors": "Hat matrices",
+    "block_factor": "Hat matrices",
     "influence": "What a clustering goes by",
     "results": "Results",
     "saving": "Files",
@@ -156,7 +157,9 @@ def public_names():
         if inspect.isclass(value) or inspect.isfunction(value):
             sections[SECTIONS[_home(value)]].append(f"fastmmc.{name}")
     sections["The table of methods"] = ["fastmmc.METHODS", "fastmmc.registry.Method"]
-    sections["Several workers"] = ["fastmmc.distributed.fit_sharded"]
+    sections["Several workers"] = [
+        f"fastmmc.distributed.{name}" for name in ("fit_restarts", "fit_sharded")
+    ]
     sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display")
     sections["Data sets"] = _names_in(datasets, r"load|read_npz|make_\w+")
     return sections
