@@ -289,8 +289,8 @@ def function_of(
                     result = solve(call, control)
             names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
             seconds = time.perf_counter() - started
-            told = names | {"method": function.__name__, "seconds": seconds}
-            return _with_call(result, call, told)
+            of_call = names | {"method": function.__name__, "seconds": seconds}
+            return _with_call(result, call, of_call)
 
         functools.update_wrapper(function, solve)
         text = solve.__doc__
@@ -308,21 +308,21 @@ def function_of(
     return decorate
 
 
-def _with_call(made, call, told):
+def _with_call(made, call, of_call):
     """Return what was made, or a list of such, with what it is told of its call.
 
     All but results take only the names.
     """
     if isinstance(made, list):
-        return [_with_call(one, call, told) for one in made]
+        return [_with_call(one, call, of_call) for one in made]
     if isinstance(made, ClusteringResult):
         resolved = tuple(
             name
             for name, value in made.params.items()
             if _is_open(given := getattr(call, name, ...)) and not _is_same(value, given)
         )
-        return replace(made, resolved=resolved, **told)
-    return replace(made, feature_names_in=told["feature_names_in"])
+        return replace(made, resolved=resolved, **of_call)
+    return replace(made, feature_names_in=of_call["feature_names_in"])
 
 
 def _is_open(value):

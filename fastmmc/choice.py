@@ -23,7 +23,7 @@ from fastmmc.execution import (
     warn_if_stopped,
     without_warnings,
 )
-from fastmmc.factors import leave_one_out_residuals, make_factor
+from fastmmc.factors import make_factor
 from fastmmc.gram import Kernel, dense_rows, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
 from fastmmc.parameters import (
@@ -40,7 +40,7 @@ from fastmmc.parameters import (
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
-from fastmmc.rls.free import Groups
+from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
 from fastmmc.rls.source import QUICK_RANK, fit_labels
 from fastmmc.saving import stored
@@ -341,10 +341,7 @@ class _Width:
 
     def error(self, labels, k):
         """Return the leave-one-out error, a mean over clusters."""
-        state = self.points.state(labels, size_rule(labels.size, k))
-        targets = (labels[:, None] == np.arange(k)).astype(np.float64)
-        rest = leave_one_out_residuals(targets, state.sums.T, state.diag)
-        return float(np.mean(np.sum(rest**2, axis=0) / state.counts))
+        return error_of(self.points.state(labels, size_rule(labels.size, k)))
 
 
 class _Chooser:

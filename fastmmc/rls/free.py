@@ -17,7 +17,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc import memory
-from fastmmc.factors import LowRankFactor, hat_path
+from fastmmc.factors import LowRankFactor, hat_path, leave_one_out_residuals
 from fastmmc.gram import dense_rows, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.results import History, Status
@@ -156,6 +156,22 @@ class Groups:
 def cost_of(state):
     """Return the cost of a state's labels."""
     return float(np.sum(1.0 - state.within / np.maximum(state.counts, 1)))
+
+
+def error_of(state):
+    """Return the leave-one-out error of a state's labels.
+
+    It is the mean over clusters of ||L - E||^2 / s, where the other points predict L of the
+    indicator E of a cluster of s points.
+    """
+    E = (state.labels[:, None] == np.arange(state.counts.size)).astype(np.float64)
+    return mean_error(leave_one_out_residuals(E, state.sums.T, state.diag), state.counts)
+
+
+def mean_error(residuals, counts):
+    """Return the mean over clusters of squared residuals (n, k) per point; an empty one has 1."""
+    squares = np.sum(residuals**2, axis=0)
+    return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
 
 
 def settle(state):

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc.execution import is_first, warn_user
-from fastmmc.factors import hat_matrix, leave_one_out_residuals
+from fastmmc.factors import hat_matrix
 from fastmmc.gram import dense_rows
-from fastmmc.rls.free import Groups, cost_of
+from fastmmc.rls.free import Groups, cost_of, error_of
 from fastmmc.sizes import imbalance, size_rule
 
 # Points in the sample, and the fewest for each cluster.
@@ -78,13 +78,6 @@ def _sample(factor):
 
 
 def _judge(points, labels, rule):
-    """Return the size-free cost, and the mean over clusters of ||L - E||^2 / s.
-
-    L are the leave-one-out predictions of the indicator E of a cluster of size s. A cluster without
-    points counts 1.
-    """
+    """Return the size-free cost and the leave-one-out error of labels."""
     state = points.state(labels, rule)
-    E = (labels[:, None] == np.arange(state.counts.size)).astype(np.float64)
-    squares = np.sum(leave_one_out_residuals(E, state.sums.T, state.diag) ** 2, axis=0)
-    errors = np.where(state.counts > 0, squares / np.maximum(state.counts, 1), 1.0)
-    return cost_of(state), float(np.mean(errors))
+    return cost_of(state), error_of(state)

@@ -6,10 +6,10 @@ from operator import itemgetter
 
 import numpy as np
 
-from fastmmc.factors import DenseFactor, leave_one_out_residuals
+from fastmmc.factors import DenseFactor
 from fastmmc.gram import Kernel
 from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE, Population
+from fastmmc.rls.free import SLICE, Population, error_of, mean_error
 from fastmmc.rls.genie import Genie
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.sizes import imbalance
@@ -45,16 +45,17 @@ class SizeChoice(Population):
             yield
         self._polished = self._descend(self._take_near())
         yield
-        genie = Genie(self._distances())
+        distances = self._distances()
+        genie, others = Genie(distances), []
+        neighbours = _nearest(distances)
         yield
-        others = []
         for labels in genie.cut(self.plan.k).values():
             others.append(self._descend(self.feasible(labels)))
             yield
         for _ in super().run():
             self.fraction = 0.5 + 0.5 * self.fraction
             yield
-        self._choose([*others, self.best[1]])
+        self._choose([*others, self.best[1]], neighbours)
 
     def _search_near(self):
         """Search labels of about equal sizes; yield the share that is done."""
@@ -91,12 +92,8 @@ class SizeChoice(Population):
         np.fill_diagonal(distances, 0.0)
         return distances
 
-    def _choose(self, others):
+    def _choose(self, others, neighbours):
         """Take the best labels of other sizes if they are far better than the polished ones."""
-        distances = self._distances()
-        np.fill_diagonal(distances, np.inf)
-        count = min(NEIGHBOURS, len(distances) - 1)
-        neighbours = np.argpartition(distances, count - 1, axis=1)[:, :count]
         error = self._error(self._polished, neighbours)
         priced = [(self._error(labels, neighbours), labels) for labels in others]
         best = min(priced, key=itemgetter(0))
@@ -107,11 +104,8 @@ class SizeChoice(Population):
         k = self.plan.k
         state = self.points.state(labels, self.plan.rule)
         E = (labels[:, None] == np.arange(k)).astype(np.float64)
-        by_others = leave_one_out_residuals(E, state.sums.T, state.diag)
-        by_neighbours = E[neighbours].mean(axis=1) - E
-        sizes = np.maximum(state.counts, 1)
-        errors = [np.mean(np.sum(rest**2, axis=0) / sizes) for rest in (by_others, by_neighbours)]
-        return float(min(errors) * np.exp(imbalance(labels, k) / 2.0))
+        by_neighbours = mean_error(E[neighbours].mean(axis=1) - E, state.counts)
+        return float(min(error_of(state), by_neighbours) * np.exp(imbalance(labels, k) / 2.0))
 
     def finish(self):
         """Return the labels that were chosen, or the best there are if the search was stopped."""
@@ -120,3 +114,10 @@ class SizeChoice(Population):
         if self._polished is not None:
             return self._polished
         return self._take_near() if self._searches else super().finish()
+
+
+def _nearest(distances):
+    """Return the nearest neighbours of each point; sets the diagonal of the distances."""
+    np.fill_diagonal(distances, np.inf)
+    count = min(NEIGHBOURS, len(distances) - 1)
+    return np.argpartition(distances, count - 1, axis=1)[:, :count]
