@@ -27,7 +27,8 @@ def find_sharpness(scores, labels):
     agreement = float(own_scores(centred, labels).sum())
     if k == 1 or agreement <= 0.0:
         return 0.0
-    squares = float(np.vdot(centred, centred))
+    # A product by BLAS would depend on its threads.
+    squares = float(np.sum(centred**2))
     right = agreement**2 / (squares * n * (1.0 - 1.0 / k))
 
     def excess(b):
