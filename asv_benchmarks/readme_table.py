@@ -1,7 +1,7 @@
-"""Measure the figures that the README quotes and write them between its markers.
+"""Measure the tables of docs/measured.md and the short one of the README, between their markers.
 
     python asv_benchmarks/readme_table.py            # prints the tables
-    python asv_benchmarks/readme_table.py --write    # and puts them and the picture into README.md
+    python asv_benchmarks/readme_table.py --write    # and writes them and the pictures
 
 Every speed figure is a ratio of two things timed in turn in one process. Takes some
 minutes; the memory figure needs Linux.
@@ -10,13 +10,13 @@ minutes; the memory figure needs Linux.
 import argparse
 import os
 import platform
-import re
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 import numba
@@ -38,6 +38,7 @@ ROOT = Path(__file__).parent.parent
 PICTURE = "notebooks/digits.png"
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
+MARKERS = "<!-- tables -->", "<!-- end of tables -->"
 
 
 def clusterers(k, seed):
@@ -161,13 +162,17 @@ def claim_rows():
 
 
 def evolution_rows():
-    """Yield one child of EvoMMC against the paper's ways to its fitness, and a large set."""
+    """Yield one child of EvoMMC against the paper's ways to its fitness."""
     child = evo_mmc.OneChild()
     child.setup()
     this = f"one refused child of `evo_mmc`, n = {child.n}, drawing included"
     yield this, "Theorem 1 of the paper, compiled", 1 / child.track_theorem_1()
     yield this, "`y @ R @ y`", 1 / child.track_direct()
     yield this, "one fit of LIBSVM", 1 / child.track_libsvm()
+
+
+def large_set_rows():
+    """Yield a large set against k-means."""
     large = evo_mmc.LargeSet()
     large.setup()
     this = f"`fast_evo_mmc(X, rank={large.rank})`, {large.n:,} × {large.d}, ten starts"
@@ -243,30 +248,65 @@ def waiting_rows(folder):
     yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, **env)[0]:.2f}"
 
 
-def tables(folder):
-    yield "| data | method | ARI, median of 10 seeds | lowest – highest | seconds |"
-    yield "|---|---|---|---|---|"
-    for name, method, median, low, high, seconds in quality_rows():
-        yield f"| {name} | {method} | {median:.3f} | {low:.3f} – {high:.3f} | {seconds:.2f} |"
-    yield ""
-    yield "| this | is so many times as fast | as this |"
-    yield "|---|---|---|"
-    for rows in (restart_rows(), whole_call_rows(), claim_rows(), evolution_rows(), stream_rows()):
-        for this, other, times in rows:
-            shown = f"{times:,.0f}" if times >= 20 else f"{times:.2f}"
-            yield f"| {this} | {shown} | {other} |"
-    yield ""
-    yield "| waiting and memory | |"
-    yield "|---|---|"
-    for what, figure in waiting_rows(folder):
-        yield f"| {what} | {figure} |"
-    yield ""
-    yield (
+def compare(times):
+    """Return in words what it means to be so many times as fast."""
+    factor, word = (times, "faster") if times >= 1 else (1 / times, "slower")
+    return f"{factor:,.{0 if factor >= 20 else 1}f} × {word} than"
+
+
+def row(*cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def heading(*cells):
+    return [row(*cells), f"|{'---|' * len(cells)}"]
+
+
+def short_table(quality):
+    """Return the medians, a line a set, the highest ones in bold, and the seconds on the first."""
+    methods = list(dict.fromkeys(method for _, method, *_ in quality))
+    names = list(dict.fromkeys(name for name, *_ in quality))
+    lines = heading("", *methods)
+    for name in names:
+        scores = [f"{median:.2f}" for of, _, median, *_ in quality if of == name]
+        best = max(scores)
+        lines.append(row(name, *(f"**{s}**" if s == best else s for s in scores)))
+    seconds = [f"{seconds:.2f}" for of, *_, seconds in quality if of == names[0]]
+    return [*lines, row(f"seconds on {names[0]}", *seconds)]
+
+
+def readme_lines(quality, speeds):
+    """Return what the README says: a table, and a sentence for the first speed of each kind."""
+    told = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
+    when = f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()})."
+    return [*short_table(quality), "", *told, "", when]
+
+
+def page_lines(quality, speeds, waiting):
+    """Return what the page says: every figure, and what it was measured with."""
+    lines = heading("data", "method", "ARI, median of 10 seeds", "lowest – highest", "seconds")
+    for name, method, median, low, high, seconds in quality:
+        cells = f"{median:.3f}", f"{low:.3f} – {high:.3f}", f"{seconds:.2f}"
+        lines.append(row(name, method, *cells))
+    lines += ["", *heading("this", "is", "that")]
+    lines += [row(this, compare(times), other) for this, other, times in chain(*speeds)]
+    lines += ["", *heading("waiting and memory", ""), *(row(*cells) for cells in waiting)]
+    return [
+        *lines,
+        "",
         f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()}), "
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, Numba {numba.__version__}, by "
-        "`asv_benchmarks/readme_table.py`."
-    )
+        "`asv_benchmarks/readme_table.py`.",
+    ]
+
+
+def write_between_markers(path, lines):
+    """Put lines into a page, in place of those between its markers."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(MARKERS[0])
+    _, _, after = rest.partition(MARKERS[1])
+    text = "\n".join([before + MARKERS[0], *lines, MARKERS[1] + after])
+    path.write_text(text, encoding="utf-8")
 
 
 def draw_picture():
@@ -309,23 +349,27 @@ def draw_run_times():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="put the tables into README.md")
+    parser.add_argument("--write", action="store_true", help="write the tables and the pictures")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "Graph is not fully connected")  # moons: two components
+    quality = list(quality_rows())
+    speeds = [
+        [*restart_rows(), *claim_rows(), *evolution_rows()],
+        [*whole_call_rows()],
+        [*large_set_rows()],
+        [*stream_rows()],
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        lines = []
-        for line in tables(folder):
-            print(line, flush=True)
-            lines.append(line)
+        waiting = list(waiting_rows(folder))
+    tables = {
+        ROOT / "README.md": readme_lines(quality, speeds),
+        ROOT / "docs" / "measured.md": page_lines(quality, speeds, waiting),
+    }
+    for path, lines in tables.items():
+        print(*lines, sep="\n", end="\n\n")
+        if args.write:
+            write_between_markers(path, lines)
     if args.write:
-        readme = ROOT / "README.md"
-        text = re.sub(
-            r"(<!-- tables -->\n).*?(<!-- end of tables -->)",
-            lambda found: found.group(1) + "\n".join(lines) + "\n" + found.group(2),
-            readme.read_text(),
-            flags=re.S,
-        )
-        readme.write_text(text)
         draw_picture()
         draw_run_times()
 

@@ -7,6 +7,7 @@ import shutil
 from enum import Enum
 from pathlib import Path
 
+import yaml
 from architecture import draw
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
@@ -74,6 +75,7 @@ def write_all():
         (DOCS / name).mkdir()
     (DOCS / "generated" / "methods.md").write_text(methods_table(), encoding="utf-8")
     (DOCS / "generated" / "commands.md").write_text(commands(), encoding="utf-8")
+    (DOCS / "generated" / "papers.md").write_text(papers(), encoding="utf-8")
     draw(DOCS / "generated" / "architecture.svg")
     (DOCS / "api" / "index.rst").write_text(api_page(), encoding="utf-8")
     _copy(ROOT / "notebooks", "notebooks", "*.ipynb", "*.png")
@@ -147,6 +149,21 @@ def commands():
     return "\n".join(
         f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in parsers
     )
+
+
+def papers():
+    """Return the references of ``CITATION.cff`` in Markdown, each with the functions it is of."""
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    return "\n".join(_paper(**reference) for reference in yaml.safe_load(text)["references"])
+
+
+def _paper(scope, title, authors, year, journal=None, conference=None, publisher=None, **where):
+    """Return one reference in Markdown, after the functions that it is to be cited for."""
+    functions = ", ".join(f"{{func}}`~fastmmc.{name}`" for name in scope.split(", "))
+    names = ", ".join(f"{one['given-names']} {one['family-names']}" for one in authors)
+    place = journal or (conference or publisher)["name"]
+    number = f" {where['volume']}({where['issue']})" if journal else ""
+    return f"{functions}\n: {names}. {title}. {place}{number}, {year}.\n"
 
 
 def public_names():

@@ -1,12 +1,14 @@
 """The pages of the documentation: their examples, and the check of their links."""
 
 import doctest
+import re
 import runpy
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 PAGES = [
     path for path in [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")] if ">>>" in path.read_text()
 ]
@@ -23,6 +25,19 @@ def test_examples_of_a_page(path):
 
 def test_the_guide_has_examples():
     assert {"start", "rls", "choice", "competitive"} <= {path.stem for path in PAGES}
+
+
+def test_the_example_of_the_readme(capsys):
+    runpy.run_path(str(ROOT / ".ci" / "readme_example.py"))
+    code = capsys.readouterr().out
+    exec(compile(code, "README.md", "exec"), {})
+    assert "CONVERGED" in capsys.readouterr().out
+
+
+def test_links_of_the_readme_lead_to_files():
+    links = re.findall(r"\]\(([^)#]*)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 10
+    assert not [link for link in links if not (ROOT / link).is_file()]
 
 
 def test_dead_links_are_found(tmp_path):

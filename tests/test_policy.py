@@ -185,11 +185,12 @@ def test_what_the_documents_name_is_there_after_import():
     names = {
         name
         for file in texts
-        for line in file.read_text().splitlines()
+        for line in file.read_text(encoding="utf-8").splitlines()
         if not imports.match(line)
         for name in pattern.findall(line)
     }
-    calls = re.findall(r"^\| (`.*?) \|", texts[0].read_text(), re.M)
+    features = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    calls = re.findall(r"^\| (`.*?) \|", features, re.M)
     names |= {name for cell in calls for name in re.findall(r"`([a-z_.]+)\((?:X|image)", cell)}
     assert {"plotting", "distributed.fit_sharded", "datasets.load", "wta"} <= names
     code = (
@@ -205,6 +206,16 @@ def test_what_the_documents_name_is_there_after_import():
         [sys.executable, "-c", code, *sorted(names)], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+def test_every_method_has_a_paper_to_cite():
+    scopes = re.findall(r"^    scope: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    cited = {name for scope in scopes for name in scope.split(", ")}
+    assert {method.function.__name__ for method in fastmmc.METHODS.values()} <= cited
 
 
 def test_modules_that_load_late_are_listed_and_unknown_ones_are_not_there():

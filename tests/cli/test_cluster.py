@@ -709,18 +709,22 @@ def test_bash_takes_the_completion(capsys, tmp_path):
     assert done.stdout.split() == ["--standardize"]
 
 
-README = Path(__file__).parents[2] / "README.md"
-COMMANDS = re.findall(r"^fastmmc .*$", README.read_text(), re.M)
+ROOT = Path(__file__).parents[2]
+COMMANDS = [
+    command
+    for page in (ROOT / "README.md", ROOT / "docs" / "commands.md")
+    for command in re.findall(r"^fastmmc .*$", page.read_text(encoding="utf-8"), re.M)
+]
 
 
-def test_the_commands_of_the_readme_are_understood():
+def test_the_commands_of_the_documents_are_understood():
     assert len(COMMANDS) >= 8
     for command in COMMANDS:
         cli._make_parser().parse_args(shlex.split(command.partition(">")[0])[1:])
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, blobs):
+def test_the_commands_of_the_documents_run(capsys, tmp_path, monkeypatch, blobs):
     monkeypatch.chdir(tmp_path)
     X, _ = blobs
     frame = pd.DataFrame(X, columns=["height", "weight", "c", "d"])
