@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from enum import IntEnum
 from pathlib import Path
 
@@ -216,6 +217,23 @@ def test_every_method_has_a_paper_to_cite():
     scopes = re.findall(r"^    scope: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
     cited = {name for scope in scopes for name in scope.split(", ")}
     assert {method.function.__name__ for method in fastmmc.METHODS.values()} <= cited
+
+
+def test_version_and_date_are_those_of_the_changelog():
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, day = re.findall(r"^## \[(\d.*)\] - (.*)$", changelog, re.M)[0]
+    assert fastmmc.__version__ == version or ".dev" in fastmmc.__version__
+    assert f"\nversion: {version}\n" in citation and f"\ndate-released: {day}\n" in citation
+
+
+def test_addresses_yet_to_come_stand_in_the_metadata_only():
+    """Those of the project are placeholders until it has a home, so that no page may link there."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"].values()
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not [url for url in urls if url in text], f"{page} links to a placeholder"
 
 
 def test_modules_that_load_late_are_listed_and_unknown_ones_are_not_there():
