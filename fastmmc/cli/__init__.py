@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
-from fastmmc.cli.common import describe, tell
+from fastmmc.cli.common import IN_WARNINGS, describe, tell
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant
@@ -51,7 +51,10 @@ def main(argv=None):
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):
-    tell("warning", describe(message))
+    text = describe(message)
+    for advice, instead in IN_WARNINGS.items():
+        text = text.replace(advice, instead)
+    tell("warning", text)
 
 
 class _Parser(argparse.ArgumentParser):

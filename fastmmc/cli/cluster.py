@@ -123,6 +123,11 @@ def add_command(commands):
         help="scale every column to mean 0 and standard deviation 1",
     )
     parser.add_argument(
+        "--fill-missing",
+        action="store_true",
+        help="put the median of a column in place of its missing cells: empty, NA, NaN, null or ?",
+    )
+    parser.add_argument(
         "--constraints",
         type=Path,
         metavar="FILE",

@@ -38,6 +38,16 @@ NO_OPTION = {
 }
 
 
+# What warnings advise, and the option that does it.
+IN_WARNINGS = {
+    "standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
+    "sklearn.preprocessing.StandardScaler": "--standardize",
+    'umc_rls(X, k, sizes="free")': "--method umc-rls --sizes free",
+    "fastmmc.cluster(X, k)": "--method cluster",
+    "give target_sizes": "--target-sizes",
+}
+
+
 class Option(NamedTuple):
     """An option, and the parameter of solvers or estimators that it sets."""
 

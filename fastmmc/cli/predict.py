@@ -27,7 +27,7 @@ def add_command(commands):
         description="Give new points to the clusters of a model: what fastmmc cluster --model, "
         "fastmmc stream --state or save() of a result or estimator has written. Columns are found "
         "by the names of those that the model was made of, or by their numbers where there are no "
-        "names, and scaled as they were then.",
+        "names; they are scaled, and missing cells filled, as they were then.",
     )
     parser.set_defaults(run=_predict)
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .npz file of the model")
@@ -118,6 +118,9 @@ def _checked(columns, mean, scale):
     fits = all(type(i) is int and 0 <= i < columns.n_columns for i in columns.numbers)
     if columns.names is not None:
         fits &= len(columns.names) == d and all(isinstance(name, str) for name in columns.names)
+    if columns.medians is not None:
+        medians = np.array(columns.medians, dtype=np.float64)
+        fits &= medians.shape == (d,) and bool(np.isfinite(medians).all())
     if mean is not None:
         mean, scale = np.array(mean, dtype=np.float64), np.array(scale, dtype=np.float64)
         fits &= mean.shape == scale.shape == (d,) and bool((scale > 0).all())

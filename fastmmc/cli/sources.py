@@ -21,7 +21,8 @@ SOURCE_HELP = (
     f"{OPENML}NAME to ask OpenML for one that is not here, a named pipe, or - for a table on "
     "standard input; commas, semicolons or tabs part the cells; columns on the left of a table "
     "that have no name in the header, as the index of a frame that pandas wrote, and a first "
-    "column named id or index that counts the rows are left out with a note"
+    "column named id or index that counts the rows are left out with a note, and so are columns of "
+    "text"
 )
 
 
@@ -41,14 +42,18 @@ def add_source(parser):
 
 def asked_columns(args, label=None):
     """Return the columns that the options ask for."""
-    return Columns(getattr(args, "columns", None), getattr(args, "drop", None), label)
+    names = ("columns", "drop", "fill_missing")
+    features, left_out, fills = (getattr(args, name, None) for name in names)
+    return Columns(features, left_out, label, bool(fills))
 
 
 def read_points(source, asked):
     """Return the points of a source with the columns that were asked for."""
     points = _read(source, asked)
+    if asked.fills:
+        points = _fill(common.source_name(source), points, getattr(asked, "medians", None))
     _check_points(common.source_name(source), points.X)
-    names, numbers, n_columns = points.columns
+    names, numbers, _, medians = points.columns
     if asked.are_listed or not tables.counts_rows(points.X, names):
         return points
     common.tell(
@@ -56,7 +61,30 @@ def read_points(source, asked):
         f"{common.source_name(source)}: column {names[0]!r} counts the rows and was left out; name "
         "it in --columns to use it as a feature",
     )
-    return Points(points.X[:, 1:], points.y, SameColumns(names[1:], numbers[1:], n_columns))
+    rest = {"names": names[1:], "numbers": numbers[1:], "medians": medians and medians[1:]}
+    return Points(points.X[:, 1:], points.y, points.columns._replace(**rest))
+
+
+def _fill(source, points, medians=None):
+    """Put medians in place of missing numbers: those of a model, or of the points themselves."""
+    X, y, columns = points
+    if X.ndim != 2 or X.dtype.kind != "f":
+        return points  # no place for NaN
+    gaps = np.isnan(X)
+    if medians is None:
+        empty = np.flatnonzero(gaps.all(axis=0))
+        if empty.size:
+            number = columns.numbers[empty[0]]
+            raise ValueError(
+                f"{source}: column {number} (from 0) has no number; leave it out by --drop {number}"
+            )
+        medians = np.nanmedian(X, axis=0).tolist()
+    if gaps.any():
+        which = "is missing and became the median of its column"
+        if gaps.sum() > 1:
+            which = "are missing and became the medians of their columns"
+        common.tell("note", f"{source}: {gaps.sum()} of {X.size} cells {which}")
+    return Points(np.where(gaps, medians, X), y, columns._replace(medians=medians))
 
 
 def _read(source, asked):
@@ -118,7 +146,8 @@ def _check_points(source, X):
     if bad.size:
         i, j = bad[0]
         raise ValueError(
-            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in or remove missing values"
+            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values (fastmmc "
+            "cluster --fill-missing does) or remove them"
         )
 
 
@@ -145,8 +174,12 @@ def _read_parquet(path, asked):
         if frame.empty:
             raise ValueError(f"there are no cells; got shape {frame.shape}")
         features, label = asked.choose(len(names), names)
+        numeric = [i for i in features if pandas.api.types.is_numeric_dtype(frame.dtypes.iloc[i])]
+        if numeric and not asked.are_listed:
+            tables.tell_of_texts(path, [repr(names[i]) for i in features if i not in numeric])
+            features = numeric
         for i in features:
-            if not pandas.api.types.is_numeric_dtype(frame.dtypes.iloc[i]):
+            if i not in numeric:
                 raise ValueError(
                     f"column {names[i]!r} has type {frame.dtypes.iloc[i]}, not numbers; leave it "
                     "out by --drop, or name a column of labels by --label-column"

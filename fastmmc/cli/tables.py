@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,8 @@ UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
 # Names of columns that are no features if they count at least so many rows.
 COUNTERS = {"id", "index", "idx", "no", "nr", "row", "rownames"}
 LEAST_COUNTED = 10
+# What stands for a number that is not known.
+MISSING = {"", "na", "n/a", "nan", "none", "null", "?"}
 
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
@@ -39,12 +41,14 @@ WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 class Columns(NamedTuple):
     """The columns that were asked for, by their names, numbers from 0 or ranges of numbers.
 
-    ``features`` is None for all but those in ``left_out``, the label and the index.
+    ``features`` is None for all but those in ``left_out``, the label, the index and text. ``fills``
+    tells whether missing numbers become the medians of their columns; they are an error otherwise.
     """
 
     features: list[str] | None = None
     left_out: list[str] | None = None
     label: str | None = None
+    fills: bool = False
 
     @property
     def are_listed(self):
@@ -66,15 +70,22 @@ class SameColumns(NamedTuple):
     """The columns that a model was made of: names, where it has them, numbers, and out of how many.
 
     A table with a header must have columns of these names, in any order; without one it must have
-    as many columns as the first one had, or those of the model only.
+    as many columns as the first one had, or those of the model only. ``medians`` stand in for
+    missing numbers, where the model was made so.
     """
 
     names: list[str] | None
     numbers: list[int]
     n_columns: int
+    medians: list[float] | None = None
 
     label = None
     are_listed = True
+
+    @property
+    def fills(self):
+        """Whether missing numbers become medians."""
+        return self.medians is not None
 
     def choose(self, n_columns, names=None):
         """Return the numbers of the columns in a table, and no label."""
@@ -184,15 +195,21 @@ def read_table(path, asked):
         if first is None:
             raise ValueError("the file is empty")
         layout = read_layout(path, first_line, first, asked)
+        top = next(rows, None) if layout.has_header else (first_line, first)
+        if top is None:
+            raise ValueError(NOTHING_BELOW)
+        whole, texts = layout, [] if asked.are_listed else layout.texts(top[1])
+        layout = replace(layout, columns=[i for i in layout.columns if i not in texts])
         X, labels = [], []
-        for line, row in rows if layout.has_header else chain([(first_line, first)], rows):
-            X.append(layout.numbers(line, row))
+        for line, row in chain([top], rows):
+            X.append(layout.numbers(line, row, asked.fills))
+            if any(_number(row[i]) is not None for i in texts):
+                whole.numbers(*top)  # some numbers, so that the text above them is a fault
             if layout.label is not None:
                 labels.append(row[layout.label].strip())
                 if not labels[-1]:
                     raise ValueError(f"line {line}: the label is empty")
-        if not X:
-            raise ValueError(NOTHING_BELOW)
+    tell_of_texts(path, [_shown(i, first if layout.has_header else None) for i in texts])
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
     return np.array(X), y, layout
 
@@ -212,21 +229,29 @@ class Layout:
         """The names of the columns that are used, or None."""
         return [self.first[i].strip() for i in self.columns] if self.has_header else None
 
-    def numbers(self, line, row):
-        """Return the numbers of a row."""
+    def texts(self, row):
+        """Return the columns of features that hold text in a row, unless all of them do."""
+        cells = row if len(row) == len(self.first) else []
+        texts = [i for i in self.columns if cells and _is_text(cells[i])]
+        return [] if texts == self.columns else texts
+
+    def numbers(self, line, row, fills=False):
+        """Return the numbers of a row, NaN where they are missing and may be."""
         if len(row) != len(self.first):
             raise ValueError(
                 f"line {line} has {len(row)} cells; line {self.line} has {len(self.first)}"
             )
-        values = [_number(row[i]) for i in self.columns]
+        values = [
+            math.nan if fills and _is_missing(row[i]) else _number(row[i]) for i in self.columns
+        ]
         if None in values:
             bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
             i, names = bad[0], self.first if self.has_header else None
             drop = ",".join(str(i) if names is None else names[i].strip() for i in bad)
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; fill in missing values, leave columns out by --drop {drop}, and name "
-                "a column of labels by --label-column"
+                f"{row[i]!r}; fill in missing values (fastmmc cluster --fill-missing does), leave "
+                f"columns out by --drop {drop}, and name a column of labels by --label-column"
             )
         return values
 
@@ -366,6 +391,27 @@ def counts_rows(X, names):
         return False
     begin = X[0, 0]
     return begin in (0, 1) and np.array_equal(X[:, 0], np.arange(begin, begin + n))
+
+
+def tell_of_texts(source, names):
+    """Tell which columns are left out as they hold text."""
+    if names:
+        columns, hold = ("column", "holds") if len(names) == 1 else ("columns", "hold")
+        tell(
+            "note",
+            f"{source_name(source)}: {columns} {', '.join(names)} {hold} text, left out; "
+            "--label-column compares one with the clusters",
+        )
+
+
+def _is_missing(cell):
+    """Tell whether a cell says that a number is not known."""
+    return cell.strip().lower() in MISSING
+
+
+def _is_text(cell):
+    """Tell whether a cell holds words rather than a number, a date, a price or nothing."""
+    return _is_name(cell) and not _is_missing(cell) and any(map(str.isalpha, cell))
 
 
 def _is_name(cell):

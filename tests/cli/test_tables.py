@@ -180,7 +180,7 @@ def test_parquet(capsys, tmp_path, parquet):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), "column 'b' has type"),
+        (pd.DataFrame({"a": ["y"], "b": ["x"]}), "column 'a' has type"),
         (pd.DataFrame({"a": [1.0, None]}), "row 1, column 0 (from 0) is nan; fill in"),
         (pd.DataFrame({"a": []}), "there are no cells; got shape (0, 1)"),
         (pd.DataFrame(index=[0, 1]), "there are no cells; got shape (2, 0)"),
@@ -205,3 +205,92 @@ def test_parquet_without_an_engine(capsys, tmp_path, monkeypatch):
     for given in (["t.parquet"], ["iris", "--out", tmp_path / "t.parquet"]):
         message = error_of(capsys, "cluster", *given)
         assert "need pandas and pyarrow (python -m pip install pandas pyarrow); or use" in message
+
+
+def texts(tmp_path):
+    """Return a frame with names and towns, and the file it is written to."""
+    towns = ["Ulm", None, "?", "NA"]
+    frame = pd.DataFrame({"name": ["Ann B.", "Bob", "Cem", "Dot"], "a": [1, 2, 5, 6]})
+    frame["town"], frame["b"] = towns, [2.0, 1.0, 6.0, 5.0]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return frame, tmp_path / "t.csv"
+
+
+def test_columns_of_text_are_left_out(capsys, tmp_path, parquet):
+    frame, path = texts(tmp_path)
+    given = ["--method", "umc-rls", "-k", 2, "--seed", 0]
+    model = tmp_path / "model.npz"
+    for source in (path, parquet(frame)):
+        labels, told = labels_of(capsys, "cluster", source, *given, "--model", model)
+        note, headline, *_ = told.splitlines()
+        assert f"note: {source}: columns 'name', 'town' hold text, left out; " in note
+        assert headline == f"umc-rls on {source}: 4 points, 2 features, 2 clusters"
+        found, told = labels_of(capsys, "predict", model, source)
+        assert found.tolist() == labels.tolist() and "note" not in told
+    # Without names, and where all that is left beside the labels are numbers.
+    frame[["name", "a", "b"]].to_csv(path, index=False, header=False)
+    _, told = labels_of(capsys, "cluster", path, *given)
+    assert "column 0 (from 0) holds text, left out" in told
+    _, told = labels_of(capsys, "cluster", path, *given, "--label-column", 0)
+    assert "note" not in told
+    wrong = error_of(capsys, "cluster", path, *given, "--columns", "0-2")
+    assert "line 1, column 0 (from 0): expected a finite number, got 'Ann B.'" in wrong
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"), [("unknown", "x\n3,4"), ("12%", "5%"), ("2026-11-23", "2026-11-24")]
+)
+def test_what_may_be_meant_as_numbers_is_a_fault(capsys, tmp_path, first, rest):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b\n1,{first}\n2,{rest}\n")
+    wrong = error_of(capsys, "cluster", path, "-k", 2)
+    assert f"line 2, column 'b': expected a finite number, got {first!r}" in wrong
+
+
+@pytest.mark.parametrize("gap", ["", " ", "NA", "n/a", "NaN", "null", "None", "?"])
+def test_missing_cells_are_filled_by_medians(capsys, tmp_path, gap):
+    path, whole, new = (tmp_path / name for name in ("t.csv", "whole.csv", "new.csv"))
+    text = "a,b\n1,2\nGAP,1\n2,9\n6,GAP\n7,5\n"
+    path.write_text(text.replace("GAP", gap))
+    model = tmp_path / "model.npz"
+    given = ["--method", "umc-rls", "-k", 2, "--seed", 0, "--standardize"]
+    labels, told = labels_of(capsys, "cluster", path, *given, "--fill-missing", "--model", model)
+    assert "2 of 10 cells are missing and became the medians of their columns" in told
+    whole.write_text(text.replace("GAP,1", "4,1").replace("GAP", "3.5"))
+    assert labels_of(capsys, "cluster", whole, *given)[0].tolist() == labels.tolist()
+    # The medians are those of the model, not of the new points.
+    new.write_text("b,a\n2,4\n9,4\n")
+    expected, _ = labels_of(capsys, "predict", model, new)
+    new.write_text(f"b,a\n2,{gap}\n9,{gap}\n")
+    found, told = labels_of(capsys, "predict", model, new)
+    assert found.tolist() == expected.tolist()
+    assert "2 of 4 cells are missing" in told
+
+
+def test_what_cannot_be_filled(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,\n2,NA\n")
+    wrong = error_of(capsys, "cluster", path, "-k", 2, "--fill-missing")
+    assert f"{path}: column 1 (from 0) has no number; leave it out by --drop 1" in wrong
+    path.write_text("a,b\n1,2\n2,x\n")
+    wrong = error_of(capsys, "cluster", path, "-k", 2, "--fill-missing")
+    assert "line 3, column 'b': expected a finite number, got 'x'" in wrong
+    np.save(tmp_path / "counts.npy", np.arange(12).reshape(6, 2))
+    labels_of(capsys, "cluster", tmp_path / "counts.npy", "-k", 2, "--fill-missing", "--seed", 0)
+
+
+def test_missing_cells_of_parquet(capsys, parquet):
+    path = parquet(pd.DataFrame({"id": [0, 1, 2], "a": [1.0, None, 5.0]}))
+    found = read_points(str(path), Columns(fills=True))
+    np.testing.assert_array_equal(found.X, [[0, 1], [1, 3], [2, 5]])
+    assert found.columns.medians == [1.0, 3.0]
+    assert "1 of 6 cells is missing and became the median of its column" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_speak_of_options(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{i % 2},{i * 1000}\n" for i in range(30)))
+    given = ["cluster", path, "--method", "umc-rls", "-k", 2, "--n-init", 2, "--seed", 0]
+    assert "in the distances. Give --standardize; take no notice" in labels_of(capsys, *given)[1]
+    assert "different units" not in labels_of(capsys, *given, "--standardize")[1]

@@ -17,7 +17,7 @@ FILES = {
     "ragged.csv": "a,b\n1,2\n3\n",
     "empty.csv": "",
     "header.csv": "a,b\n",
-    "text.csv": "name,a,town\nAnn,1,Ulm\n",
+    "words.csv": "name,town\nAnn,Ulm\n",
     "notes.txt": "notes",
     "links.csv": "0,1,must\n2,3,cannot\n",
     "far.csv": "0,100\n",
@@ -154,9 +154,9 @@ fastmmc cluster n.csv -k 2 --max-time 0
     --max-time must be greater than 0; got 0.0
 fastmmc cluster n.csv -k 2 --max-time inf
     --max-time must be finite; got inf
-fastmmc cluster t.csv
-    t.csv: line 2, column 'kind': expected a finite number, got 'x'; fill in missing values, leave
-fastmmc cluster text.csv
+fastmmc cluster t.csv --columns b,kind
+    t.csv: line 2, column 'kind': expected a finite number, got 'x'; fill in missing values (fast
+fastmmc cluster words.csv
     leave columns out by --drop name,town, and
 fastmmc cluster hole.csv
     hole.csv: line 3, column 'a': expected a finite number, got ''
