@@ -35,7 +35,6 @@ import fastmmc
 from fastmmc import factors, gram
 
 ROOT = Path(__file__).parent.parent
-PICTURE = "notebooks/digits.png"
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
 
@@ -269,19 +268,6 @@ def tables(folder):
     )
 
 
-def draw_picture():
-    import matplotlib.pyplot as plt
-
-    from fastmmc.plotting import ClusterDisplay, ObjectiveDisplay
-
-    X, _ = fastmmc.datasets.load("digits")
-    result = fastmmc.umc_rls(X, 10, random_state=0, sizes="equal")
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(3, 2))
-    ClusterDisplay.from_result(result, ax=axes[0])
-    ObjectiveDisplay.from_result(result, ax=axes[1])
-    figure.savefig(ROOT / PICTURE, dpi=110)
-
-
 def run_times(method):
     """Yield n and the seconds of a whole run by one way to the fitness."""
     for n in evo_mmc.RUN_SIZES:
@@ -326,7 +312,6 @@ def main():
             flags=re.S,
         )
         readme.write_text(text)
-        draw_picture()
         draw_run_times()
 
 
