@@ -35,7 +35,6 @@ import fastmmc
 from fastmmc import factors, gram
 
 ROOT = Path(__file__).parent.parent
-PICTURE = "notebooks/digits.png"
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
 MARKERS = "<!-- tables -->", "<!-- end of tables -->"
@@ -309,19 +308,6 @@ def write_between_markers(path, lines):
     path.write_text(text, encoding="utf-8")
 
 
-def draw_picture():
-    import matplotlib.pyplot as plt
-
-    from fastmmc.plotting import ClusterDisplay, ObjectiveDisplay
-
-    X, _ = fastmmc.datasets.load("digits")
-    result = fastmmc.umc_rls(X, 10, random_state=0, sizes="equal")
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(3, 2))
-    ClusterDisplay.from_result(result, ax=axes[0])
-    ObjectiveDisplay.from_result(result, ax=axes[1])
-    figure.savefig(ROOT / PICTURE, dpi=110)
-
-
 def run_times(method):
     """Yield n and the seconds of a whole run by one way to the fitness."""
     for n in evo_mmc.RUN_SIZES:
@@ -370,7 +356,6 @@ def main():
         if args.write:
             write_between_markers(path, lines)
     if args.write:
-        draw_picture()
         draw_run_times()
 
 
