@@ -103,7 +103,11 @@ def restart_rows():
         lambda: eigh(factor.R),
     )
     start = (eleven - one) / 10
-    yield "one more start of `umc_rls` on digits", "one `scipy.linalg.eigh` of its matrix", one_eigh / start
+    yield (
+        "one more start of `umc_rls` on digits",
+        "one `scipy.linalg.eigh` of its matrix",
+        one_eigh / start,
+    )
     yield (
         f"one round of shaking on digits ({claims} claims), call included",
         "the same claims in vectorised NumPy",
