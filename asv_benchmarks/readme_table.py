@@ -102,14 +102,18 @@ def restart_rows():
         lambda: eigh(factor.R),
     )
     start = (eleven - one) / 10
-    yield "one more start on digits", "one `scipy.linalg.eigh` of its matrix", one_eigh / start
+    yield (
+        "one more start of `umc_rls` on digits",
+        "one `scipy.linalg.eigh` of its matrix",
+        one_eigh / start,
+    )
     yield (
         f"one round of shaking on digits ({claims} claims), call included",
         "the same claims in vectorised NumPy",
         twin / one_round,
     )
     yield (
-        f"one more start on digits ({moves:.0f} claims)",
+        f"one more start of `umc_rls` on digits ({moves:.0f} claims)",
         "the risk in full, once a claim",
         risk * moves / start,
     )
@@ -283,15 +287,27 @@ def readme_lines(quality, speeds):
 
 def page_lines(quality, speeds, waiting):
     """Return what the page says: every figure, and what it was measured with."""
-    lines = heading("data", "method", "ARI, median of 10 seeds", "lowest – highest", "seconds")
-    for name, method, median, low, high, seconds in quality:
-        cells = f"{median:.3f}", f"{low:.3f} – {high:.3f}", f"{seconds:.2f}"
-        lines.append(row(name, method, *cells))
-    lines += ["", *heading("this", "is", "that")]
-    lines += [row(this, compare(times), other) for this, other, times in chain(*speeds)]
-    lines += ["", *heading("waiting and memory", ""), *(row(*cells) for cells in waiting)]
+    scores = [
+        row(name, method, *(f"{x:.3f}" for x in (median, low, high)), f"{seconds:.2f}")
+        for name, method, median, low, high, seconds in quality
+    ]
+    compared = [row(this, compare(times), other) for this, other, times in chain(*speeds)]
     return [
-        *lines,
+        "",
+        "## Quality",
+        "",
+        *heading("data", "method", "ARI, median of 10 seeds", "lowest", "highest", "seconds"),
+        *scores,
+        "",
+        "## Speed",
+        "",
+        *heading("this", "is", "that"),
+        *compared,
+        "",
+        "## Waiting and memory",
+        "",
+        *heading("what", "how much"),
+        *(row(*cells) for cells in waiting),
         "",
         f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()}), "
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "

@@ -209,8 +209,22 @@ def test_what_the_documents_name_is_there_after_import():
     assert out.stdout.strip() == "[]"
 
 
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+def test_the_readme_is_short_and_counts_the_methods():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    assert f"all {len(fastmmc.METHODS)} methods" in text
+
+
+def project():
+    """Return what the package says of itself."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_pythons_are_the_same_everywhere():
+    said = re.findall(r":: (3\.\d+)", "\n".join(project()["classifiers"]))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert re.findall(r'"(3\.\d+)"', workflow) == said
+    assert project()["requires-python"] == f">={said[0]}"
 
 
 def test_every_method_has_a_paper_to_cite():
@@ -229,7 +243,7 @@ def test_version_and_date_are_those_of_the_changelog():
 
 def test_addresses_yet_to_come_stand_in_the_metadata_only():
     """Those of the project are placeholders until it has a home, so that no page may link there."""
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"].values()
+    urls = project()["urls"].values()
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("notebooks/*.ipynb")]
     for page in pages:
         text = page.read_text(encoding="utf-8")
