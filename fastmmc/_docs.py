@@ -5,7 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Callable
 from functools import cache
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Sections of a docstring in numpydoc's order.
 ORDER = (
@@ -43,6 +47,12 @@ def insert_section(text, title, body):
     return f"{text}\n\n{title}\n{'-' * len(title)}\n{body}"
 
 
+def insert_paragraph(text, paragraph):
+    """Return a docstring with a paragraph more, before its sections."""
+    at = HEADING.search(text).start()
+    return f"{text[:at]}{textwrap.fill(paragraph, 95)}\n\n{text[at:]}"
+
+
 def section(text, title):
     """Return the body of a section of a docstring, empty if there is none."""
     parts = HEADING.split(inspect.cleandoc(text))
@@ -60,15 +70,38 @@ def with_sections_of(text, other):
     return text
 
 
+def completed_by(other: Callable[..., Any]) -> Callable[[Method], Method]:
+    """Take from the docs of another method what a method's own lack: parameters and sections."""
+
+    def decorate(method: Method) -> Method:
+        told = inspect.getdoc(other)
+        text = with_sections_of(method.__doc__, told)
+        shown = inspect.signature(method).parameters
+        known = {names.split(", ")[0]: (names, *rest) for names, *rest in _entries(told)}
+        known |= {names.split(", ")[0]: (names, *rest) for names, *rest in _entries(text)}
+        body = "\n".join(entry(*known[name]) for name in shown if name in known)
+        own = section(text, "Parameters")
+        if own:
+            method.__doc__ = text.replace(own, body)
+        else:
+            method.__doc__ = insert_section(text, "Parameters", body)
+        return method
+
+    return decorate
+
+
+def _entries(text, title="Parameters"):
+    """Return names, type and meaning of the entries of a section."""
+    pattern = r"^(\*{0,2}\w[\w, *]*?) : (.*)\n((?: {4}.*\n?|\n(?= {4}))+)"
+    found = re.findall(pattern, section(text, title), re.MULTILINE)
+    return [(names, kind, textwrap.dedent(lines).rstrip()) for names, kind, lines in found]
+
+
 @cache
 def attribute_docs(kind):
     """Return a dict of the entries under Attributes, of a class and of those it inherits from."""
     found = {}
     for base in reversed(kind.__mro__):
-        body = section(vars(base).get("__doc__") or "", "Attributes")
-        for names, type_text, lines in re.findall(
-            r"^(\w[\w, ]*?) : (.*)\n((?: {4}.*\n?|\n(?= {4}))+)", body, re.MULTILINE
-        ):
-            for name in names.split(", "):
-                found[name] = (type_text, textwrap.dedent(lines).rstrip())
+        for names, type_text, lines in _entries(vars(base).get("__doc__") or "", "Attributes"):
+            found |= dict.fromkeys(names.split(", "), (type_text, lines))
     return found

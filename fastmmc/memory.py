@@ -17,26 +17,30 @@ def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
 
     ``what`` names the dense matrix in the message; ``columns`` is the rank of a low-rank factor.
     """
-    needed = arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize
-    free = available_memory()
-    if free is not None and needed > free:
-        what = f"dense {what}" if columns is None else f"low-rank factor of rank {columns}"
-        raise MemoryError(
-            f"the {what} of {n} points needs {needed / 2**30:.1f} GiB and "
-            f"{free / 2**30:.1f} GiB are free; give a lower rank (rank=0.01 is a hundredth of the "
-            "points) or float32 points (half the size)"
-        )
+    what = f"dense {what}" if columns is None else f"low-rank factor of rank {columns}"
+    refuse_beyond_free(
+        arrays * n * (n if columns is None else columns) * np.dtype(dtype).itemsize,
+        f"the {what} of {n} points needs",
+        "give a lower rank (rank=0.01 is a hundredth of the points) or float32 points (half the "
+        "size)",
+    )
 
 
 def check_pair_memory(n_known, n_pairs, bytes_per_pair):
     """Raise MemoryError if the pairs that labels imply exceed free memory."""
-    needed, free = n_pairs * bytes_per_pair, available_memory()
+    refuse_beyond_free(
+        n_pairs * bytes_per_pair,
+        f"the known labels of {n_known} objects imply {n_pairs} pairs, which need",
+        "make some of them -1, or give a few pairs as must_link and cannot_link",
+    )
+
+
+def refuse_beyond_free(needed, what, advice):
+    """Raise MemoryError if so many bytes exceed free memory; ``what`` ends with the word need."""
+    free = available_memory()
     if free is not None and needed > free:
-        raise MemoryError(
-            f"the known labels of {n_known} objects imply {n_pairs} pairs, which need "
-            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free; make some of them -1, "
-            "or give a few pairs as must_link and cannot_link"
-        )
+        sizes = f"{needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are free"
+        raise MemoryError(f"{what} {sizes}; {advice}")
 
 
 def available_memory():

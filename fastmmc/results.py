@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastmmc import memberships
 from fastmmc._display import as_assignments, as_lines, as_table, number_of
+from fastmmc._docs import completed_by
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 from fastmmc.blocks import in_blocks, map_rows
@@ -281,23 +282,14 @@ class ClusteringResult(Named):
             raise NotFittedError("this result carries no model, so it cannot predict")
         return self.model
 
+    @completed_by(decision_function)
     def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the clusters of new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or dask.array
-            New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m,) int64 array
             Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, ValueError
-            As :meth:`decision_function`.
         """
         self._check_names(X)
         if in_blocks(X):
@@ -507,6 +499,7 @@ class RLSResult(SizedResult):
         """All points by ascending margin."""
         return np.argsort(self.margins, kind="stable")
 
+    @completed_by(ClusteringResult.predict)
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return how likely new points are in each cluster: softmax of b times their scores.
 
@@ -523,11 +516,6 @@ class RLSResult(SizedResult):
         -------
         (m, k) float64 array
             Rows sum to 1. Far from all training points a Gaussian kernel leaves 1 / k each.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, ValueError
-            As :meth:`decision_function`.
         """
         self._check_names(X)
         return self._soften(self._scores(X))

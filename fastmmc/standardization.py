@@ -58,20 +58,27 @@ def _standardized(call):
             f"standardize=True is for points, and X is {given}: scale the points it is made of"
         )
     X = validation.check_matrix(call.X, dtype=[np.float64, np.float32], accept_sparse="csr")
-    scaler = StandardScaler(with_mean=not issparse(X))
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler.fit(X)
-    if not np.isfinite(scaler.scale_).all():
-        column = int(np.argmin(np.isfinite(scaler.scale_)))
-        raise ValueError(f"X: the variance of column {column} overflows; scale it down")
+    scaler = fit_scaler(X, "X")
     scaled = {"X": scaler.transform(X)}
     landmarks = getattr(call, "landmarks", None)
     if np.ndim(landmarks) == 2:
         with validation.naming("landmarks"):
             scaled["landmarks"] = scaler.transform(landmarks)
-    return replace(call, **scaled), Scaler(
-        scaler.scale_, scaler.mean_ if scaler.with_mean else None
-    )
+    return replace(call, **scaled), scaler
+
+
+def fit_scaler(X, what):
+    """Return what gives the columns of such points unit variance, and if dense the mean 0.
+
+    ``what`` names the points in messages.
+    """
+    scaler = StandardScaler(with_mean=not issparse(X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler.fit(X)
+    if not np.isfinite(scaler.scale_).all():
+        column = int(np.argmin(np.isfinite(scaler.scale_)))
+        raise ValueError(f"{what}: the variance of column {column} overflows; scale it down")
+    return Scaler(scaler.scale_, scaler.mean_ if scaler.with_mean else None)
 
 
 def _told(result, call, scaler):

@@ -13,10 +13,6 @@ from sklearn.exceptions import NotFittedError
 import fastmmc
 from fastmmc.choice import LEAST_ERROR
 from fastmmc.plotting import (
-    COLORS,
-    LEGEND_MOST,
-    MARKERS,
-    MOST_LEAVES,
     ChoiceDisplay,
     ClusterDisplay,
     ExemplarDisplay,
@@ -27,6 +23,9 @@ from fastmmc.plotting import (
     ShakingDisplay,
     TreeDisplay,
 )
+from fastmmc.plotting.base import COLORS, MARKERS
+from fastmmc.plotting.clusters import LEGEND_MOST
+from fastmmc.plotting.search import MOST_LEAVES
 
 
 @pytest.fixture(autouse=True)

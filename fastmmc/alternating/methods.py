@@ -251,23 +251,13 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
     return _cluster("laplace", call, control)
 
 
-@function_of(_IterSVMCall)
+@function_of(_IterSVMCall, like=iter_svr)
 def iter_svm(call: _IterSVMCall, control: RunControl) -> MarginResult:
     """Cluster in two by iterative support vector machines (iterSVM).
 
     :func:`iter_svr` with the hinge loss max(0, 1 - y f). The labels that a machine was trained on
     suit it so well that rounds change few of them: it stays near its first labels, as the paper
     shows. Use :func:`iter_svr` for clusters, and this for comparison.
-
-    Returns
-    -------
-    MarginResult
-        As of :func:`iter_svr`.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`iter_svr`.
 
     References
     ----------
@@ -284,7 +274,7 @@ def iter_svm(call: _IterSVMCall, control: RunControl) -> MarginResult:
     return _cluster("hinge", call, control)
 
 
-@function_of(_IterLSSVMCall)
+@function_of(_IterLSSVMCall, like=iter_svr)
 def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
     """Cluster in two by iterative least-squares support vector machines (iterLS-SVM).
 
@@ -295,11 +285,6 @@ def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
     -------
     MarginResult
         As of :func:`iter_svr`; all points are support vectors.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`iter_svr`.
 
     Notes
     -----

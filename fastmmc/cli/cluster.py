@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-from sklearn.preprocessing import StandardScaler
 
 from fastmmc import plotting
 from fastmmc.cli import common, predict, sources
@@ -16,6 +15,7 @@ from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.registry import METHODS
 from fastmmc.results import STATUS_TEXT
+from fastmmc.standardization import fit_scaler
 
 # What is taken without --method: it chooses all, or has most of the settings.
 CHOOSER, USUAL = "cluster", "umc-rls"
@@ -45,57 +45,49 @@ def parse_sizes(text):
 OPTIONS = (
     Option(
         "--k",
-        "k",
         parse_clusters,
         f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
         "make two",
-        "N",
-        ("-k",),
+        metavar="N",
+        short=("-k",),
     ),
-    Option("--max-k", "max_k", common.parse_count, "largest number that --k auto considers"),
-    Option("--lam", "lam", common.parse_number, "regularisation, greater than 0"),
+    Option("--max-k", common.parse_count, "largest number that --k auto considers"),
+    Option("--lam", common.parse_number, "regularisation, greater than 0"),
     Option(
-        "--sigma",
-        "sigma",
-        common.parse_number,
-        "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)",
+        "--sigma", common.parse_number, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"
     ),
     Option(
         "--rank",
-        "rank",
         common.parse_rank,
         "landmarks of the low-rank form, or their share of the points; none: dense; "
         "auto: dense up to 10,000 points",
     ),
     Option(
         "--search",
-        "method",
         str,
         "how umc-rls searches: shaking, steepest, stochastic, memetic; how sammc does: memetic, "
         "annealing; or by which method for two clusters recursive-mmc splits",
+        dest="method",
     ),
-    Option("--split", "split", str, "which cluster recursive-mmc splits next: largest, gain"),
+    Option("--split", str, "which cluster recursive-mmc splits next: largest, gain"),
     Option(
         "--sizes",
-        "sizes",
         str,
         "what umc-rls looks for: equal or bounded sizes (equal), any (free)",
-        "RULE",
+        metavar="RULE",
     ),
     Option(
         "--balance",
-        "balance",
         common.parse_number,
         "every size stays within this share of the mean size of its target",
     ),
     Option(
         "--target-sizes",
-        "target_sizes",
         parse_sizes,
         "sizes asked for, separated by commas, one a cluster; they sum to the number of points",
-        "SIZES",
+        metavar="SIZES",
     ),
-    Option("--min-size", "min_size", common.parse_count, "no cluster ends smaller than this"),
+    Option("--min-size", common.parse_count, "no cluster ends smaller than this"),
     *common.RUN_OPTIONS,
 )
 
@@ -170,7 +162,7 @@ def _cluster(args):
     points = sources.read_points(args.source, sources.asked_columns(args, args.label_column))
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(points.X))
-    scaler = _fit_scaler(points.X) if args.standardize else None
+    scaler = fit_scaler(points.X, "--standardize, columns in use") if args.standardize else None
     X = points.X if scaler is None else scaler.transform(points.X)
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
     if args.out is not None or not args.json:
@@ -232,19 +224,6 @@ def _read_pairs(path, n):
     if last >= n:
         raise ValueError(f"{path}: a pair names row {last}, but the rows are 0 to {n - 1}")
     return {"must_link": must, "cannot_link": cannot}
-
-
-def _fit_scaler(X):
-    """Return what gives the columns of such points mean 0 and standard deviation 1."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(X)
-    far = np.flatnonzero(~np.isfinite(scaler.scale_))
-    if far.size:
-        raise ValueError(
-            f"--standardize: column {far[0]} (from 0 among those in use) has values whose squares "
-            "overflow; divide them first"
-        )
-    return scaler
 
 
 def _check_picture_format(path):

@@ -11,11 +11,11 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from operator import methodcaller
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -48,16 +48,22 @@ IN_WARNINGS = {
 }
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True)
+class Option:
     """An option, and the parameter of solvers or estimators that it sets."""
 
     flag: str
-    name: str
     kind: Callable
     help: str
+    dest: str | None = None  # the parameter, where its name is another than the flag's
     metavar: str | None = None
     short: tuple[str, ...] = ()
     action: str = "store"
+
+    @property
+    def name(self):
+        """The name of the parameter."""
+        return self.dest or self.flag[2:].replace("-", "_")
 
 
 def parse_count(text):
@@ -95,17 +101,12 @@ def parse_rank(text):
         ) from None
 
 
-SEED = Option("--seed", "random_state", parse_seed, "the same seed gives the same labels")
+SEED = Option("--seed", parse_seed, "the same seed gives the same labels", dest="random_state")
 RUN_OPTIONS = (
-    Option("--n-init", "n_init", parse_count, "starts, of which the best one wins"),
+    Option("--n-init", parse_count, "starts, of which the best one wins"),
     SEED,
-    Option("--n-jobs", "n_jobs", parse_count, "threads; -1: all"),
-    Option(
-        "--max-time",
-        "max_time",
-        parse_number,
-        "seconds after which the best labels so far are taken",
-    ),
+    Option("--n-jobs", parse_count, "threads; -1: all"),
+    Option("--max-time", parse_number, "seconds after which the best labels so far are taken"),
 )
 
 

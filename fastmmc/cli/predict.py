@@ -13,6 +13,7 @@ import numpy as np
 from fastmmc import saving
 from fastmmc.cli import common, sources
 from fastmmc.cli.tables import SameColumns
+from fastmmc.standardization import Scaler
 
 MODEL = ".npz"
 # What is saved beside a result; models that the library has saved have none of it.
@@ -44,10 +45,10 @@ def check_model_path(path, source):
 
 def save_model(path, result, columns, scaler):
     """Save a result with the columns it was made of, and how they were scaled, or None."""
-    extra = {"columns": columns._asdict(), "mean": None, "scale": None}
+    scaled = dict.fromkeys(("mean", "scale"))
     if scaler is not None:
-        extra |= {"mean": scaler.mean_.tolist(), "scale": scaler.scale_.tolist()}
-    saving.write(path, result, extra)
+        scaled = {name: getattr(scaler, name).tolist() for name in scaled}
+    saving.write(path, result, {"columns": columns._asdict()} | scaled)
 
 
 def _predict(args):
@@ -77,8 +78,8 @@ def _predict(args):
 
 def _labels(model, X, made_of):
     """Return the clusters of new points, scaled as those of the model were."""
-    if made_of.mean is not None and X.shape[1] == len(made_of.mean):
-        X = (X - made_of.mean) / made_of.scale
+    if made_of.scaler is not None and X.shape[1] == len(made_of.scaler.scale):
+        X = made_of.scaler.transform(X)
     with warnings.catch_warnings():
         # The columns were found by their names.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -89,8 +90,7 @@ class _MadeOf(NamedTuple):
     """The columns of a model and how they were scaled; None where that is not known."""
 
     columns: SameColumns | None = None
-    mean: np.ndarray | None = None
-    scale: np.ndarray | None = None
+    scaler: Scaler | None = None
 
 
 def _read_model(path):
@@ -121,10 +121,11 @@ def _checked(columns, mean, scale):
     if columns.medians is not None:
         medians = np.array(columns.medians, dtype=np.float64)
         fits &= medians.shape == (d,) and bool(np.isfinite(medians).all())
+    scaler = None
     if mean is not None:
-        mean, scale = np.array(mean, dtype=np.float64), np.array(scale, dtype=np.float64)
-        fits &= mean.shape == scale.shape == (d,) and bool((scale > 0).all())
-        fits &= bool(np.isfinite(mean).all() and np.isfinite(scale).all())
+        given = {"mean": np.array(mean, np.float64), "scale": np.array(scale, np.float64)}
+        scaler = saving.make_checked(Scaler, given)
+        fits &= scaler.scale.size == d
     if not fits:
         raise ValueError("columns, means and scales do not fit together")
-    return _MadeOf(columns, mean, scale)
+    return _MadeOf(columns, scaler)

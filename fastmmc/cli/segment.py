@@ -17,23 +17,20 @@ from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (
-    Option("--k", "k", common.parse_count, "number of segments", "N", ("-k",)),
+    Option("--k", common.parse_count, "number of segments", metavar="N", short=("-k",)),
     Option(
         "--balance",
-        "balance",
         common.parse_number,
         f"how much two clusters may differ in size, as a share of both (default: {BALANCE})",
     ),
     Option(
         "--sigma",
-        "sigma",
         common.parse_number,
         "width of the Gaussian kernel, in units of 0..255 (default: 500)",
     ),
-    Option("--rank", "rank", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
+    Option("--rank", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
     Option(
         "--min-region",
-        "min_region",
         common.parse_count,
         "connected regions of fewer pixels are given to a neighbour (default: 0)",
     ),

@@ -130,14 +130,13 @@ HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,
 COLUMNS = (
     Option(
         "--columns",
-        "columns",
         parse_columns,
         f"use these columns only, {HOW}",
-        "COLS",
+        metavar="COLS",
         action="extend",
     ),
     Option(
-        "--drop", "drop", parse_columns, f"leave these columns out, {HOW}", "COLS", action="extend"
+        "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
     ),
 )
 

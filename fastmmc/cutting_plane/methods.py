@@ -297,7 +297,7 @@ def cpmmc(call: _CPMMCCall, control: RunControl) -> MarginResult:
     return _cluster(call, control, 2, binary=True)
 
 
-@function_of(_CPM3CCall)
+@function_of(_CPM3CCall, like=cpmmc)
 def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
     """Cluster by cutting-plane maximum-margin clustering of many classes (CPM3C).
 
@@ -314,11 +314,6 @@ def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
     MarginResult
         As of :func:`cpmmc`. ``dual_coef`` has a column for each cluster, and ``intercept`` is 0:
         the constant of a kernel is part of it.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As :func:`cpmmc`.
 
     Warns
     -----

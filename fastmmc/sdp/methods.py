@@ -89,30 +89,18 @@ class _Scores(Parameters):
 
 
 class _Program(Parameters):
-    """The semidefinite program of MMC."""
+    """The semidefinite program."""
 
     solver: Literal["SCS", "Clarabel"] = parameter(
         default="SCS",
         doc="""
         Solver of the semidefinite program. SCS is a first-order method with a relative accuracy of
-        about 1e-5; Clarabel, an interior-point method, is more exact and grows like n^7: 2 seconds
-        for 40 points, and a minute for 60.
+        about 1e-5; Clarabel, an interior-point method, is more exact and grows like n^7 with
+        :func:`sdp_mmc` (2 seconds for 40 points, and a minute for 60) and like n^5 with
+        :func:`gmmc` (a second for 40, most of a minute for 80).
         """,
     )
     force: bool = parameter(default=False, doc="Go on with more than 150 points.")
-
-
-class _SmallerProgram(_Program):
-    """The semidefinite program of GMMC."""
-
-    solver: Literal["SCS", "Clarabel"] = parameter(
-        default="SCS",
-        doc="""
-        Solver of the semidefinite program. SCS is a first-order method with a relative accuracy of
-        about 1e-5; Clarabel, an interior-point method, is more exact and grows like n^5: a second
-        for 40 points, most of a minute for 80.
-        """,
-    )
 
 
 class _DefiniteKernel(KernelParameters):
@@ -157,7 +145,7 @@ class SDPMMCParameters(_SolverRun, BinarySizeParameters, _DefiniteKernel, _Progr
     """What the function and the estimator have in common."""
 
 
-class GMMCParameters(_SolverRun, _DefiniteKernel, _SmallerProgram, _Scores):
+class GMMCParameters(_SolverRun, _DefiniteKernel, _Program, _Scores):
     """What the function and the estimator have in common."""
 
 
@@ -204,12 +192,8 @@ def check_cost(method, n, solver, force):
             f"{size / 2**30:.2g} GiB with {solver}, growing like n^{cost.power:g}; give at most "
             f"{MOST_POINTS} points, force=True to go ahead, or use iter_svr"
         )
-    free = memory.available_memory()
-    if free is not None and size > free:
-        raise MemoryError(
-            f"{method} of n = {n} points would take about {size / 2**30:.2g} GiB with {solver} and "
-            f"{free / 2**30:.2g} GiB are free; give fewer points, or use iter_svr"
-        )
+    what = f"{method} of n = {n} points with {solver} needs about"
+    memory.refuse_beyond_free(size, what, "give fewer points, or use iter_svr")
 
 
 def _duration(seconds):
@@ -361,7 +345,8 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     ValueError, TypeError
         If a parameter is out of range, X is not a finite matrix, there are more than 150 points
         without ``force``, the kernel is not positive semidefinite, or C times the mean squared
-        norm of the points is beyond what the solvers can resolve.
+        norm of the points (of :func:`gmmc`, C_e n^2 times that of the centred points) is beyond
+        what the solvers can resolve.
     MemoryError
         If the program does not fit into free memory.
 
@@ -414,7 +399,7 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
         )
 
 
-@function_of(_GMMCCall)
+@function_of(_GMMCCall, like=sdp_mmc)
 def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     """Cluster in two by generalized maximum margin clustering, a semidefinite program (GMMC).
 
@@ -437,24 +422,6 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
         margin of the labels on the kernel with its ridge), ``bound`` (the program's value),
         ``matrix`` (W). ``n_iter`` counts the solver's iterations. It predicts by the machine of
         the labels, which may disagree with labels that only the ridge allows for.
-
-    Raises
-    ------
-    ImportError
-        If cvxpy is not installed: ``python -m pip install cvxpy scs``.
-    ValueError, TypeError
-        If a parameter is out of range, X is not a finite matrix, there are more than 150 points
-        without ``force``, the kernel is not positive semidefinite, or C_e n^2 times the mean
-        squared norm of the centred points is beyond what the solvers can resolve.
-    MemoryError
-        If the program does not fit into free memory.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the solver was stopped or did not reach its accuracy. If it gave no matrix at all, the
-        leading eigenvector of the centred Gram matrix is rounded instead (status NUMERICAL or
-        INTERRUPTED, ``bound`` None).
 
     Notes
     -----

@@ -648,7 +648,7 @@ def test_standardize_columns_that_are_constant_or_far(capsys, tmp_path):
     assert report_of(capsys, tmp_path / "X.npy", "-k", 2, *FEW, "--standardize")["d"] == 3
     np.save(tmp_path / "X.npy", np.column_stack([X[:, 0], X[:, 1] * 1e200]))
     message = error_of(capsys, "cluster", tmp_path / "X.npy", "-k", 2, "--standardize")
-    assert "--standardize: column 1 (from 0 among those in use) has values whose" in message
+    assert "--standardize, columns in use: the variance of column 1 overflows" in message
 
 
 @pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE"])

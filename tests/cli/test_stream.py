@@ -16,8 +16,9 @@ import pytest
 
 import fastmmc
 from fastmmc import cli
-from fastmmc.cli import stream
+from fastmmc.cli import resumable, stream
 from fastmmc.cli.pairs import read_constraints
+from fastmmc.cli.resumable import BadRows
 from fastmmc.cli.tables import Columns
 from tests.cli import runner
 
@@ -423,7 +424,7 @@ def test_a_line_that_grows_while_it_is_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("1,2\n3,4")
     with ExitStack() as stack:
-        source = stream._Source(str(path), None, stack)
+        source = resumable.Source(str(path), None, stack)
         source.begin(Columns())
         assert len(source.read(5)[0]) == 2
         with path.open("a") as file:
@@ -546,7 +547,7 @@ def test_constraints_that_were_changed(table, rows, tmp_path, capsys):
 
 
 def test_a_state_is_for_one_run(job, tmp_path, capsys):
-    with stream._locked(job.state):
+    with resumable.locked(job.state):
         error = error_of(capsys, *job.command)
         assert error == (
             f"fastmmc: error: {job.state} is in use by another run of fastmmc stream; wait for its "
@@ -557,7 +558,7 @@ def test_a_state_is_for_one_run(job, tmp_path, capsys):
         assert run(job.table, "--k", 3, "--state", other) == 0
     assert run(*job.command) == 0
     job.check()
-    with stream._locked(job.state):
+    with resumable.locked(job.state):
         before = job.out.read_bytes(), job.state.read_bytes()
         assert "in use by another run" in error_of(capsys, *job.command)
         assert (job.out.read_bytes(), job.state.read_bytes()) == before
@@ -589,10 +590,10 @@ def test_a_lock_that_is_taken_over(tmp_path):
     if stream.fcntl is None:
         pytest.skip("locks that hold a file in its place")
     waiting = path.open("ab")
-    with stream._locked(state):
+    with resumable.locked(state):
         path.unlink()
         path.touch()
-        with stream._locked(state):
+        with resumable.locked(state):
             assert path.exists()
     waiting.close()
     assert list(tmp_path.iterdir()) == []
@@ -660,11 +661,11 @@ def test_bad_rows_and_a_crash_at_any_moment(bad, monkeypatch):
 
 
 def test_many_bad_rows_are_not_held_in_memory(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stream, "MOST_LINES", 3)
+    monkeypatch.setattr(resumable, "MOST_LINES", 3)
     most = []
-    write = stream._BadRows.write
+    write = BadRows.write
     monkeypatch.setattr(
-        stream._BadRows, "write", lambda self, lines: (most.append(len(lines)), write(self, lines))
+        BadRows, "write", lambda self, lines: (most.append(len(lines)), write(self, lines))
     )
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_text("1,2\n" + "x,y\n" * 10)
@@ -803,7 +804,7 @@ def test_faults_of_a_table(text, message, tmp_path, monkeypatch, capsys):
 
 
 def test_a_file_without_line_breaks_is_not_read_whole(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stream, "MOST_BYTES", 100)
+    monkeypatch.setattr(resumable, "MOST_BYTES", 100)
     (tmp_path / "t.csv").write_text("1,2\n" + "0" * 200)
     message = error_of(capsys, tmp_path / "t.csv", "--k", 1)
     assert "line 2 is longer than 100 bytes" in message

@@ -345,7 +345,7 @@ def test_many_points_are_refused(function, monkeypatch):
     with pytest.raises(ValueError, match="about [0-9,]+ days"):
         methods.check_cost(name, 10_000, "Clarabel", False)
     monkeypatch.setattr(methods.memory, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match="and 9.3e-07 GiB are free"):
+    with pytest.raises(MemoryError, match="and 9.31e-07 GiB are free"):
         methods.check_cost(name, 151, "SCS", True)
 
 

@@ -1,0 +1,289 @@
+"""How a result was found: the objective along the way, what was tried, and the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fastmmc.choice import LEAST_ERROR, Candidate, ChoiceResult
+from fastmmc.plotting.base import (
+    COLORS,
+    LARGEST_POINT,
+    MARKERS,
+    Display,
+    PanelsDisplay,
+    ResultDisplay,
+    check_result,
+    draw_legend,
+    import_pyplot,
+)
+from fastmmc.results import ClusteringResult, Tree, TreeResult
+
+# Clusters of the largest tree that is drawn, and the inches that a cluster and a level need.
+MOST_LEAVES = 100
+
+LEAF_WIDTH, LEVEL_HEIGHT = 0.42, 0.5
+
+# Areas of points whose votes are least and most, in square points.
+VOTE_AREAS = (5, 50)
+
+# What marks the winner.
+RING = {"s": 200, "facecolors": "none", "edgecolors": "black"}
+
+# What a history is drawn against: the first of these that the trace counts.
+UNITS = ("generations", "splits", "iterations", "moves", "objects", "rounds")
+
+
+@dataclass(eq=False, repr=False)
+class ObjectiveDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``label`` and ``color``"):
+    """Line plot of the objective of the winning start against its moves, generations or rounds.
+
+    Several results can share one Axes.
+
+    Parameters
+    ----------
+    steps : (T,) int array
+        Moves, generations, rounds or whatever the method counts, so far.
+    objective : (T,) float array
+        Objective after these steps.
+    unit : str, default="moves"
+        What a step is.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The line.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ObjectiveDisplay
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> result = fastmmc.umc_rls(X, 2, random_state=0)
+    >>> display = ObjectiveDisplay.from_result(result)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('moves', 'objective')
+    """
+
+    steps: np.ndarray
+    objective: np.ndarray
+    unit: str = "moves"
+
+    def _draw(self, ax, **kwargs):
+        style = {"marker": "o"} if len(self.steps) == 1 else {}
+        (self.line_,) = ax.plot(self.steps, self.objective, **(style | kwargs))
+        ax.set_xlabel(self.unit)
+        ax.set_ylabel("objective")
+
+    @classmethod
+    def from_result(cls, result: ClusteringResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the history of a result.
+
+        Raises
+        ------
+        ValueError
+            If the result has no history, as after a stop before its first entry.
+        """
+        check_result(result, ClusteringResult, "fastmmc.umc_rls")
+        if not result.history.size:
+            raise ValueError(
+                f"the result has no history: its run ended ({result.status.name}) before the "
+                "first entry; give it more time"
+            )
+        unit = next((unit for unit in UNITS if unit in result.trace), "rounds")
+        steps = result.trace.get(unit, np.arange(1, result.history.size + 1))
+        return cls(steps, result.history, unit).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
+    """The labellings that :func:`fastmmc.cluster` tried, and the numbers of clusters.
+
+    The first panel has the leave-one-out error of each labelling against its width, those of a
+    width side by side; a point is the larger, the more votes the labelling got, and a ring marks
+    the one that won. With ``k="auto"`` two panels more have, for each number of clusters, the
+    score, whose largest value wins, and the error.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        The labellings.
+    winner : Candidate
+        The one that won.
+    scores : dict of int to float
+        Scores of the numbers of clusters; empty if the number was given.
+    errors : dict of int to float
+        Their errors.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import ChoiceDisplay
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> display = ChoiceDisplay.from_result(fastmmc.cluster(X, max_k=4, random_state=0))
+    >>> [ax.get_title() for ax in display.axes_]
+    ['2 clusters', 'score of each k', 'error of each k']
+    >>> [ax.get_xlabel() for ax in display.axes_]
+    ['width sigma', 'k', 'k']
+    """
+
+    candidates: Sequence[Candidate]
+    winner: Candidate
+    scores: dict[int, float]
+    errors: dict[int, float]
+
+    def _new_axes(self):
+        panels = len(self._panels()[0])
+        widths = (2.0, 1.0, 1.0)[:panels]  # the legend needs room
+        size = (3.6 * sum(widths), 4.0)
+        options = {"width_ratios": widths, "layout": "constrained"}
+        return import_pyplot().subplots(1, panels, figsize=size, **options)[1]
+
+    def _panels(self):
+        """Return the titles of the panels, and what ``ax`` must hold."""
+        k = int(self.winner.labels.max()) + 1
+        first = f"{k} cluster{'s' * (k != 1)}"
+        if not self.scores:
+            return [first], "one Axes"
+        return [first, "score of each k", "error of each k"], "three Axes"
+
+    def _draw(self, ax, index, **kwargs):
+        if index == 0:
+            self._draw_widths(ax, **kwargs)
+        else:
+            name = ("score", "error")[index - 1]
+            self._draw_numbers(ax, getattr(self, f"{name}s"), name, **kwargs)
+        ax.spines[["top", "right"]].set_visible(False)
+
+    def _draw_widths(self, ax, **kwargs):
+        widths = sorted({one.sigma for one in self.candidates})
+        rules = sorted({one.rule for one in self.candidates})
+
+        def places(candidates):
+            x = [
+                widths.index(one.sigma) + 0.8 * ((rules.index(one.rule) + 0.5) / len(rules) - 0.5)
+                for one in candidates
+            ]
+            return x, [max(one.criterion, LEAST_ERROR) for one in candidates]
+
+        for i, rule in enumerate(rules):
+            own = [one for one in self.candidates if one.rule == rule]
+            look = {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+            style = look | {"alpha": 0.7, "label": rule}
+            style["s"] = [np.interp(one.vote, (0.0, 1.0), VOTE_AREAS) for one in own]
+            ax.scatter(*places(own), **(style | kwargs))
+        winner = f"won: {self.winner.rule}, vote {self.winner.vote:.2f}"
+        ax.scatter(*places([self.winner]), **RING, label=winner)
+        ax.set_xticks(range(len(widths)), [f"{sigma:.3g}" for sigma in widths])
+        ax.set(yscale="log", xlabel="width sigma", ylabel="leave-one-out error")
+        draw_legend(ax, "rule (larger: more votes)")
+
+    def _draw_numbers(self, ax, values, name, **kwargs):
+        numbers, height = list(values), list(values.values())
+        best = max(self.scores, key=self.scores.__getitem__)
+        ax.plot(numbers, height, color="0.6", lw=1, zorder=1)
+        ax.scatter(numbers, height, **({"s": LARGEST_POINT, "color": COLORS[0]} | kwargs))
+        ax.scatter(best, values[best], **RING)
+        ax.set(xlabel="k", ylabel=name, yscale="log" if name == "error" else "linear")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+
+    @classmethod
+    def from_result(cls, result: ChoiceResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw what :func:`fastmmc.cluster` chose from.
+
+        Raises
+        ------
+        ValueError
+            If ``ax`` does not hold one Axes, or three where the number of clusters was chosen.
+        """
+        check_result(result, ChoiceResult, "fastmmc.cluster")
+        return cls(result.candidates, result.winner, result.scores, result.errors).plot(
+            ax, **kwargs
+        )
+
+
+@dataclass(eq=False, repr=False)
+class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``"):
+    """Drawing of the splits of a recursive clustering, with the sizes of their parts.
+
+    The root is on top, each cluster below in its colour. A new figure is as large as the tree
+    needs.
+
+    Parameters
+    ----------
+    tree : Tree
+        The splits.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import TreeDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.recursive_mmc(X, 3, random_state=0)
+    >>> display = TreeDisplay.from_result(result)
+    >>> display.ax_.get_xlabel(), len(display.ax_.texts)
+    ('cluster', 5)
+    """
+
+    tree: Tree
+
+    def _new_axes(self):
+        nodes = self.tree.nodes
+        width = max(6.4, LEAF_WIDTH * _count_leaves(nodes))
+        height = max(4.8, LEVEL_HEIGHT * max(node.depth for node in nodes))
+        return import_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
+    def _draw(self, ax, **kwargs):
+        nodes = self.tree.nodes
+        places = _tree_places(nodes)
+        style = {"ha": "center", "va": "center", "fontsize": "small"}
+        for node, (x, y) in zip(nodes, places, strict=True):
+            if node.label is None:
+                (left, below), (right, lower) = places[node.left], places[node.right]
+                ax.plot(
+                    [left, left, right, right], [below, y, y, lower], color="0.6", lw=1, zorder=1
+                )
+            color = "0.4" if node.label is None else COLORS[node.label % len(COLORS)]
+            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
+            ax.text(x, y, str(node.size), **(style | {"bbox": box} | kwargs))
+        depth = max(node.depth for node in nodes)
+        ax.set(xlim=(-0.6, _count_leaves(nodes) - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
+        ax.set_xlabel("cluster")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.spines["left"].set_visible(False)
+
+    @classmethod
+    def from_result(cls, result: TreeResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the tree of a result of :func:`fastmmc.recursive_mmc`.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 100 clusters.
+        """
+        check_result(result, TreeResult, "fastmmc.recursive_mmc")
+        clusters = _count_leaves(result.tree.nodes)
+        if clusters > MOST_LEAVES:
+            raise ValueError(
+                f"trees of at most {MOST_LEAVES} clusters can be drawn; got one of {clusters}: "
+                "print(result.tree) shows it as text"
+            )
+        return cls(result.tree).plot(ax, **kwargs)
+
+
+def _count_leaves(nodes):
+    """Return the number of clusters of a tree."""
+    return sum(node.label is not None for node in nodes)
+
+
+def _tree_places(nodes):
+    """Return (x, y) of the nodes: leaves at their labels, the others between their parts."""
+    x = [0.0] * len(nodes)
+    # The parts of a node come after it.
+    for i in reversed(range(len(nodes))):
+        node = nodes[i]
+        x[i] = (x[node.left] + x[node.right]) / 2 if node.label is None else float(node.label)
+    return [(x[i], node.depth) for i, node in enumerate(nodes)]
