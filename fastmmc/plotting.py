@@ -213,7 +213,8 @@ class ClusterDisplay(_FromEstimator, _Display, drawn_by="scatter"):
     points : (n, 1) or (n, 2) array
         Positions; from one column the clusters are drawn one above the other.
     labels : (n,) int array
-        Clusters 0..k-1. Up to 63 of them each have a colour and marker of their own.
+        Clusters 0..k-1. Up to 63 of them each have a colour and marker of their own. -1: a grey
+        cross, of a point that was left out.
     axis_names : sequence of str
         Names of the columns of ``points``.
 
@@ -831,6 +832,8 @@ def _points_of(result):
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
+    if (result.labels < 0).any():
+        raise ValueError("X is missing: the result has no points that were left out; give all")
     return result.model.points
 
 
@@ -865,8 +868,13 @@ def _draw_clusters(ax, points, labels, k, **kwargs):
     style = {"s": np.clip(12000 / labels.size, 6, LARGEST_POINT), "linewidths": 0, "alpha": 0.8}
     y = points[:, 1] if points.shape[1] == 2 else labels
     looks = len(COLORS) * len(MARKERS)
+    left_out = labels < 0
+    if left_out.any():
+        count = f"none: {left_out.sum()}"
+        out = {"color": "0.6", "marker": "x", "linewidths": 1, "label": count}
+        ax.scatter(points[left_out, 0], y[left_out], **(style | kwargs | out))
     for look in range(min(k, looks)):
-        members = labels % looks == look
+        members = ~left_out & (labels % looks == look)
         ax.scatter(
             points[members, 0],
             y[members],
@@ -916,7 +924,7 @@ class MarginDisplay(_Display, drawn_by="fill_betweenx"):
     margins : (n,) float array
         Margins of the points.
     labels : (n,) int array
-        Clusters 0..k-1.
+        Clusters 0..k-1, -1 of points that are not drawn.
 
     Examples
     --------
@@ -942,7 +950,7 @@ class MarginDisplay(_Display, drawn_by="fill_betweenx"):
             ax.fill_betweenx(rows, 0.0, blade, **(style | kwargs))
             middles.append(start + (blade.size - 1) / 2)
             start += blade.size + gap
-        ax.axvline(self.margins.mean(), color="0.4", linestyle="--", linewidth=1)
+        ax.axvline(self.margins[self.labels >= 0].mean(), color="0.4", linestyle="--", linewidth=1)
         ax.axvline(0.0, color="0.4", linewidth=0.5)
         ax.set_yticks(middles, [str(cluster) for cluster in range(k)])
         ax.set(xlabel="margin", ylabel="cluster", ylim=(start, -gap))
