@@ -34,6 +34,7 @@ from fastmmc.parameters import (
     Standardization,
     Threads,
     TimeLimit,
+    Trimming,
     Verbosity,
     Watch,
 )
@@ -42,7 +43,8 @@ from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
-from fastmmc.rls.source import QUICK_RANK, fit_labels
+from fastmmc.rls.source import QUICK_RANK, Source, fit_labels
+from fastmmc.rls.trimming import leaving_out
 from fastmmc.saving import stored
 from fastmmc.sizes import imbalance, size_rule
 
@@ -143,7 +145,8 @@ class ChoiceResult(RLSResult):
         Everything that was tried, the most votes first.
     chosen : dict
         Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters; sparse X of up to
-        2,000 points must be dense for it.
+        2,000 points must be dense for it. With ``trim`` X is without the points left out, and so
+        are the candidates.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float
@@ -181,7 +184,7 @@ class ChoiceResult(RLSResult):
         return rows | {"chosen": as_assignments(self.chosen)}
 
 
-class _ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Standardization):
+class _ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, Standardization):
     """What the function and the estimator have in common."""
 
     max_k: int = parameter(default=30, least=2, doc='Largest number that "auto" considers.')
@@ -565,7 +568,16 @@ def _vote(found, k, power=POWER):
     return candidates
 
 
+def _source_of_scores(call):
+    """Return the source of the hat matrix that tells which points are left out."""
+    X = validation.check_points(call.X, Kernel("points"), sparse=True)
+    if X.shape[0] > SAMPLE:
+        return Source(X, Kernel("rbf"), LAM, Form(min(X.shape[0], RANK)), None)
+    return Source(dense_rows(X, slice(None)), Kernel("rbf"), LAM, Form(), None)
+
+
 @function_of(_ChoiceCall)
+@leaving_out(_source_of_scores)
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 

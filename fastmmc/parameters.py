@@ -246,6 +246,31 @@ class SizeParameters(Parameters):
     )
 
 
+def check_trim(name, value):
+    """Return a number of points, or a share of them."""
+    if not isinstance(value, float | np.floating):
+        return validation.check_integer(name, value, least=0, why=", or a share below 1")
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"{name} must be a number of points, or their share, at least 0 and below 1; got {value}"
+        )
+    return float(value)
+
+
+class Trimming(Parameters):
+    """Points that are left out."""
+
+    trim: float | int = parameter(
+        default=0,
+        check=check_trim,
+        doc="""
+        Points to leave out: how many or, below 1, their share. Those with the highest
+        ``outlier_scores`` get the label -1, and the others are clustered as if there were no more.
+        Points whose labels are known stay.
+        """,
+    )
+
+
 class BinarySizeParameters(SizeParameters):
     """The sizes of two clusters."""
 

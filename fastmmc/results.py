@@ -147,7 +147,7 @@ class ClusteringResult(Named):
     Attributes
     ----------
     labels : (n,) int64 array
-        Clusters 0..k-1; a Dask array where X is one.
+        Clusters 0..k-1; a Dask array where X is one. With ``trim`` -1 for what was left out.
     objective : float
         What the method minimises; lower is better.
     status : Status
@@ -322,9 +322,10 @@ class ClusteringResult(Named):
     def _check_values(self):
         """Check that a saved result can be one."""
         k = len(self.sizes)
-        if self.labels.size and not 0 <= self.labels.min() <= self.labels.max() < k:
-            raise ValueError(f"labels are not from 0 to {k - 1}")
-        if not np.array_equal(np.bincount(self.labels, minlength=k), self.sizes):
+        least = -1 if self.params.get("trim") else 0
+        if self.labels.size and not least <= self.labels.min() <= self.labels.max() < k:
+            raise ValueError(f"labels are not from {least} to {k - 1}")
+        if not np.array_equal(np.bincount(self.labels[self.labels >= 0], minlength=k), self.sizes):
             raise ValueError("sizes are not those of the labels")
         model, names = self.model, self.feature_names_in
         if model is None:
@@ -390,19 +391,20 @@ class RLSResult(SizedResult):
         Largest share of the objective by which the best labelling may be lower than it.
     classes : (k,) array of str or None
         Where known labels were strings: what they call the clusters, "" for one that has no
-        name; ``classes[labels]`` are the names of the points.
+        name; ``classes[labels]`` are the names of the points, but for those with the label -1.
     loo_scores : (n, k) float64 array
         What ``decision_function`` gives for each point if the model is fitted to the other n - 1
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
         these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks
         have neither this nor what follows here.
     outlier_scores : (n,) float64 array
-        R_jj, which share of its own prediction a point makes up itself, from 0 to 1; the higher,
-        the less the other points are like it. R_jj comes from X, the kernel and lam alone: neither
-        the labels nor the sizes of the clusters play a part. In terms of a Gaussian process, the
-        variance with which the others predict the point is lam / (1 - R_jj). A score ranks the
-        points of one result; it is not a probability, and the scores of another lam or sigma are
-        others.
+        R_jj^2 / sum_i R_ij^2, from 0 to 1; the higher, the less the other points are like it. R_ij
+        is how much of point i goes into the prediction of point j: near 1 where a point's
+        prediction is all its own, near 0 where it comes from many others. The scores come from X,
+        the kernel and lam alone: neither the labels nor the sizes of the clusters play a part. A
+        score ranks the points of one result; it is not a probability, and the scores of another lam
+        or sigma are others. A hat matrix of low rank knows little of points far from all landmarks;
+        what it leaves out of K_jj counts as the point's own.
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
         b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
@@ -410,14 +412,15 @@ class RLSResult(SizedResult):
     margins : (n,) float64 array
         Half the difference between a point's leave-one-out score for its own cluster and the best
         for another: 1 well inside, 0 on a boundary, below 0 where another cluster suits it better.
-        With k = 1 the other score is -1.
+        With k = 1 the other score is -1. Of points that were left out, and of their
+        probabilities, the cluster is the one that ``predict`` names.
     exemplars : tuple of k int64 arrays
         The points of each cluster, the most typical first: by descending ``margins`` /
         ``outlier_scores``, so that they are both surely in their cluster and much like many other
         points. ``exemplars[h][:5]`` are the five most typical of cluster h.
     boundary_points : (n,) int64 array
-        All points by ascending margin, so that ``boundary_points[:20]`` are the 20 that are nearest
-        to another cluster, or beyond the boundary.
+        All points that have a cluster, by ascending margin, so that ``boundary_points[:20]`` are
+        the 20 that are nearest to another cluster, or beyond the boundary.
 
     Notes
     -----
@@ -473,31 +476,39 @@ class RLSResult(SizedResult):
         return replace(super()._without_labels(), loo_scores=None, outlier_scores=None)
 
     @cached_property
+    def _clusters(self):
+        """The labels, and for points that were left out the clusters that the others predict."""
+        scores = self._scores_of_others
+        return np.where(self.labels >= 0, self.labels, scores.argmax(axis=1))
+
+    @cached_property
     def _sharpness(self):
-        return memberships.find_sharpness(self._scores_of_others, self.labels)
+        told = self.labels >= 0
+        return memberships.find_sharpness(self._scores_of_others[told], self.labels[told])
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """How likely each point is in each cluster, as judged by the others."""
-        return memberships.probabilities(self._scores_of_others, self.labels, self._sharpness)
+        return memberships.probabilities(self._scores_of_others, self._clusters, self._sharpness)
 
     @cached_property
     def margins(self) -> NDArray[np.float64]:
         """By how much each point's own cluster suits it better than the best other one."""
-        return memberships.margins(self._scores_of_others, self.labels)
+        return memberships.margins(self._scores_of_others, self._clusters)
 
     @cached_property
     def exemplars(self) -> tuple[NDArray[np.int64], ...]:
         """The points of each cluster, the most typical first."""
         # R_jj is 0 for the origin under a linear kernel, and then so is the margin.
         typical = self.margins / np.maximum(self.outlier_scores, np.finfo(float).tiny)
-        order = np.lexsort((-typical, self.labels))
+        order = np.lexsort((-typical, self.labels))[self.labels.size - self.sizes.sum() :]
         return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
 
     @cached_property
     def boundary_points(self) -> NDArray[np.int64]:
-        """All points by ascending margin."""
-        return np.argsort(self.margins, kind="stable")
+        """All points that have a cluster, by ascending margin."""
+        order = np.argsort(self.margins, kind="stable")
+        return order[self.labels[order] >= 0]
 
     @completed_by(ClusteringResult.predict)
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -525,6 +536,8 @@ class RLSResult(SizedResult):
 
     def _own_rows(self):
         rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}
+        if self.params.get("trim"):
+            rows["left out"] = number_of(len(self.labels) - int(self.sizes.sum()), "point")
         return rows | _bound_row(
             self.bound, f", gap {self.gap:.3g}" if self.bound is not None else ""
         )

@@ -227,6 +227,8 @@ def _points_of(result):
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
+    if (result.labels < 0).any():
+        raise ValueError("X is missing: the result has no points that were left out; give all")
     return result.model.points
 
 

@@ -46,7 +46,8 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
     points : (n, 1) or (n, 2) array
         Positions; from one column the clusters are drawn one above the other.
     labels : (n,) int array
-        Clusters 0..k-1. Up to 63 of them each have a colour and marker of their own.
+        Clusters 0..k-1. Up to 63 of them each have a colour and marker of their own. -1: a grey
+        cross, of a point that was left out.
     axis_names : sequence of str
         Names of the columns of ``points``.
 
@@ -328,8 +329,13 @@ def draw_clusters(ax, points, labels, k, **kwargs):
     style = {"s": np.clip(12000 / labels.size, 6, LARGEST_POINT), "linewidths": 0, "alpha": 0.8}
     y = points[:, 1] if points.shape[1] == 2 else labels
     looks = len(COLORS) * len(MARKERS)
+    left_out = labels < 0
+    if left_out.any():
+        count = f"none: {left_out.sum()}"
+        out = {"color": "0.6", "marker": "x", "linewidths": 1, "label": count}
+        ax.scatter(points[left_out, 0], y[left_out], **(style | kwargs | out))
     for look in range(min(k, looks)):
-        members = labels % looks == look
+        members = ~left_out & (labels % looks == look)
         ax.scatter(
             points[members, 0],
             y[members],

@@ -39,7 +39,7 @@ class MarginDisplay(ResultDisplay, Display, drawn_by="fill_betweenx", such_as="`
     margins : (n,) float array
         Margins of the points.
     labels : (n,) int array
-        Clusters 0..k-1.
+        Clusters 0..k-1, -1 of points that are not drawn.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class MarginDisplay(ResultDisplay, Display, drawn_by="fill_betweenx", such_as="`
             ax.fill_betweenx(rows, 0.0, blade, **(style | kwargs))
             middles.append(start + (blade.size - 1) / 2)
             start += blade.size + gap
-        ax.axvline(self.margins.mean(), color="0.4", linestyle="--", linewidth=1)
+        ax.axvline(self.margins[self.labels >= 0].mean(), color="0.4", linestyle="--", linewidth=1)
         ax.axvline(0.0, color="0.4", linewidth=0.5)
         ax.set_yticks(middles, [str(cluster) for cluster in range(k)])
         ax.set(xlabel="margin", ylabel="cluster", ylim=(start, -gap))

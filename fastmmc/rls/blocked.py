@@ -117,6 +117,7 @@ def _refuse(call):
         "known_labels": getattr(call, "known_labels", None) is not None,
         "init": not isinstance(call.init, str),
         "bound": getattr(call, "bound", False),
+        "trim": getattr(call, "trim", 0) != 0,
     }
     for name, is_wanted in wanted.items():
         if is_wanted:

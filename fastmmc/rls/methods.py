@@ -39,6 +39,7 @@ from fastmmc.parameters import (
     RunParameters,
     SizeParameters,
     Standardization,
+    Trimming,
 )
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
@@ -52,6 +53,7 @@ from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.rls.source import best_result, check_source
+from fastmmc.rls.trimming import leaving_out
 from fastmmc.sizes import binary_bounds, binary_size_bounds, check_least_and_most, size_rule
 from fastmmc.threads import exhaust
 
@@ -245,6 +247,7 @@ class _UMCRLSRun(RLSRunParameters):
 
 class _UMCRLSBut(
     _UMCRLSRun,
+    Trimming,
     _UMCRLSSizes,
     PrecisionParameters,
     LandmarkParameters,
@@ -281,6 +284,7 @@ class _PathCall(_UMCRLSBut, KnownLabels, Parameters):
 
 
 @function_of(_UMCRLSCall)
+@leaving_out(check_source)
 def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
 
@@ -403,6 +407,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
 
 
 @function_of(_PathCall)
+@leaving_out(lambda call: check_source(call, lam=_check_lams(call)[0]))
 def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     """Run :func:`umc_rls` for several lam; the kernel is evaluated once.
 
@@ -434,12 +439,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     >>> len(path), best.params["lam"] in (0.01, 0.1, 1.0)
     (3, True)
     """
-    lams = call.lams
-    if isinstance(call.X, DenseFactor | LowRankFactor):
-        raise TypeError("X is a factor, which has its lam already; give the points")
-    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
-        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
-    lams = [validation.check_positive("lams", lam) for lam in lams]
+    lams = _check_lams(call)
     source = check_source(call, lam=lams[0])
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
@@ -462,6 +462,16 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
                 factor, control = source.make_quick_factor(kernel, seed, control)
                 results = [_search(factor, plan, call, seed, control)]
     return results
+
+
+def _check_lams(call):
+    """Return the values of lam."""
+    lams = call.lams
+    if isinstance(call.X, DenseFactor | LowRankFactor):
+        raise TypeError("X is a factor, which has its lam already; give the points")
+    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
+        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
+    return [validation.check_positive("lams", lam) for lam in lams]
 
 
 def resolve_sizes(call):

@@ -134,7 +134,6 @@ class LabelFit(NamedTuple):
     model: KernelModel
     loo_scores: np.ndarray  # (n, k) float64, see RLSResult
     loo_mse: float
-    diagonal: np.ndarray  # (n,) float64: R_jj
 
 
 def fit_labels(factor, labels, k):
@@ -157,7 +156,7 @@ def fit_labels(factor, labels, k):
         residuals = leave_one_out_residuals(P, predictions, diag[rows])
         total += float(np.sum(residuals**2))
         np.subtract(P, residuals, out=scores[rows])
-    return LabelFit(model, scores, total / (k * factor.n), diag)
+    return LabelFit(model, scores, total / (k * factor.n))
 
 
 def _codes_and_predictions(U, labels):
@@ -187,7 +186,7 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
         model=fit.model,
         loo_mse=fit.loo_mse,
         loo_scores=fit.loo_scores,
-        outlier_scores=fit.diagonal,
+        outlier_scores=factor._own_shares(),
         bound=None if bound is None else bound(sizes),
         **fields,
     )

@@ -169,6 +169,13 @@ def leave_one_out_scores(K, lam, labels, k):
     return scores
 
 
+def outlier_scores(R):
+    """How much of the squared weights of each point's prediction is its own."""
+    return np.array(
+        [R[j, j] ** 2 / sum(R[i, j] ** 2 for i in range(len(R))) for j in range(len(R))]
+    )
+
+
 def soften(scores, sharpness):
     weights = np.exp(sharpness * (scores - scores.max(axis=1, keepdims=True)))
     return weights / weights.sum(axis=1, keepdims=True)

@@ -41,15 +41,35 @@ def test_leave_one_out_scores_equal_refitting(overlapping, result):
     np.testing.assert_allclose(result.loo_scores, expected, atol=1e-10)
     errors = (naive.codes(result.labels, 3) - expected) ** 2
     assert errors.mean() == pytest.approx(result.loo_mse, rel=1e-9)
-    np.testing.assert_allclose(result.outlier_scores, np.diag(naive.hat_matrix(K, 0.1)), atol=1e-12)
+    expected = naive.outlier_scores(naive.hat_matrix(K, 0.1))
+    np.testing.assert_allclose(result.outlier_scores, expected, atol=1e-12)
 
 
-def test_outlier_scores_are_the_variance_of_a_gaussian_process(overlapping, result):
-    K, lam = gram_of(overlapping), 0.1
-    rest = np.arange(1, 60)
-    k0 = K[0, rest]
-    variance = K[0, 0] + lam - k0 @ np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.eye(59), k0)
-    assert lam / (1 - result.outlier_scores[0]) == pytest.approx(variance, rel=1e-9)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_outlier_scores_of_low_rank_count_what_landmarks_leave_out(overlapping, dtype):
+    """They are those of a kernel that is exact on its diagonal, where a point is concerned."""
+    F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=12, dtype=dtype, random_state=0)
+    K = kernel_product(F.kernel, overlapping, F.basis, np.eye(12))
+    K = K @ np.linalg.solve(gram_of(F.basis), K.T)
+    expected = np.empty(60)
+    for j in range(60):
+        corrected = K.copy()
+        corrected[j, j] = 1.0
+        expected[j] = naive.outlier_scores(naive.hat_matrix(corrected, 0.1))[j]
+    res = fastmmc.umc_rls(F, 3, n_init=1, random_state=0)
+    np.testing.assert_allclose(res.outlier_scores, expected, atol=1e-5)
+
+
+def test_points_far_from_all_landmarks_are_outliers():
+    X = np.vstack([np.random.default_rng(0).standard_normal((400, 2)), [[9.0, 9.0], [-9.0, 8.0]]])
+    res = fastmmc.umc_rls(X, 2, rank=20, landmarks=np.arange(20), n_init=1, random_state=0)
+    assert set(np.argsort(res.outlier_scores)[-2:]) == {400, 401}
+
+
+def test_outlier_scores_of_a_lone_point_and_of_many_equal_ones():
+    X = np.vstack([np.zeros((9, 2)), [[50.0, 0.0]]])
+    res = fastmmc.umc_rls(X, 2, sigma=1.0, n_init=1, random_state=0)
+    np.testing.assert_allclose(res.outlier_scores, [*[1 / 9] * 9, 1.0])
 
 
 def test_low_rank_equals_dense_where_it_leaves_nothing_out(overlapping, result):

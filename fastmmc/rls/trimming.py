@@ -1,0 +1,142 @@
+"""Points that are least like the others are left out of a search and get no label."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import wraps
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc.block_factor import BlockFactor
+from fastmmc.blocks import in_blocks
+from fastmmc.execution import fixed_seed, show_progress
+from fastmmc.factors import LowRankFactor, make_factor
+from fastmmc.gram import default_width
+from fastmmc.labels import check_init, read_known_labels
+from fastmmc.nystroem import Form
+
+# Points up to which the hat matrix that scores them is dense, unless a rank is given.
+DENSE = 3_000
+
+# The share of the progress at whose end all points have their scores.
+SCORED = 0.1
+
+
+def leaving_out(make_source):
+    """Make a solver leave out the points that its ``trim`` asks for.
+
+    ``make_source(call)`` returns the :class:`Source` of the hat matrix that tells which. The solver
+    gets the other points alone, and what the call says of them.
+    """
+
+    def decorate(solve):
+        @wraps(solve)
+        def solve_rest(call, control):
+            if not call.trim or in_blocks(call.X) or isinstance(call.X, BlockFactor):
+                return solve(call, control)
+            call = replace(call, random_state=fixed_seed(call.random_state))
+            source = make_source(call)
+            movable, init = _check_told(call, source)
+            count = _count(call, movable)
+            if getattr(call, "rank", "auto") == "auto":
+                source = source.with_rank_above(DENSE)
+            width = default_width(call.k if isinstance(call.k, int) else None)
+            with show_progress(control) as scoring:
+                part = scoring.part(0.0, SCORED)
+                factor, _ = source.make_factor(width, call.random_state, part)
+                scores = factor._own_shares()
+            ranked = np.argsort(np.where(movable, -scores, np.inf), kind="stable")
+            is_out = np.zeros(scores.size, dtype=bool)
+            is_out[ranked[:count]] = True
+            rest = np.flatnonzero(~is_out)
+            made = solve(_of_rest(call, source, rest, init), control.part(SCORED, 1.0))
+            results = made if isinstance(made, list) else [made]
+            whole = [_of_all(one, call, source.points, is_out, scores) for one in results]
+            return whole if isinstance(made, list) else whole[0]
+
+        return solve_rest
+
+    return decorate
+
+
+def _check_told(call, source):
+    """Return which points have no known label, (n,) bool, and the checked ``init``."""
+    n = source.points.shape[0]
+    movable, init = np.ones(n, dtype=bool), None
+    if isinstance(call.k, str):
+        return movable, init
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    known, _ = read_known_labels(getattr(call, "known_labels", None), n, k)
+    if hasattr(call, "init"):
+        init = check_init(call.init, n, k, source.kernel)
+    return movable if known is None else known < 0, init
+
+
+def _count(call, movable):
+    """Return how many points are left out."""
+    n, k = movable.size, call.k if isinstance(call.k, int) else 1
+    count = int(call.trim * n) if isinstance(call.trim, float) else call.trim
+    most = min(n - k, np.count_nonzero(movable))
+    if count > most:
+        held = n - np.count_nonzero(movable)
+        raise ValueError(
+            f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
+            f"{k} cluster{'s' * (k > 1)} need a point each, and {held} have known labels"
+        )
+    return count
+
+
+def _of_rest(call, source, rest, init):
+    """Return the call for some of the points alone."""
+    points = source.points
+    square = source.kernel.name == "precomputed"
+    told = {"trim": 0, "X": points[np.ix_(rest, rest)] if square else points[rest]}
+    if source.factor is not None:
+        told["X"] = _factor_of_rest(source, told["X"], rest, call.random_state)
+    elif np.ndim(getattr(call, "landmarks", None)) == 1:
+        told["landmarks"] = _among(rest, np.asarray(call.landmarks))
+    if isinstance(init, np.ndarray):
+        told["init"] = init[rest]
+    if getattr(call, "known_labels", None) is not None:
+        told["known_labels"] = np.asarray(call.known_labels, dtype=object)[rest]
+    return replace(call, **told)
+
+
+def _factor_of_rest(source, points, rest, seed):
+    """Return what a factor that was given would be without the points that are left out."""
+    form, factor = Form(), source.factor
+    if isinstance(factor, LowRankFactor):
+        given = factor.basis
+        if factor.indices is not None:
+            given = _among(rest, factor.indices)
+        form = Form(len(given), given, dtype=factor.Z.dtype)
+    else:
+        form = Form(dtype=factor.R.dtype)
+    return make_factor(points, source.lam, source.kernel, form, seed)
+
+
+def _among(rest, indices):
+    """Return the places in ``rest`` of those of the indices that are there, in their order."""
+    return np.searchsorted(rest, indices[np.isin(indices, rest)])
+
+
+def _of_all(result, call, points, is_out, scores):
+    """Return the result of the other points as one of all: those left out have the label -1."""
+    n, rest = is_out.size, np.flatnonzero(~is_out)
+    model = result.model
+    if model.kernel.name == "precomputed":
+        at = rest if model.indices is None else rest[model.indices]
+        model = replace(model, basis=points[at], indices=at, n_features=n)
+    labels, loo_scores = np.full(n, -1), np.empty((n, result.sizes.size))
+    labels[rest], loo_scores[rest] = result.labels, result.loo_scores
+    # The model knows nothing of these points, so what it predicts of them leaves them out.
+    loo_scores[is_out] = model.decision_function(points[is_out])
+    return replace(
+        result,
+        labels=labels,
+        loo_scores=loo_scores,
+        outlier_scores=scores,
+        model=model,
+        params=result.params | {"trim": call.trim},
+    )

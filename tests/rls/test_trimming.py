@@ -1,0 +1,173 @@
+"""Points that are left out of a search and get no label."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc.gram import Kernel, kernel_product
+
+QUICK = {"n_init": 2, "random_state": 0}
+
+
+@pytest.fixture
+def noisy(blobs, rng):
+    """Three clusters with ten points of noise, and which these are."""
+    X = blobs[0]
+    noise = rng.uniform(3 * X.min(axis=0), 3 * X.max(axis=0), (10, X.shape[1]))
+    return np.vstack([X, noise]), np.arange(len(X) + 10) >= len(X)
+
+
+def rest_of(result):
+    return np.flatnonzero(result.labels >= 0)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"sizes": "free"},
+        {"rank": 20},
+        {"method": "shaking", "balance": 0.2},
+        {"dtype": "float32", "min_size": 20},
+    ],
+    ids=str,
+)
+def test_the_others_are_clustered_as_if_they_were_all(noisy, told):
+    X, _ = noisy
+    res = fastmmc.umc_rls(X, 3, trim=10, **QUICK, **told)
+    rest = rest_of(res)
+    other = fastmmc.umc_rls(X[rest], 3, **QUICK, **told)
+    np.testing.assert_array_equal(res.labels[rest], other.labels)
+    np.testing.assert_array_equal(res.sizes, other.sizes)
+    np.testing.assert_array_equal(res.predict(X), other.predict(X))
+    np.testing.assert_array_equal(res.predict_proba(X), other.predict_proba(X))
+    assert res.objective == other.objective and res.loo_mse == other.loo_mse
+    for name in ("loo_scores", "probabilities", "margins"):
+        np.testing.assert_array_equal(getattr(res, name)[rest], getattr(other, name))
+    for mine, theirs in zip(res.exemplars, other.exemplars, strict=True):
+        assert set(mine) == set(rest[theirs])
+    np.testing.assert_array_equal(res.boundary_points, rest[other.boundary_points])
+
+
+def test_the_highest_scores_are_left_out(noisy):
+    X, is_noise = noisy
+    res = fastmmc.umc_rls(X, 3, trim=10, **QUICK)
+    whole = fastmmc.umc_rls(X, 3, **QUICK)
+    np.testing.assert_array_equal(res.outlier_scores, whole.outlier_scores)
+    out = res.labels < 0
+    assert out.sum() == 10 and res.outlier_scores[out].min() >= res.outlier_scores[~out].max()
+    np.testing.assert_array_equal(out, is_noise)
+    assert "left out   10 points" in str(res) and res.params["trim"] == 10
+
+
+def test_what_a_point_is_told_that_was_left_out(noisy):
+    X, _ = noisy
+    res = fastmmc.umc_rls(X, 3, trim=0.1, **QUICK)
+    out = np.flatnonzero(res.labels < 0)
+    assert out.size == 8  # of 85
+    np.testing.assert_array_equal(res.loo_scores[out], res.decision_function(X[out]))
+    np.testing.assert_allclose(res.probabilities[out], res.predict_proba(X[out]))
+    ranked = np.sort(res.loo_scores[out], axis=1)
+    np.testing.assert_allclose(res.margins[out], (ranked[:, -1] - ranked[:, -2]) / 2)
+    assert not np.isin(out, res.boundary_points).any()
+
+
+@pytest.mark.parametrize("told", [{}, {"landmarks": np.r_[:6, 75:80], "rank": 11}])
+def test_precomputed_kernel_and_factor(noisy, told):
+    X, _ = noisy
+    K = kernel_product(Kernel("rbf", sigma=4.0), X, X, np.eye(len(X)))
+    points = fastmmc.umc_rls(X, 3, sigma=4.0, trim=10, **QUICK, **told)
+    gram = fastmmc.umc_rls(K, 3, kernel="precomputed", trim=10, **QUICK, **told)
+    factor = fastmmc.factor(X, sigma=4.0, random_state=0, **told)
+    given = fastmmc.umc_rls(factor, 3, trim=10, **QUICK)
+    for res, new in ((gram, K), (given, X)):
+        np.testing.assert_array_equal(res.labels < 0, points.labels < 0)
+        assert adjusted_rand_score(res.labels, points.labels) == 1.0
+        assert adjusted_rand_score(res.predict(new), points.predict(X)) == 1.0
+
+
+def test_points_with_known_labels_stay(noisy):
+    X, _ = noisy
+    known = np.full(len(X), None, dtype=object)
+    known[[0, 80, 84]] = "far", "odd", "odd"
+    res = fastmmc.umc_rls(X, 3, trim=8, known_labels=list(known), **QUICK)
+    assert list(res.classes[res.labels[[0, 80, 84]]]) == ["far", "odd", "odd"]
+    assert (res.labels < 0).sum() == 8
+    with pytest.raises(ValueError, match="trim=83 leaves out 83 of 85 points, and at most 82"):
+        fastmmc.umc_rls(X, 3, trim=83, known_labels=list(known), **QUICK)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of max_iter=0
+def test_labels_to_start_from_and_sizes_are_those_of_the_rest(noisy):
+    X, _ = noisy
+    init = np.arange(len(X)) % 3
+    res = fastmmc.umc_rls(X, 3, trim=10, init=init, method="steepest", max_iter=0, balance=3.0)
+    rest = rest_of(res)
+    np.testing.assert_array_equal(res.labels[rest], init[rest])
+    res = fastmmc.umc_rls(X, 3, trim=10, target_sizes=[30, 25, 20], balance=0, **QUICK)
+    np.testing.assert_array_equal(res.sizes, [30, 25, 20])
+    assert res.at_size_bound.all()
+
+
+def test_path_estimator_choice_and_units(noisy):
+    X, _ = noisy
+    path = fastmmc.umc_rls_path(X, 3, [0.1, 1.0], trim=10, **QUICK)
+    assert [res.sizes.sum() for res in path] == [75, 75]
+    model = fastmmc.UMCRLS(3, trim=10, **QUICK).fit(X)
+    assert (model.labels_ < 0).sum() == 10 and model.predict(X[-1:]).shape == (1,)
+    res = fastmmc.cluster(X, 3, trim=10, random_state=0)
+    rest = rest_of(res)
+    other = fastmmc.cluster(X[rest], 3, random_state=0)
+    np.testing.assert_array_equal(res.labels[rest], other.labels)
+    again = fastmmc.umc_rls(X[rest], 3, **res.chosen)
+    np.testing.assert_array_equal(again.labels, res.labels[rest])
+    scaled = fastmmc.umc_rls(X * [1.0, 9.0, 1.0, 1.0], 3, trim=10, standardize=True, **QUICK)
+    assert scaled.sizes.sum() == 75 and scaled.predict(X).shape == (85,)
+
+
+def test_sparse_points_and_any_number_of_clusters(noisy):
+    X, _ = noisy
+    sparse = fastmmc.umc_rls(csr_array(X), 3, rank=20, trim=10, **QUICK)
+    dense = fastmmc.umc_rls(X, 3, rank=20, trim=10, **QUICK)
+    np.testing.assert_array_equal(sparse.labels, dense.labels)
+    res = fastmmc.cluster(csr_array(X), trim=10, max_k=4, random_state=0)
+    assert (res.labels < 0).sum() == 10
+
+
+def test_it_is_saved(noisy, tmp_path):
+    X, _ = noisy
+    res = fastmmc.umc_rls(X, 3, trim=10, **QUICK)
+    res.save(tmp_path / "result.npz")
+    same = fastmmc.load(tmp_path / "result.npz")
+    np.testing.assert_array_equal(same.labels, res.labels)
+    np.testing.assert_array_equal(same.probabilities, res.probabilities)
+
+
+def test_it_is_drawn(noisy):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from fastmmc.plotting import ClusterDisplay, MarginDisplay
+
+    X, _ = noisy
+    res = fastmmc.umc_rls(X, 3, trim=10, **QUICK)
+    drawn = ClusterDisplay.from_result(res, X).ax_.collections
+    assert [len(c.get_offsets()) for c in drawn] == [10, *res.sizes]
+    MarginDisplay.from_result(res)
+    with pytest.raises(ValueError, match="no points that were left out"):
+        ClusterDisplay.from_result(res)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("trim", [1.0, -0.1, -1, np.nan, 83, 0.999])
+def test_a_wrong_number_is_refused(noisy, trim):
+    with pytest.raises(ValueError, match="trim"):
+        fastmmc.umc_rls(noisy[0], 3, trim=trim)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("X", [np.zeros((6, 2)), np.repeat(np.eye(2), 3, axis=0)], ids=len)
+def test_equal_points(X):
+    res = fastmmc.umc_rls(X, 2, trim=2, random_state=0)
+    assert (res.labels < 0).sum() == 2 and np.isfinite(res.outlier_scores).all()
+    assert fastmmc.umc_rls(X, 1, trim=5, random_state=0).sizes.tolist() == [1]
