@@ -24,7 +24,7 @@ from fastmmc.execution import (
     without_warnings,
 )
 from fastmmc.factors import make_factor
-from fastmmc.gram import Kernel, dense_rows, resolve_kernel, squared_distances
+from fastmmc.gram import Kernel, kernel_points, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
 from fastmmc.parameters import (
     ClusterCount,
@@ -320,7 +320,7 @@ class _Width:
     """The hat matrix of one width, and what is done on it."""
 
     def __init__(self, X, sigma, run):
-        n = len(X)
+        n = X.shape[0]
         self.sigma = sigma
         kernel = Kernel("rbf", sigma=sigma)
         self.factor = make_factor(X, LAM, kernel, Form(), run.seed, run.look)
@@ -359,7 +359,7 @@ class _Chooser:
 
     def width(self, m):
         """Return the width whose square is the median squared distance to the m-th neighbour."""
-        n = len(self.X)
+        n = self.X.shape[0]
         m = min(max(1, round(m)), n - 1)
         ranked = np.partition(self._distances, m, axis=1)[:, m]
         sigma = float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
@@ -376,7 +376,7 @@ class _Counts:
 
     def try_to(self, most):
         """Try the numbers from 2 to the one after ``most``, in order."""
-        chooser, n = self._chooser, len(self._chooser.X)
+        chooser, n = self._chooser, self._chooser.X.shape[0]
         grid = [n / 2**j for j in range(1, 14, 2)]
         made, former = {}, {}
         for k in range(2, most + 2):
@@ -461,7 +461,7 @@ class _Labellings:
 
     def _link(self, f):
         """Make a width, and descend there from Genie's clusters."""
-        width = self._widths[f] = self._chooser.width(f * len(self._chooser.X) / self._k)
+        width = self._widths[f] = self._chooser.width(f * self._chooser.X.shape[0] / self._k)
         linked = {g: width.descend(labels, self._k) for g, labels in self._of_genie.items()}
         self._found |= {("linked", f, g): labels for g, (_, labels) in linked.items()}
         self._cheapest[f] = min(linked.values(), key=itemgetter(0))
@@ -573,7 +573,7 @@ def _source_of_scores(call):
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     if X.shape[0] > SAMPLE:
         return Source(X, Kernel("rbf"), LAM, Form(min(X.shape[0], RANK)), None)
-    return Source(dense_rows(X, slice(None)), Kernel("rbf"), LAM, Form(), None)
+    return Source(kernel_points(Kernel("points"), X, slice(None)), Kernel("rbf"), LAM, Form(), None)
 
 
 @function_of(_ChoiceCall)
@@ -657,8 +657,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
     with show_progress(control, "step") as control:
         with without_warnings():
-            points = dense_rows(X, rows).astype(np.float64)
-            most = 0 if k is not None else min(call.max_k, len(points) - 2)
+            points = kernel_points(Kernel("points"), X, rows).astype(np.float64)
+            most = 0 if k is not None else min(call.max_k, points.shape[0] - 2)
             run = _Run(seed, control, most + N_STEPS)
             chooser = _Chooser(points, run)
             share = SAMPLE_SHARE if n > SAMPLE else 1.0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.blas import strmm
+from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
 from fastmmc import memory, validation
@@ -155,7 +156,8 @@ class LowRankFactor(OneLine, Named):
     X : (n, d) array or sparse matrix
         Training points.
     basis : (b, d) array
-        Landmarks; with a precomputed kernel their rows of the Gram matrix.
+        Landmarks, a sparse array if X is sparse and has more than 1,000 columns; with a precomputed
+        kernel their rows of the Gram matrix.
     projection : (b, r) float64 array
         M above.
     indices : (b,) int64 array or None
@@ -180,7 +182,7 @@ class LowRankFactor(OneLine, Named):
     lam: float
     kernel: Kernel
     X: Any
-    basis: np.ndarray
+    basis: np.ndarray | csr_array
     projection: np.ndarray
     indices: np.ndarray | None
     scale: np.ndarray

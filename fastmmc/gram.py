@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
+from sklearn.metrics._pairwise_fast import _sparse_manhattan
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
@@ -34,6 +35,11 @@ SYMMETRY = 1e-4
 # Squared distances from dot products are off by about the rounding of the squared norms. Where
 # sigma^2 is below this share of the norms, they are computed from differences.
 NARROW = 1e6 * np.finfo(np.float64).eps
+
+# Sparse points of more columns than this stay sparse where kernel values are computed: that takes
+# no longer unless a fifth of the entries is not zero, and dense landmarks may be larger than Z.
+# Where differences are needed, so many columns are dense at a time.
+SPARSE_COLUMNS = 1000
 
 # Width heuristics use all pairs of up to this many points, and a sample of more.
 WIDTH_SAMPLE = 2000
@@ -88,28 +94,7 @@ class Kernel(OneLine):
 
         Precomputed values are X itself, and Z is not used.
         """
-        if self.name == "precomputed":
-            return X
-        if self.name == "callable":
-            return self._call(X, Z)
-        # check_values finds what overflows.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.check_values(self._values(X, Z)).astype(X.dtype, copy=False)
-
-    def _values(self, X, Z):
-        if self.name == "laplacian":
-            values = cdist(X, Z, "cityblock")
-            values *= -1.0 / self.sigma
-            return np.exp(values, out=values)
-        if self.name == "rbf":
-            return self.gaussian(*_centred(X, Z))
-        values = X @ Z.T
-        if self.name == "poly":
-            values *= self.gamma
-        values += self.coef0
-        if self.name == "poly":
-            np.power(values, self.degree, out=values)
-        return values
+        return KernelColumns(self, Z)(X)
 
     def check_values(self, values):
         """Return kernel values if they, and the squared distances behind them, did not overflow."""
@@ -123,10 +108,27 @@ class Kernel(OneLine):
             f"{given}; scale them"
         )
 
+    def diagonal(self, X):
+        """Return k(x, x) for the rows of X, (n,), if that is neither 1 nor given."""
+        if self.name == "callable":
+            points = dense_rows(X, slice(None))
+            return np.diagonal(self._call(points, points))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.check_values(self.of_products(_squared_norms(X.astype(np.float64))))
+
+    def of_products(self, values):
+        """Turn inner products into values of a linear or polynomial kernel, in place."""
+        if self.name == "poly":
+            values *= self.gamma
+        values += self.coef0
+        if self.name == "poly":
+            np.power(values, self.degree, out=values)
+        return values
+
     def gaussian(self, X, Z, X_norms, Z_norms):
         """Return Gaussian kernel values of centred float64 points, given their squared norms."""
         if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
-            values = cdist(X, Z, "sqeuclidean")
+            values = _exact_distances(X, Z)
         else:
             values = _centred_distances(X, Z, X_norms, Z_norms)
         values *= -1.0 / self.sigma**2
@@ -167,6 +169,68 @@ class Kernel(OneLine):
             )
 
 
+class KernelColumns:
+    """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x."""
+
+    def __init__(self, kernel, Z):
+        self._kernel = kernel
+        self._Z = Z
+        self._centred = Centred(Z) if kernel.name == "rbf" else None
+
+    def __call__(self, X):
+        """Return the values of the rows of X, a fresh array of its dtype."""
+        kernel, Z = self._kernel, self._Z
+        if kernel.name == "precomputed":
+            return X
+        if issparse(X) and not issparse(Z):
+            X = X.toarray()
+        if kernel.name == "callable":
+            return kernel._call(X, Z)
+        # check_values finds what overflows.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return kernel.check_values(self._values(X)).astype(X.dtype, copy=False)
+
+    def _values(self, X):
+        kernel, Z = self._kernel, self._Z
+        if kernel.name == "rbf":
+            centred = self._centred
+            X = centred.move(X)
+            return kernel.gaussian(X, centred.points, _squared_norms(X), centred.norms)
+        if kernel.name == "laplacian":
+            values = _city_distances(X, Z)
+            values *= -1.0 / kernel.sigma
+            return np.exp(values, out=values)
+        return kernel.of_products(_products(X, Z))
+
+
+class Centred:
+    """Points moved by their mean, in float64, and their squared norms; sparse ones stay in place.
+
+    So the dot products that squared distances are made from lose no digits far from the origin.
+    """
+
+    def __init__(self, Z):
+        self._centre = np.zeros(1) if issparse(Z) else Z.mean(axis=0, dtype=np.float64)
+        self.points = self.move(Z)
+        self.norms = _squared_norms(self.points)
+
+    def move(self, X):
+        """Return points moved likewise."""
+        return X.astype(np.float64, copy=False) if issparse(X) else X - self._centre
+
+
+def is_wide(X):
+    """Tell whether points stay sparse where kernel values are computed."""
+    return issparse(X) and X.shape[1] > SPARSE_COLUMNS
+
+
+def kernel_points(kernel, X, rows=slice(None)):
+    """Return rows as kernel values are computed to them: dense, or in CSR if they are wide."""
+    if is_wide(X) and kernel.name != "callable":
+        return csr_array(X[rows])
+    return dense_rows(X, rows)
+
+
 def dense_rows(X, rows):
     """Return rows of a dense or sparse matrix, given by slice or indices, as a dense array."""
     return X[rows].toarray() if issparse(X) else X[rows]
@@ -191,8 +255,9 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
 
     ``columns`` are the training points that Z consists of, which precomputed values need.
     """
+    values_of = KernelColumns(kernel, Z)
     for rows in gen_batches(X.shape[0], block):
-        values = kernel.block(dense_rows(X, rows), Z)
+        values = values_of(X[rows])
         if kernel.name == "precomputed" and columns is not None:
             values = values[:, columns]
         yield rows, values
@@ -207,9 +272,13 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
 
+    values_of = KernelColumns(kernel, Z)
+
     def fill(rows):
-        for _, values in kernel_rows(kernel, X[rows], Z, columns):
-            out[rows] = values @ matrix
+        values = values_of(X[rows])
+        if kernel.name == "precomputed" and columns is not None:
+            values = values[:, columns]
+        out[rows] = values @ matrix
         return rows.stop - rows.start
 
     # The user's function may not be thread-safe.
@@ -230,35 +299,57 @@ def kernel_diagonal(kernel, X):
         return np.diagonal(X).astype(np.float64)
     out = np.empty(n)
     for rows in gen_batches(n, BLOCK):
-        points = dense_rows(X, rows)
-        out[rows] = np.diagonal(kernel.block(points, points))
+        out[rows] = kernel.diagonal(X[rows])
     return out
 
 
 def squared_distances(X, Z):
     """Return ||x - z||^2 for all rows of X and Z, (m, n) float64, never negative.
 
-    Uses the dot product, in float64 and after moving both sides by the mean of Z, so that points
-    far from the origin keep their digits.
+    Uses the dot product, in float64 and, of dense points, after moving both sides by the mean of Z,
+    so that points far from the origin keep their digits.
     """
-    return _centred_distances(*_centred(X, Z))
+    centred = Centred(Z)
+    X = centred.move(X)
+    return _centred_distances(X, centred.points, _squared_norms(X), centred.norms)
 
 
-def _centred(X, Z):
-    """Return both sides moved by the mean of Z, in float64, and their squared norms."""
-    centre = Z.mean(axis=0, dtype=np.float64)
-    X = X - centre
-    Z = Z - centre
-    return X, Z, row_norms(X, squared=True), row_norms(Z, squared=True)
+def _squared_norms(X):
+    return row_norms(X, squared=True)
+
+
+def _products(X, Z):
+    """Return X Z^T as a dense array; both sides may be sparse."""
+    values = X @ Z.T
+    return values.toarray() if issparse(values) else values
 
 
 def _centred_distances(X, Z, X_norms, Z_norms):
     """Return the squared distances of centred points, given their squared norms."""
-    distances = X @ Z.T
+    distances = _products(X, Z)
     distances *= -2.0
     distances += X_norms[:, None]
     distances += Z_norms
     return np.maximum(distances, 0.0, out=distances)
+
+
+def _exact_distances(X, Z):
+    """Return squared distances from differences; of sparse points, some columns at a time."""
+    if not issparse(Z):
+        return cdist(X, Z, "sqeuclidean")
+    columns = gen_batches(Z.shape[1], SPARSE_COLUMNS)
+    sides = ([dense_rows(side[:, c], slice(None)) for side in (X, Z)] for c in columns)
+    return sum(cdist(*pair, "sqeuclidean") for pair in sides)
+
+
+def _city_distances(X, Z):
+    """Return sums of absolute differences, (m, n) float64; both sides may be sparse, or Z."""
+    if not issparse(Z):
+        return cdist(X, Z, "cityblock")
+    distances = np.zeros((X.shape[0], Z.shape[0]))
+    sides = [csr_array(side, dtype=np.float64) for side in (X, Z)]
+    _sparse_manhattan(*(a for s in sides for a in (s.data, s.indices, s.indptr)), distances)
+    return distances
 
 
 def median_width(X, metric="sqeuclidean"):
@@ -269,7 +360,7 @@ def median_width(X, metric="sqeuclidean"):
     mean distance, and 1.0 if all points are equal.
     """
     points = _width_sample(X)
-    n = len(points)
+    n = points.shape[0]
     if n < 2:
         return 1.0
     distances = _pairwise(points, metric)[np.tri(n, k=-1, dtype=np.bool_)]
@@ -293,8 +384,9 @@ def neighbour_width(k, X, metric="sqeuclidean"):
     distance. Samples and equal points are treated as in :func:`median_width`.
     """
     points = _width_sample(X)
-    rank = max(1, round(NEIGHBOUR_SHARE * len(points) / k))
-    if rank >= len(points) / 2:
+    n = points.shape[0]
+    rank = max(1, round(NEIGHBOUR_SHARE * n / k))
+    if rank >= n / 2:
         return median_width(X, metric)
     distances = np.partition(_pairwise(points, metric), rank, axis=1)[:, rank]
     width = float(np.median(distances))
@@ -304,17 +396,17 @@ def neighbour_width(k, X, metric="sqeuclidean"):
 
 
 def _width_sample(X):
-    """Return all points, or 2,000 of them that are evenly spaced, as a dense array."""
-    n = X.shape[0]
+    """Return all points, or 2,000 of them that are evenly spaced."""
+    n, kernel = X.shape[0], Kernel("points")
     if n <= WIDTH_SAMPLE:
-        return dense_rows(X, slice(None))
-    return dense_rows(X, np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp))
+        return kernel_points(kernel, X)
+    return kernel_points(kernel, X, np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp))
 
 
 def _pairwise(points, metric):
     """Return all distances, (n, n), with zeros on the diagonal."""
     if metric != "sqeuclidean":
-        return cdist(points, points, metric)
+        return _city_distances(points, points)
     distances = squared_distances(points, points)
     np.fill_diagonal(distances, 0.0)
     return distances
@@ -384,8 +476,8 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
     """
     n = X.shape[0]
     if kernel.name == "rbf":
-        X = X - X.mean(axis=0, dtype=np.float64)
-        norms = row_norms(X, squared=True)
+        centred = Centred(X)
+        X, norms = centred.points, centred.norms
 
     def fill(rows):
         stop = rows.stop

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fastmmc import _loops_centers as kernels
 from fastmmc import validation
@@ -24,8 +25,8 @@ class KernelModel(OneLine):
 
     kernel: Kernel
     # (b, d) points B: training points, support vectors, landmarks, or the weights themselves where
-    # the kernel is linear.
-    basis: np.ndarray
+    # the kernel is linear. Sparse if training points were, and wide.
+    basis: np.ndarray | csr_array
     coef: np.ndarray  # (b, m) float64: C, one column a score
     n_features: int  # columns of the training X
     intercept: float | np.ndarray = 0.0
@@ -74,7 +75,9 @@ class Space(OneLine):
     n_features: int  # columns of the points
     dtype: np.dtype  # of the training points
     kernel: Kernel = Kernel("linear")  # of the features, with its widths set
-    basis: np.ndarray | None = None  # (b, d) float64, the landmarks B; None: no features
+    basis: np.ndarray | csr_array | None = (
+        None  # (b, d) float64, the landmarks B; None: no features
+    )
     to_Z: np.ndarray | None = None  # (b, r) float64, the matrix T
     indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
 
@@ -177,7 +180,7 @@ def _check_basis(kernel, basis, matrix, indices, n_features):
     if basis.shape[1] != n_features:
         raise ValueError(f"basis has {basis.shape[1]} columns, and the points {n_features}")
     given = kernel.name == "precomputed"
-    n_values = len(basis)
+    n_values = basis.shape[0]
     if given:
         n_values = n_features if indices is None else len(indices)
     if n_values != len(matrix):

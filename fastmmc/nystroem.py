@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, lapack, solve_triangular
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from fastmmc import memory, validation
 from fastmmc._display import OneLine
 from fastmmc._means import choose_points
 from fastmmc.execution import restart_stream
-from fastmmc.gram import dense_rows, kernel_diagonal, kernel_product, kernel_rows
+from fastmmc.gram import kernel_diagonal, kernel_points, kernel_product, kernel_rows
 
 # The random stream that draws landmarks; those of restarts count from 0.
 LANDMARK_STREAM = 2**32 - 1
@@ -49,7 +49,7 @@ class Form(OneLine):
     """Whether the Gram or hat matrix is dense or of low rank, and how it is made."""
 
     rank: int | None = None  # landmarks, or their limit if pivoted; None: dense
-    landmarks: str | np.ndarray = "uniform"
+    landmarks: str | np.ndarray | csr_array = "uniform"
     rank_tol: float = 1e-6  # share of the trace of K that a pivoted factor may miss
     dtype: np.dtype | None = None  # of R or Z; None: that of X
 
@@ -75,7 +75,7 @@ def resolve_rank(rank, landmarks, n):
     A float is a share of n; "auto" is dense up to 10,000 points, 1,000 above, and 3e8 / n but at
     least 100 above 300,000. For pivoted landmarks it is a limit, and "auto" sets none.
     """
-    given = None if isinstance(landmarks, str) else len(landmarks)
+    given = None if isinstance(landmarks, str) else landmarks.shape[0]
     if rank is None:
         if given is not None:
             raise ValueError("rank=None asks for the dense hat matrix, which uses no landmarks")
@@ -111,7 +111,7 @@ def check_landmarks(landmarks, X, kernel):
                 "'pivoted' or indices"
             )
         return landmarks
-    array = np.asarray(landmarks)
+    array = landmarks if issparse(landmarks) else np.asarray(landmarks)
     n = X.shape[0]
     if array.ndim == 1 and array.dtype.kind in "iu":
         if array.size == 0 or array.min() < 0 or array.max() >= n:
@@ -132,7 +132,7 @@ class Features(OneLine):
 
     Z: np.ndarray  # (n, r)
     to_Z: np.ndarray  # (b, r) float64
-    basis: np.ndarray  # (b, d) float64: the landmarks B
+    basis: np.ndarray | csr_array  # (b, d) float64: the landmarks B; sparse if X is, and wide
     indices: np.ndarray | None  # (b,) int64: which points they are, if they are points
     left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
 
@@ -150,7 +150,7 @@ def make_features(X, kernel, form, rng, advance=lambda n_rows: None):
         Z = np.ascontiguousarray(Z, dtype=dtype)
     else:
         memory.check_memory(X.shape[0], dtype, columns=form.rank)
-        indices, basis = _choose(X, form, rng, advance)
+        indices, basis = _choose(X, kernel, form, rng, advance)
         Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
 
@@ -167,11 +167,11 @@ def brief_features(X, kernel, seed):
     return form_features(X, kernel, Form(min(BRIEF_RANK, X.shape[0])), seed)
 
 
-def _choose(X, form, rng, advance):
+def _choose(X, kernel, form, rng, advance):
     """Return the indices and the points of the landmarks."""
     rank, landmarks = form.rank, form.landmarks
-    if isinstance(landmarks, np.ndarray) and landmarks.ndim == 2:
-        return None, landmarks
+    if not isinstance(landmarks, str) and landmarks.ndim == 2:
+        return None, kernel_points(kernel, landmarks)
     if isinstance(landmarks, np.ndarray):
         indices = landmarks
     elif landmarks == "uniform":
@@ -179,7 +179,7 @@ def _choose(X, form, rng, advance):
     else:
         seed = int(rng.integers(2**31))
         indices = choose_points(X, rank, seed, look=lambda: advance(0))
-    return indices, dense_rows(X, indices).astype(np.float64)
+    return indices, kernel_points(kernel, X, indices).astype(np.float64)
 
 
 def _nystroem(X, kernel, basis, indices, dtype, advance):
@@ -197,7 +197,7 @@ def map_to_features(kernel, basis, indices, n):
     """Return the map from kernel values to features, and about what these leave out of n points."""
     (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
     to_Z, left_out = _inverse_root((among + among.T) / 2)
-    return to_Z, left_out * n / len(basis)
+    return to_Z, left_out * n / basis.shape[0]
 
 
 def _inverse_root(K):
@@ -255,7 +255,7 @@ def _pivoted_cholesky(X, kernel, form, advance):
     while pivots.size < rank and missing.sum() > enough:
         tried = np.argsort(-missing, kind="stable")[: min(PIVOT_BLOCK, rank - pivots.size)]
         columns = np.empty((n, tried.size))
-        points = dense_rows(X, tried).astype(np.float64)
+        points = kernel_points(kernel, X, tried).astype(np.float64)
         for rows, values in kernel_rows(kernel, X, points, tried):
             advance(0)
             columns[rows] = values - L[rows] @ L[tried].T
@@ -275,7 +275,7 @@ def _pivoted_cholesky(X, kernel, form, advance):
         advance(n * (before - missing.sum()) / total)
     advance(n * missing.sum() / total)
     to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
-    basis = dense_rows(X, pivots).astype(np.float64)
+    basis = kernel_points(kernel, X, pivots).astype(np.float64)
     return L, pivots, basis, to_Z
 
 

@@ -252,7 +252,7 @@ def check_trim(name, value):
         return validation.check_integer(name, value, least=0, why=", or a share below 1")
     if not 0 <= value < 1:
         raise ValueError(
-            f"{name} must be a number of points, or their share, at least 0 and below 1; got {value}"
+            f"{name} must be a number of points, or a share at least 0 and below 1; got {value}"
         )
     return float(value)
 

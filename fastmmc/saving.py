@@ -2,8 +2,9 @@
 
 A file is an .npz archive. Its array ``header`` is JSON text that names the format, the version of
 the package and the class, and holds the content. There {"array": [name, dtype, shape]} stands for
-an array of the archive, and {"KernelModel": fields} for an object. Only classes of the table
-:data:`CLASSES` are made: nothing is imported by name, and nothing in a file is executed.
+an array of the archive, {"csr": parts} for a sparse one, and {"KernelModel": fields} for an object.
+Only classes of the table :data:`CLASSES` are made: nothing is imported by name, and nothing in a
+file is executed.
 """
 
 import errno
@@ -20,6 +21,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fastmmc._version import __version__
 
@@ -128,6 +130,10 @@ def _encode(value, at, arrays):
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         if np.dtype(value).name in DTYPES:
             return {"dtype": np.dtype(value).name}
+    elif isinstance(value, csr_array):
+        parts = {"data": value.data, "indices": value.indices, "indptr": value.indptr}
+        given = [_encode_array(part, _inside(at, name), arrays) for name, part in parts.items()]
+        return {"csr": [*given, list(value.shape)]}
     elif hasattr(value, "__array__"):
         return _encode_array(np.asarray(value), at, arrays)
     what = "a callable" if callable(value) else f"of the type {kind.__name__}"
@@ -333,6 +339,8 @@ def _decode(node, arrays, at):
         return _decode_object(CLASSES[kind], content, arrays, at)
     if kind == "array":
         return _decode_array(*content, arrays)
+    if kind == "csr":
+        return _decode_csr(content, arrays, at)
     if kind == "dict":
         return {key: _decode(part, arrays, _inside(at, key)) for key, part in content}
     if kind == "tuple":
@@ -355,6 +363,14 @@ def _decode_array(name, dtype, shape, arrays):
             f"{name} has shape {array.shape} and type {array.dtype.str}; expected "
             f"{tuple(shape)} and {dtype}"
         )
+    return array
+
+
+def _decode_csr(content, arrays, at):
+    """Return a sparse array; its indices are checked, which products with it do not do."""
+    *parts, shape = content
+    array = csr_array(tuple(_decode(part, arrays, at) for part in parts), shape=tuple(shape))
+    array.check_format(full_check=True)
     return array
 
 
@@ -392,7 +408,7 @@ _hints = cache(get_type_hints)
 
 
 def _told(value):
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | csr_array):
         return f"an array of shape {value.shape}"
     text = repr(value)
     return f"{text[:40]} ({type(value).__name__})"
@@ -423,7 +439,7 @@ def _check_arrays(state, arrays, at):
     lengths = {}
     for name, wanted in arrays.items():
         array = state.get(name)
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray | csr_array):
             continue
         dtype, _, axes = wanted.partition(":")
         where, shape = _inside(at, name), array.shape
@@ -432,7 +448,8 @@ def _check_arrays(state, arrays, at):
         is_typed = array.dtype.kind == exact if len(exact) == 1 else array.dtype == exact
         if not is_typed or axes is None:
             raise ValueError(f"{where} has shape {shape} and type {array.dtype}; expected {wanted}")
-        if exact == dtype and exact[0] == "f" and not np.isfinite(array).all():
+        numbers = array.data if isinstance(array, csr_array) else array
+        if exact == dtype and exact[0] == "f" and not np.isfinite(numbers).all():
             raise ValueError(f"{where} has values that are not finite")
         expected = tuple(
             int(axis) if axis.isdigit() else lengths.setdefault(axis, length)

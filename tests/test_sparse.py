@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -225,3 +226,87 @@ def test_structure_does_not_change_labels(name, vary):
     found = method.function(vary(points()), *k, **params)
     np.testing.assert_array_equal(found.labels, expected.labels)
     assert found.objective == expected.objective
+
+
+def text(n=400, d=60_000, seed=0):
+    """Return rows of a few frequent and many rare terms, of unit length, and their topics."""
+    rng = np.random.default_rng(seed)
+    topics = np.arange(n) % 3
+    rows = np.repeat(np.arange(n), 40)
+    drawn = np.minimum(rng.zipf(1.3, rows.size), d) - 1
+    columns = (drawn + 7 * topics[rows] * (drawn < 100)) % d
+    X = sparse.csr_array((rng.uniform(1.0, 2.0, rows.size), (rows, columns)), shape=(n, d))
+    return sparse.csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), topics
+
+
+NARROW_WIDTH = 1e-9
+
+KERNELS = [
+    {},
+    {"sigma": NARROW_WIDTH},
+    {"kernel": "laplacian"},
+    {"kernel": "linear"},
+    {"kernel": "poly", "gamma": 1.0},
+]
+
+
+@pytest.mark.parametrize("given", KERNELS, ids=str)
+@pytest.mark.parametrize("landmarks", ["uniform", "pivoted"])
+def test_wide_rows_give_the_features_of_dense_ones(given, landmarks):
+    X, _ = text(60, 3000)
+    wide = fastmmc.factor(X, rank=20, landmarks=landmarks, random_state=0, **given)
+    # Rounding decides between pivots that are equally good.
+    dense = fastmmc.factor(X.toarray(), landmarks=wide.indices, **given)
+    assert sparse.issparse(wide.basis) and wide.kernel.sigma == pytest.approx(dense.kernel.sigma)
+    np.testing.assert_allclose(wide.Z @ wide.Z.T, dense.Z @ dense.Z.T, atol=1e-8)
+    for rows in (X[:7], X[:7].toarray()):
+        np.testing.assert_allclose(wide.transform(rows), wide.Z[:7], atol=1e-7)
+
+
+def test_landmarks_may_be_sparse():
+    X, _ = text(60, 3000)
+    given = fastmmc.factor(X, landmarks=X[::5])
+    assert sparse.issparse(given.basis)
+    np.testing.assert_allclose(given.Z, fastmmc.factor(X, landmarks=np.arange(0, 60, 5)).Z)
+
+
+def test_a_model_of_wide_rows_is_saved(tmp_path):
+    X, _ = text(90, 3000)
+    found = fastmmc.umc_rls(X, 3, rank=30, random_state=0)
+    found.save(tmp_path / "text.npz")
+    loaded = fastmmc.load(tmp_path / "text.npz")
+    assert sparse.issparse(loaded.model.basis)
+    np.testing.assert_array_equal(loaded.decision_function(X), found.decision_function(X))
+    with np.load(tmp_path / "text.npz") as file:
+        parts = dict(file)
+    parts["model.basis.indices"][0] = 10**6
+    np.savez(tmp_path / "bad.npz", **parts)
+    with pytest.raises(ValueError, match="is damaged"):
+        fastmmc.load(tmp_path / "bad.npz")
+
+
+WIDE_CALLS = {
+    "factor": partial(fastmmc.factor, rank=50),
+    "pivoted": partial(fastmmc.factor, rank=50, landmarks="pivoted"),
+    "umc_rls": partial(fastmmc.umc_rls, k=3, rank=50),
+    "equal": partial(fastmmc.umc_rls, k=3, rank=50, sizes="equal", n_init=2),
+    "evolution": partial(fastmmc.fast_evo_mmc, rank=50, init="kmeans", n_init=1, max_iter=100),
+    "cutting planes": partial(fastmmc.cpmmc, n_init=1),
+    "cluster": partial(fastmmc.cluster, k=3),
+}
+
+
+@pytest.mark.parametrize("name", WIDE_CALLS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_wide_rows_are_never_made_dense(name):
+    """A hundred dense rows of 60,000 columns have 48 MB, and 400 points of anything else 1.3 MB."""
+    X, _ = text()
+    call = partial(WIDE_CALLS[name], X, random_state=0)
+    call()  # compiles
+    tracemalloc.start()
+    try:
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 48e6

@@ -28,7 +28,7 @@ from fastmmc.execution import (
     warn_if_stopped,
     warn_of_equal_points,
 )
-from fastmmc.gram import dense_rows
+from fastmmc.gram import kernel_points
 from fastmmc.labels import check_init
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import check_form, check_landmarks
@@ -458,7 +458,7 @@ def _make_model(problem, solution, intercept):
     points, kernel, features, indices = problem.points, problem.kernel, problem.features, None
     if features is None:
         precomputed = kernel.name == "precomputed"
-        basis = points[:1] if precomputed else dense_rows(points, support)
+        basis = points[:1] if precomputed else kernel_points(kernel, points, support)
         indices = support if precomputed else None
         weights = coef
     elif not problem.is_low_rank:

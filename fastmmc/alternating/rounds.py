@@ -94,7 +94,7 @@ class Problem:
     @property
     def is_low_rank(self):
         """Whether there are features that are not the points themselves."""
-        return self.features is not None and len(self.features.basis) > 0
+        return self.features is not None and self.features.basis.shape[0] > 0
 
 
 def prepare(problem, seed):

@@ -17,6 +17,7 @@ from fastmmc.gram import (
     dense_rows,
     fill_lower_gram,
     kernel_diagonal,
+    kernel_points,
     median_width,
 )
 from fastmmc.sizes import balanced_random_labels
@@ -99,7 +100,7 @@ def gram_matrix(kernel, points, look, what="Gram matrix"):
     n = points.shape[0]
     memory.check_memory(n, np.dtype(np.float64), what=what)
     K = np.empty((n, n))
-    points = dense_rows(points, slice(None)).astype(np.float64, copy=False)
+    points = kernel_points(kernel, points).astype(np.float64, copy=False)
     fill_lower_gram(kernel, points, K, lambda share: look())
     mirror_lower(K, look=look)
     return K

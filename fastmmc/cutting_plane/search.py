@@ -11,7 +11,7 @@ from fastmmc._declare import Parameters
 from fastmmc._means import k_means
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import dense_rows
+from fastmmc.gram import dense_rows, is_wide
 from fastmmc.results import Status
 
 STARTS = ("random", "kmeans")
@@ -270,7 +270,10 @@ def first_weights(problem, rng):
         if problem.binary:
             W, b = W[1:] - W[:1], b[1:] - b[:1]
     sample = np.linspace(0, rows.shape[0] - 1, min(START_SAMPLE, rows.shape[0])).astype(np.intp)
-    scores = (dense_rows(rows, sample) - mean) @ W.T
+    # Wide rows stay sparse.
+    scores = (
+        rows[sample] @ W.T - W @ mean if is_wide(rows) else (dense_rows(rows, sample) - mean) @ W.T
+    )
     size = np.sqrt(np.mean(scores * scores))
     scale = START_SCORE / size if size > 0 else 1.0
     W, b = scale * W, scale * b

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from fastmmc._means import k_means
 from fastmmc.factors import LowRankFactor, leave_one_out_residuals
-from fastmmc.gram import BLOCK, dense_rows, squared_distances
+from fastmmc.gram import BLOCK, Kernel, kernel_points, squared_distances
 from fastmmc.results import HISTORY_CAPACITY, Status
 from fastmmc.rls import _loops_evolution as evolution
 from fastmmc.rls import _loops_moves as moves
@@ -57,7 +58,9 @@ class EvolutionPlan:
     def _k_means_labels(self, rng):
         """Split by k-means, and move the points nearest to the border until the sizes fit."""
         _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
-        distances = np.sqrt(squared_distances(dense_rows(self.points, slice(None)), centers))
+        points = kernel_points(Kernel("points"), self.points)
+        centers = csr_array(centers) if issparse(points) else centers
+        distances = np.sqrt(squared_distances(points, centers))
         return self.split(distances[:, 0] - distances[:, 1])
 
     def split(self, scores):

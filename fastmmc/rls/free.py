@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from fastmmc import memory
 from fastmmc.factors import LowRankFactor, hat_path, leave_one_out_residuals
-from fastmmc.gram import dense_rows, kernel_product
+from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.results import History, Status
 from fastmmc.rls import _loops_free as loops
@@ -458,7 +458,7 @@ class FreeSearch(SlicedSearch):
             part, extend = yield from replace(factor, lam=lam)._restrict(self._indices)
             self._predict = lambda W: factor._cluster_scores(W @ part.Z @ extend)
             return (yield from part._hat_matrix())
-        X = dense_rows(factor.X, self._indices)
+        X = kernel_points(factor.kernel, factor.X, self._indices)
         basis, of_gram = X, factor.kernel.name == "precomputed"
         yield
 

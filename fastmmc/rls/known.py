@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from fastmmc.execution import warn_if_stopped, without_warnings
-from fastmmc.gram import dense_rows, kernel_product
+from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.results import Status
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
@@ -87,7 +87,7 @@ def classified(factor, plan, clusters):
     """
     known = _with_stand_ins(plan.known, clusters, plan.k)
     rows = _told_rows(known)
-    basis = dense_rows(factor.X, rows)
+    basis = kernel_points(factor.kernel, factor.X, rows)
     gram = kernel_product(factor.kernel, basis, basis, np.eye(rows.size), rows)
     gram[np.diag_indices(rows.size)] += factor.lam
     codes = np.where(known[rows, None] == np.arange(plan.k), 1.0, -1.0)

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from fastmmc.execution import is_first, warn_user
 from fastmmc.factors import hat_matrix
-from fastmmc.gram import dense_rows
+from fastmmc.gram import kernel_points
 from fastmmc.rls.free import Groups, cost_of, error_of
 from fastmmc.sizes import imbalance, size_rule
 
@@ -68,7 +68,7 @@ def _sample(factor):
     """Return the rows of some points, and these points with their own hat matrix."""
     n = factor.n
     rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
-    X = dense_rows(factor.X, rows)
+    X = kernel_points(factor.kernel, factor.X, rows)
     if factor.kernel.name == "precomputed":
         X = X[:, rows]
     # With lam in proportion the eigenvalues of R are about those of all points.
