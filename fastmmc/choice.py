@@ -573,7 +573,7 @@ def _source_of_scores(call):
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     if X.shape[0] > SAMPLE:
         return Source(X, Kernel("rbf"), LAM, Form(min(X.shape[0], RANK)), None)
-    return Source(kernel_points(Kernel("points"), X, slice(None)), Kernel("rbf"), LAM, Form(), None)
+    return Source(kernel_points(Kernel("points"), X), Kernel("rbf"), LAM, Form(), None)
 
 
 @function_of(_ChoiceCall)

@@ -168,6 +168,7 @@ def test_the_low_rank_form_is_the_dense_one_of_its_product():
     assert lower <= res.objective
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("rank", [None, 60])
 def test_a_sample_comes_before_all_points(rank, monkeypatch):
     monkeypatch.setattr(free, "ALL", 300)
