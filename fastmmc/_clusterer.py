@@ -13,15 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fastmmc import validation
+from fastmmc import saving, validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc._declare import declared, document, two_clusters_only
-from fastmmc._docs import attribute_docs, entry, insert_section, section
-from fastmmc._sklearn import BaseEstimator, ClusterMixin
+from fastmmc._docs import attribute_docs, completed_by, entry, insert_section, section
+from fastmmc._sklearn import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from fastmmc._typing import MatrixLike
 from fastmmc.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
-from fastmmc.saving import CLASSES, read, write
 
 # Result fields that become attributes with a trailing underscore.
 COMMON_FIELDS = (
@@ -43,6 +47,15 @@ n_features_in_ : int
     Features of the training points.
 feature_names_in_ : (d,) array
     Their names, where X had any."""
+
+
+# The example of those that have none of their own.
+EXAMPLE = """\
+>>> import fastmmc
+>>> X, y = fastmmc.datasets.load("iris")
+>>> model = fastmmc.{name}({k}random_state=0).fit(X)
+>>> model.predict(X[:2]) == model.labels_[:2]
+array([ True,  True])"""
 
 
 class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
@@ -75,7 +88,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         name = registry_name(solver.__name__)
         binary = "k" not in inspect.signature(solver).parameters
         register(Method(name, solver, cls, paper, summary, binary, extra, needs))
-        CLASSES[cls.__name__] = cls
+        saving.CLASSES[cls.__name__] = cls
 
     if TYPE_CHECKING:
         labels_: NDArray[np.int64]
@@ -135,6 +148,15 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             if n_tasks is not None:
                 tasks.tell(len(result.objectives))
         return self._keep(result)
+
+    def _checked_parameters(self):
+        """Return the attributes by name, parameters checked as they are declared."""
+        told = vars(self).copy()
+        for one in declared(type(self)):
+            # Chunks of a stream may be short: defaults need no call.
+            if told[one.name] is not one.default:
+                told[one.name] = one.checked(told[one.name])
+        return told
 
     def _count_tasks(self, n):
         """Return how many starts there will be; None where that is not known."""
@@ -199,31 +221,34 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (m, d) array_like
+        X : (m, d) array_like or sparse matrix
             New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m,) int64 array
-            Clusters 0..k-1.
+            Clusters 0..k-1; of methods with centers, the nearest one.
         """
         X = self._check_new_points(X)
+        return self._nearest(X)
+
+    def _nearest(self, X):
         return self.result_._nearest(X)
 
+    @completed_by(predict)
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Return the score of every cluster for new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
         (m, k) array
-            Scores; the largest one names the cluster.
+            Scores; the largest one names the cluster. Of methods with centers they are minus the
+            distances to these, squared where the objective has squared ones.
         """
         X = self._check_new_points(X)
+        return self._scores(X)
+
+    def _scores(self, X):
         return self.result_._scores(X)
 
     def save(self, path: str | os.PathLike[str], extra: object = None) -> None:
@@ -253,31 +278,19 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             If the file cannot be written.
         """
         check_is_fitted(self)
-        write(path, self, extra)
+        saving.write(path, self, extra)
 
     @classmethod
+    @completed_by(saving.load)
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` has written; :func:`fastmmc.load` reads any estimator.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
 
         Returns
         -------
         object
-            An estimator that predicts, and learns on, as the saved one.
-
-        Raises
-        ------
-        ValueError
-            If the file holds something else, or another estimator, or is damaged, or of a newer
-            version of the package.
-        OSError
-            If there is no such file.
+            An estimator of this class, that predicts, and learns on, as the saved one.
         """
-        return read(path, cls)
+        return saving.read(path, cls)
 
     def _state(self):
         """Return what a file holds."""
@@ -297,8 +310,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         """Return the estimator of a file, whose parts are checked against each other."""
         params, names, result = (state[n] for n in ("params", "feature_names_in_", "result_"))
         model = cls(**params)
-        for one in declared(cls):
-            one.checked(getattr(model, one.name))
+        model._checked_parameters()
         n = validation.check_integer("n_features_in_", state["n_features_in_"], least=1)
         model.n_features_in_ = n
         if names is not None:
@@ -325,9 +337,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
 
 class MarginClusterer(Clusterer):
-    """A clusterer with a :class:`fastmmc.MarginResult`; labels that are given make one start."""
+    """A clusterer whose scores have a margin; labels that are given make one start."""
 
-    _fields = (
+    _fields: ClassVar[tuple[str, ...]] = (
         *COMMON_FIELDS,
         "dual_coef",
         "support",
@@ -337,15 +349,15 @@ class MarginClusterer(Clusterer):
     )
 
     def _count_tasks(self, n):
-        return self.n_init if isinstance(self.init, str) else 1
+        return super()._count_tasks(n) if isinstance(getattr(self, "init", ""), str) else 1
 
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean loss of points that take the label of their side.
 
         Parameters
         ----------
-        X : (m, d) array_like
-            Points.
+        X : (m, d) array_like or sparse matrix
+            Points; with a precomputed kernel their (m, n) kernel values.
         y : object, optional
             Ignored.
 
@@ -353,7 +365,7 @@ class MarginClusterer(Clusterer):
         -------
         float
             At most 0; higher is better: points lie at the margin of their cluster, or (hinge loss,
-            also that of cutting planes) beyond it.
+            also that of cutting planes and semidefinite programs) beyond it.
         """
         return -float(np.mean(self._losses(self._margins(self.decision_function(X)))))
 
@@ -362,6 +374,60 @@ class MarginClusterer(Clusterer):
 
     def _losses(self, margins):
         return np.maximum(0.0, 1.0 - margins)
+
+
+class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """A clusterer with a :class:`fastmmc.CentroidResult`; ``_model`` holds the centers."""
+
+    _own_attributes = {
+        "cluster_centers_": ("(m, d) float64 array", "Centers, in the order of the labels.")
+    }
+
+    def _keep(self, result):
+        self._model, self.cluster_centers_ = result.model, result.centers
+        return super()._keep(result)
+
+    @property
+    def _n_features_out(self):
+        return self.cluster_centers_.shape[0]
+
+    def _scores(self, X):
+        return self._model.decision_function(X)
+
+    def _nearest(self, X):
+        return np.argmax(self._scores(X), axis=1)
+
+    @completed_by(Clusterer.predict)
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return the distances of new points to the centers.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Euclidean distances.
+        """
+        X = self._check_new_points(X)  # before the model, which is not there until fit
+        return np.sqrt(self._model.distances(X))
+
+    @completed_by(MarginClusterer.score)
+    def score(self, X: MatrixLike, y: object = None) -> float:
+        """Return minus the mean distance of points to their nearest center.
+
+        The distances are squared where the objective of the method has squared ones.
+
+        Returns
+        -------
+        float
+            At most 0; higher is better.
+        """
+        return float(self.decision_function(X).max(axis=1).mean())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # A kernel is that of features; without them its parameters do nothing.
+        tags.input_tags.pairwise &= getattr(self, "features", None) is not None
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
 
 
 def _document(estimator, solver):
@@ -378,4 +444,7 @@ def _document(estimator, solver):
         text = insert_section(text, "See Also", f"{name} : The same as a function, with notes.")
     if not section(text, "References"):
         text = insert_section(text, "References", section(solver.__doc__, "References"))
+    if not section(text, "Examples"):
+        k = "3, " if "n_clusters" in inspect.signature(estimator).parameters else ""
+        text = insert_section(text, "Examples", EXAMPLE.format(name=estimator.__name__, k=k))
     return insert_section(text, "Attributes", "\n".join([*shown, common]))

@@ -9,6 +9,7 @@ first.
 # Annotations are read when classes are made, so they must not be strings: no __future__ import.
 import functools
 import inspect
+import operator
 import sys
 import time
 import types
@@ -153,14 +154,15 @@ class Parameter:
             least = -most if self.least is None else self.least
             return validation.check_integer(self.name, value, least=least, most=most)
         value = validation.check_number(self.name, value)
-        bounds = {
-            f"greater than {self.above}": self.above is None or value > self.above,
-            f"at least {self.least}": self.least is None or value >= self.least,
-            f"below {self.below}": self.below is None or value < self.below,
-            f"at most {self.most}": self.most is None or value <= self.most,
-        }
-        if not all(bounds.values()):
-            wanted = " and ".join(text for text in bounds if not text.endswith("None"))
+        bounds = (
+            ("greater than", self.above, operator.gt),
+            ("at least", self.least, operator.ge),
+            ("below", self.below, operator.lt),
+            ("at most", self.most, operator.le),
+        )
+        given = [one for one in bounds if one[1] is not None]
+        if not all(holds(value, bound) for _, bound, holds in given):
+            wanted = " and ".join(f"{text} {bound:g}" for text, bound, _ in given)
             raise ValueError(f"{self.name} must be {wanted}{other}; got {value}")
         return value
 
@@ -263,7 +265,7 @@ def function_of(
     says how the run is carried out; the time counts from the beginning of the call. What is
     returned remembers the names of the columns of X, and a result the call as well. What the docs
     do not tell of what is returned, raised and warned of is taken from those of the function
-    ``like``.
+    ``like``, as is the example.
     """
 
     def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
@@ -295,7 +297,9 @@ def function_of(
         functools.update_wrapper(function, solve)
         text = solve.__doc__
         if like is not None:
-            text = with_sections_of(text, like.__doc__)
+            told = inspect.cleandoc(like.__doc__ or "")
+            told = told.replace(f"fastmmc.{like.__name__}(", f"fastmmc.{solve.__name__}(")
+            text = solve.__doc__ = with_sections_of(text, told, "Examples")
         # Doctest passes over wrappers, so it is told of the function that was written.
         module = vars(sys.modules[solve.__module__])
         module.setdefault("__test__", {})[solve.__name__] = solve

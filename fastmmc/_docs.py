@@ -59,13 +59,13 @@ def section(text, title):
     return parts[parts.index(title) + 1].strip("\n") if title in parts else ""
 
 
-def with_sections_of(text, other):
-    """Return a docstring with Returns, Raises and Warns of another one where it has none."""
+def with_sections_of(text, other, *more):
+    """Return a docstring with Returns, Raises, Warns and ``more`` of another one that it lacks."""
     text = inspect.cleandoc(text)
     own = HEADING.split(text)[1::2]
     parts = HEADING.split(other)
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
-        if title in ("Returns", "Raises", "Warns") and title not in own:
+        if title in ("Returns", "Raises", "Warns", *more) and title not in own:
             text = insert_section(text, title, body.strip("\n"))
     return text
 

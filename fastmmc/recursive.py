@@ -9,8 +9,9 @@ from sklearn.utils import get_tags
 
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._docs import completed_by
 from fastmmc._typing import MatrixLike
 from fastmmc.execution import Progress, RunControl, fixed_seed, show_progress
 from fastmmc.factors import DenseFactor, LowRankFactor
@@ -288,12 +289,6 @@ class RecursiveMMC(
 ):
     """Recursive maximum margin clustering as a scikit-learn clusterer.
 
-    See :func:`fastmmc.recursive_mmc`.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007.
-
     Examples
     --------
     >>> import fastmmc
@@ -308,45 +303,21 @@ class RecursiveMMC(
     _unit = "split"
 
     @with_callbacks
+    @completed_by(recursive_mmc)
+    @completed_by(Clusterer.fit)
     def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            Points; with a precomputed kernel their (n, n) Gram matrix.
-        y : object, optional
-            Ignored.
-        sample_weight : (n,) array_like, optional
-            Weights, at least 0, for methods that take them.
-
-        Returns
-        -------
-        RecursiveMMC
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As :func:`fastmmc.recursive_mmc`.
-        """
+        """Cluster the points."""
         return self._fit(X, sample_weight=sample_weight)
 
     def _count_tasks(self, n):
         return None
 
+    @completed_by(MarginClusterer.score)
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean hinge loss of the points in their clusters.
 
         A point whose least margin on its way down the tree is f costs max(0, 1 - f): nothing
         beyond the margin of all its splits, 1 on a border.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            Points; with a precomputed kernel their (m, n) kernel values.
-        y : object, optional
-            Ignored.
 
         Returns
         -------

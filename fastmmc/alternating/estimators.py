@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import MarginClusterer
+from fastmmc._clusterer import Clusterer, MarginClusterer
+from fastmmc._docs import completed_by
 from fastmmc._typing import MatrixLike
 from fastmmc.alternating.methods import (
     IterLSSVMParameters,
@@ -22,30 +23,10 @@ class _AlternatingClusterer(MarginClusterer):
     """What the estimators of the family share."""
 
     @with_callbacks
+    @completed_by(iter_svr)
+    @completed_by(Clusterer.fit)
     def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like or sparse matrix
-            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        y : object, optional
-            Ignored.
-        sample_weight : (n,) array_like, optional
-            Weights, at least 0: a point of weight s counts as s equal points, in the loss and in
-            the size rule, which is then kept as nearly as whole points allow. A point of weight 0
-            does not count, and gets its label from the model.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As the function of the same method.
-        """
+        """Cluster the points."""
         return self._fit(X, sample_weight=sample_weight)
 
 
@@ -56,15 +37,7 @@ class IterSVR(
     paper="Zhang, Tsang, Kwok, ICML 2007",
     summary="support vector regression on the labels, and new labels from its scores, in turn",
 ):
-    """Iterative support vector regression as a scikit-learn clusterer; always two clusters.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.IterSVR(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
-    """
+    """Iterative support vector regression as a scikit-learn clusterer; always two clusters."""
 
     def _losses(self, margins):
         return np.maximum(0.0, np.abs(margins - 1.0) - self.epsilon)
@@ -77,15 +50,7 @@ class IterSVM(
     paper="Zhang, Tsang, Kwok, ICML 2007",
     summary="the same with support vector machines; stays near its first labels",
 ):
-    """Iterative support vector machines as a scikit-learn clusterer; always two clusters.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.IterSVM(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
-    """
+    """Iterative support vector machines as a scikit-learn clusterer; always two clusters."""
 
 
 class IterLSSVM(
@@ -95,15 +60,7 @@ class IterLSSVM(
     paper="Zhang, Tsang, Kwok, ICML 2007",
     summary="the same with least-squares machines: one factorisation for all rounds",
 ):
-    """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.IterLSSVM(random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
-    """
+    """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters."""
 
     def _losses(self, margins):
         return (margins - 1.0) ** 2

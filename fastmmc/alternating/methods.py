@@ -263,13 +263,6 @@ def iter_svm(call: _IterSVMCall, control: RunControl) -> MarginResult:
     ----------
     K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007,
     Algorithm 1.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
-    >>> fastmmc.iter_svm(X, random_state=0).sizes.sum()
-    np.int64(100)
     """
     return _cluster("hinge", call, control)
 
@@ -294,13 +287,6 @@ def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
     ----------
     K. Zhang, I. W. Tsang, J. T. Kwok, Maximum margin clustering made practical, ICML 2007,
     section 3.4.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
-    >>> fastmmc.iter_ls_svm(X, random_state=0).converged
-    True
     """
     return _cluster("square", call, control)
 

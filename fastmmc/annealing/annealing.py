@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from fastmmc import memory
@@ -25,6 +24,7 @@ from fastmmc.annealing.representatives import (
 )
 from fastmmc.annealing.search import Search
 from fastmmc.gram import dense_rows
+from fastmmc.labels import matched_clusters
 from fastmmc.results import Status
 
 # Steps towards the geometric medians of the representatives of clusters that have changed.
@@ -100,10 +100,10 @@ class AnnealingSearch(Search):
         super()._record(objective)
         self._temperatures.append(self._temperature)
 
-    @property
-    def trace(self):
-        """Number and temperature of every iteration."""
-        return super().trace | {"temperature": np.array(self._temperatures, dtype=np.float64)}
+    def finish(self):
+        """Label the points, and trace the temperatures of the iterations."""
+        super().finish()
+        self.trace["temperature"] = np.array(self._temperatures, dtype=np.float64)
 
     def _run(self):
         """Anneal, then descend over all points; yields the costs of the steps."""
@@ -149,7 +149,11 @@ class AnnealingSearch(Search):
         clusters = first_clusters(rows, plan.k, plan.init, rng, self._look)
         yield READS * self._points.cost
         total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
-        _check_memory(total, d)
+        memory.refuse_beyond_free(
+            DENSE_COPIES * total * d * np.dtype(np.float64).itemsize,
+            f"{total} representatives with {d} features need",
+            "give a lower max_representatives, or search='memetic'",
+        )
         cover = yield from make_cover(rows, clusters, total, rng)
         self._costs = BallCosts(self._points, rng)
         yield self._points.cost * MOST_BALLS
@@ -196,7 +200,8 @@ class AnnealingSearch(Search):
         weights = state.sizes if plan.weighted else np.ones(len(reps))
         if plan.relabel:
             found = self._cluster(reps, weights, n_init=1)
-            labels = rename(found, labels, plan.k)
+            # Names that agree most with those of before.
+            labels = np.argsort(matched_clusters(labels, found, plan.k))[found]
             yield READS * reps.size * plan.k
         scaled = (reps - self._shift) / self._scale
         for _ in range(plan.n_alt):
@@ -327,25 +332,3 @@ class AnnealingSearch(Search):
         representatives[p] = dense_rows(self._points.rows, drawn)[0]
         proposal = yield from self._alternate(replace(state, representatives=representatives))
         return proposal if self._accepts(state, proposal, temperature) else state
-
-
-def _check_memory(n_representatives, d):
-    """Raise MemoryError if the representatives, which are dense, do not fit into memory."""
-    needed = DENSE_COPIES * n_representatives * d * np.dtype(np.float64).itemsize
-    free = memory.available_memory()
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"{n_representatives} representatives with {d} features need {needed / 2**30:.1f} GiB "
-            f"and {free / 2**30:.1f} GiB are free; give a lower max_representatives, or "
-            "search='memetic'"
-        )
-
-
-def rename(labels, before, k):
-    """Return labels renamed so that they agree most with those of before."""
-    table = np.zeros((k, k))
-    np.add.at(table, (before, labels), 1.0)
-    olds, news = linear_sum_assignment(table, maximize=True)
-    names = np.empty(k, dtype=np.int64)
-    names[news] = olds
-    return names[labels]

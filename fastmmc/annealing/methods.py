@@ -33,7 +33,8 @@ from fastmmc.results import CentroidResult
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
 STARTS = ("k-means++", "random")
 
-LARGEST_C = 1e9
+# LIBLINEAR has to come to an end.
+LEAST_C, MOST_C = 1e-9, 1e9
 
 # Largest value whose squares are safe, also in sums over all points.
 LARGEST = {np.float64: 1e100, np.float32: 1e12}
@@ -43,25 +44,6 @@ LEAST_SPREAD = 1e-9
 
 # Steps without gain after which a search ends, unless the user says otherwise.
 PATIENCE = {"memetic": 200, "annealing": 1000}
-
-
-def _check_below_one(reason, name, value):
-    """Check a number above 0 and below 1; ``reason`` says why it must not be more."""
-    value = validation.check_positive(name, value)
-    if value >= 1:
-        raise ValueError(f"{name} must be below 1, {reason}; got {value}")
-    return value
-
-
-def _check_penalty(name, value):
-    """Check the penalty of the machines: LIBLINEAR has to come to an end."""
-    value = validation.check_positive(name, value)
-    if not 1.0 / LARGEST_C <= value <= LARGEST_C:
-        raise ValueError(
-            f"{name} must lie between {1.0 / LARGEST_C:g} and {LARGEST_C:g}, as representatives "
-            f"are scaled to unit spread; got {value:g}"
-        )
-    return value
 
 
 class _Search(Parameters):
@@ -93,9 +75,8 @@ class _Search(Parameters):
     )
     delta: float = parameter(
         default=0.1,
-        check=partial(
-            _check_below_one, "as it is the share of the points that become representatives"
-        ),
+        above=0,
+        below=1,
         doc="Annealing: representatives as a share of the points, in (0, 1).",
     )
     max_representatives: int = parameter(
@@ -115,8 +96,11 @@ class _Search(Parameters):
     )
     C: float = parameter(
         default=1.0,
-        check=_check_penalty,
-        doc="Annealing: penalty of the machines, on representatives scaled to unit spread.",
+        least=LEAST_C,
+        most=MOST_C,
+        doc="""
+        Annealing: penalty of the machines, on representatives scaled to unit spread, 1e-9 to 1e9.
+        """,
     )
     weighted: bool = parameter(
         default=True,
@@ -140,7 +124,8 @@ class _Search(Parameters):
     )
     cooling: float = parameter(
         default=0.995,
-        check=partial(_check_below_one, "or the temperature never falls"),
+        above=0,
+        below=1,
         doc="Annealing: factor of the temperature after an iteration, in (0, 1).",
     )
     T_min: float = parameter(
@@ -197,24 +182,6 @@ def _check_spread(rows):
             "X is sparse, and its points lie so close together, for how far they are from 0, that "
             "their distances would be lost in rounding; subtract their mean, or give a dense array"
         )
-
-
-def _check_init(init, k, n_features):
-    """Check how centers begin: a name, or the centers."""
-    if isinstance(init, str):
-        return validation.check_choice("init", init, STARTS, " or an array of centers")
-    if init is None or np.isscalar(init):
-        raise TypeError(
-            f"init must be one of {', '.join(map(repr, STARTS))} or ({k}, {n_features}) centers; "
-            f"got {init!r}"
-        )
-    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
-    if init.shape != (k, n_features):
-        raise ValueError(
-            f"init must have shape ({k}, {n_features}), a row for each of the {k} centers; "
-            f"got {init.shape}"
-        )
-    return init
 
 
 def _distinct_points(points, k):
@@ -294,7 +261,10 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
             "search='memetic' descends by geometric medians; got center='mean', which only "
             "search='annealing' has"
         )
-    init, patience = _check_init(call.init, k, d), call.patience or PATIENCE[call.search]
+    init = validation.check_first_centers(call.init, STARTS)
+    if not isinstance(init, str):
+        validation.check_center_shape(init, k, d)
+    patience = call.patience or PATIENCE[call.search]
     plan = dataclasses.replace(call, k=k, init=init, patience=patience)
     _check_scale(rows)
     seed = fixed_seed(call.random_state)

@@ -32,16 +32,6 @@ class Search:
         self.n_iter = 0
         self.n_moves = 0
 
-    @property
-    def history(self):
-        """Objectives noted along the way, (T,)."""
-        return self._history.values()
-
-    @property
-    def trace(self):
-        """In which generation or iteration each objective was noted."""
-        return {self._step_name: self._history.counts()}
-
     def step(self, budget):
         """Work for about ``budget`` elementary operations; return whether the search has ended."""
         spent = 0
@@ -69,6 +59,8 @@ class Search:
         self.objective = float(distances.sum())
         if not self._has_ended:
             self._record(self.objective)
+        self.history = self._history.values()
+        self.trace = {self._step_name: self._history.counts()}
 
     def _record(self, objective):
         """Add an objective to the history."""
@@ -82,10 +74,10 @@ class Settled(Search):
         super().__init__(*args)
         self._distinct = distinct
 
-    @property
-    def trace(self):
-        """Nothing, as there were no steps."""
-        return {}
+    def finish(self):
+        """Give every point to its nearest center."""
+        super().finish()
+        self.trace = {}  # there were no steps
 
     def _run(self):
         """Take the distinct points; there are no steps."""

@@ -202,26 +202,6 @@ def count_winners(prototypes, links, start, partners, i, counts):
 
 
 @njit
-def forbid_winners(prototypes, links, i):
-    """Mark the winners of an object's cannot-linked partners; none if these are all prototypes."""
-    forbidden = prototypes.forbidden
-    forbidden[:] = 0
-    n_allowed = forbidden.size
-    for p in range(links.cannot_start[i], links.cannot_start[i + 1]):
-        o = links.cannot[p]
-        if links.seen[o]:
-            distances_to(links.memory, o, prototypes.centers, prototypes.other)
-            weigh(prototypes.other, prototypes.wins, prototypes.other)
-            winner = smallest(prototypes.other)
-            if forbidden[winner] == 0:
-                forbidden[winner] = 1
-                n_allowed -= 1
-                if n_allowed == 0:
-                    forbidden[:] = 0
-                    return
-
-
-@njit
 def allowed_winner(prototypes, links, i, j):
     """Return j if the constraints of object i let it win, else the winner that they allow.
 
@@ -229,7 +209,9 @@ def allowed_winner(prototypes, links, i, j):
     others those that win most must-linked partners are allowed.
     """
     forbidden, votes, cost = prototypes.forbidden, prototypes.votes, prototypes.cost
-    forbid_winners(prototypes, links, i)
+    count_winners(prototypes, links, links.cannot_start, links.cannot, i, forbidden)
+    if forbidden.min() > 0:
+        forbidden[:] = 0
     count_winners(prototypes, links, links.must_start, links.must, i, votes)
     most = 0
     for m in range(votes.size):

@@ -209,16 +209,7 @@ class BatchSearch:
         self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
         self.weights = self.nearest_to.astype(np.float64)
         self.kept, self.labels = np.unique(self.labels, return_inverse=True)
-
-    @property
-    def history(self):
-        """Objective of each round, (T,)."""
-        return self._history.values()
-
-    @property
-    def trace(self):
-        """Numbers of the rounds."""
-        return {"rounds": self._history.counts()}
+        self.history, self.trace = self._history.values(), {"rounds": self._history.counts()}
 
 
 def _squared_norms(rows):

@@ -3,13 +3,12 @@
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastmmc import validation
 from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer
+from fastmmc._clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
 from fastmmc._declare import Parameters, parameter, values
-from fastmmc._sklearn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from fastmmc._docs import completed_by
 from fastmmc._typing import MatrixLike
 from fastmmc.competitive.methods import (
     FeatureSpace,
@@ -28,7 +27,7 @@ from fastmmc.competitive.methods import (
     rpcl,
     wta,
 )
-from fastmmc.competitive.online import check_share, make_rule
+from fastmmc.competitive.online import least_share, make_rule
 from fastmmc.competitive.saved import state_of_format_3
 from fastmmc.competitive.space import (
     LARGEST,
@@ -47,7 +46,7 @@ from fastmmc.parameters import ClusterCount, KernelParameters, LinkRules, SemiSu
 class PrototypeCount(ClusterCount):
     """How many prototypes an estimator has."""
 
-    n_clusters: int = parameter(default=8, kw_only=False, doc="Prototypes.")
+    n_clusters: int = parameter(default=8, least=1, kw_only=False, doc="Prototypes.")
 
 
 class LinkingLabels(SemiSupervised):
@@ -76,9 +75,7 @@ class StreamMemory(Parameters):
     )
 
 
-class _CompetitiveClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer, Run, FeatureSpace
-):
+class _CompetitiveClusterer(CenterClusterer, Run, FeatureSpace):
     """What the estimators of the family share."""
 
     _fields = (
@@ -89,93 +86,12 @@ class _CompetitiveClusterer(
         "n_violations",
         "n_conflicts",
     )
-    _own_attributes = {
-        "cluster_centers_": ("(m, d) float64 array", "Prototypes, in the order of the labels.")
-    }
 
     def _keep(self, result):
-        self._model, self._stream = result.model, None
+        self._stream = None
         for name in ("n_seen_", "n_forgotten_", "n_late_"):
             self.__dict__.pop(name, None)
-        self.cluster_centers_ = result.centers
         return super()._keep(result)
-
-    @property
-    def _n_features_out(self):
-        return self.cluster_centers_.shape[0]
-
-    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
-        """Return the nearest prototype of new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (m,) int64 array
-            Clusters 0..k-1.
-        """
-        return np.argmin(self._distances(X), axis=1)
-
-    def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:
-        """Return minus the squared distances of new points to the prototypes.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Scores; the largest one names the cluster.
-        """
-        return -self._distances(X)
-
-    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
-        """Return the distances of new points to the prototypes.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            New points.
-
-        Returns
-        -------
-        (m, k) float64 array
-            Euclidean distances.
-        """
-        return np.sqrt(self._distances(X))
-
-    def score(self, X: MatrixLike, y: object = None) -> float:
-        """Return minus the mean squared distance of points to their nearest prototype.
-
-        Parameters
-        ----------
-        X : (m, d) array_like or sparse matrix
-            Points.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        float
-            At most 0; higher is better.
-        """
-        return -float(self._distances(X).min(axis=1).mean())
-
-    def _distances(self, X):
-        X = self._check_new_points(X)  # before the model, which is not there until fit
-        return self._model.distances(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        pairwise = self.features is not None and self.kernel == "precomputed"
-        tags.input_tags.pairwise = pairwise
-        tags.input_tags.sparse = not pairwise
-        return tags
 
 
 class _StreamingClusterer(_CompetitiveClusterer):
@@ -208,14 +124,15 @@ class _StreamingClusterer(_CompetitiveClusterer):
         Raises
         ------
         ValueError, TypeError
-            If a parameter is out of range, X is not a finite matrix or too large, or the first call
-            has fewer objects than there are prototypes.
+            If a parameter is out of range, X is not a finite matrix or too large, constraints
+            contradict each other, or the first call has fewer objects than there are prototypes.
         """
         return self._partial_fit(X, lambda n: None)
 
     def _partial_fit(self, X, check_constraints):
         """Learn objects; their constraints are checked when their number is known."""
-        rule = make_rule(self._solver.__name__, vars(self))
+        told = self._checked_parameters()
+        rule = make_rule(self._solver.__name__, told)
         first = getattr(self, "_model", None) is None
         if first:
             X = self._check_training_points(X)
@@ -229,8 +146,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         rows = stream.space.rows(X)
         if stream.space.has_features:
             check_magnitude(rows, "the features of X")
-        size = getattr(self, "memory_size", 0)
-        self.labels_ = stream.present(rows, rule, size, constraints)
+        self.labels_ = stream.present(rows, rule, told.get("memory_size", 0), constraints)
         self._show_stream()
         return self
 
@@ -254,8 +170,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
 
     def _begin(self, X):
         """Find the space and the first prototypes from the first objects."""
-        k = validation.check_integer("n_clusters", self.n_clusters, least=1)
-        init = check_start(self.init)
+        k, init = self.n_clusters, check_start(self.init)
         if isinstance(init, str) and X.shape[0] < k:
             raise ValueError(
                 f"the first call of partial_fit finds {k} prototypes from its objects and needs as "
@@ -283,7 +198,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         self.cluster_centers_ = stream.centers.copy()
         self.weights_ = stream.wins.copy()
         n_learned = stream.wins - 1.0
-        min_share = check_share(self.min_share, self._solver.__name__, n_learned.size)
+        min_share = least_share(self.min_share, self._solver.__name__, n_learned.size)
         enough = n_learned >= max(min_share * n_learned.sum(), 1.0)
         self.n_active_ = max(1, int(np.count_nonzero(enough)))
         self.n_seen_ = stream.n_seen
@@ -312,6 +227,7 @@ class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules):
     """Those with constraints."""
 
     @with_callbacks
+    @completed_by(Clusterer.fit)
     def fit(
         self,
         X: MatrixLike,
@@ -323,23 +239,11 @@ class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules):
 
         Parameters
         ----------
-        X : (n, d) array_like or sparse matrix
-            Points.
         y : (n,) or (n, 1) array_like, optional
             Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
             and -1, NaN or None elsewhere.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects that belong together, and that do not.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As the function of the same method.
         """
         return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
@@ -358,6 +262,7 @@ class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer):
         ),
     }
 
+    @completed_by(_StreamingClusterer.partial_fit)
     def partial_fit(
         self,
         X: MatrixLike,
@@ -389,26 +294,12 @@ class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer):
 
         Parameters
         ----------
-        X : (n, d) array_like or sparse matrix
-            Objects, with no values beyond 1e150, whose squares overflow.
         y : (n,) or (n, 1) array_like, optional
             Ignored unless ``semi_supervised=True``; then integers from 0 on where labels are known,
             and -1, NaN or None elsewhere. They imply constraints with remembered labelled objects.
         must_link, cannot_link : (p, 2) array_like of int or sparse matrix, optional
             Pairs of objects, by their numbers in the stream, that belong together, and that do not.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter is out of range, X is not a finite matrix or too large, constraints
-            contradict each other, or the first call has fewer objects than there are prototypes.
         """
-        validation.check_integer("memory_size", self.memory_size, least=1)
 
         def check_constraints(n):
             return check_chunk_constraints(
@@ -437,17 +328,7 @@ class WTA(
     paper="Kohonen, 1995",
     summary="on-line k-means: the nearest prototype learns every object",
 ):
-    """Competitive learning where the winner takes all as a scikit-learn clusterer.
-
-    See :func:`fastmmc.wta`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.WTA(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Competitive learning where the winner takes all as a scikit-learn clusterer."""
 
 
 class FSCL(
@@ -458,17 +339,7 @@ class FSCL(
     paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
     summary="the same with distances weighted by wins, so that no prototype is left out",
 ):
-    """Frequency-sensitive competitive learning as a scikit-learn clusterer.
-
-    See :func:`fastmmc.fscl`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.FSCL(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Frequency-sensitive competitive learning as a scikit-learn clusterer."""
 
 
 class RPCL(
@@ -479,17 +350,7 @@ class RPCL(
     paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
     summary="the same, driving the second best away: estimates the number of clusters",
 ):
-    """Rival-penalised competitive learning as a scikit-learn clusterer.
-
-    See :func:`fastmmc.rpcl`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.RPCL(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Rival-penalised competitive learning as a scikit-learn clusterer."""
 
 
 class CRPCL(
@@ -503,17 +364,7 @@ class CRPCL(
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="the same with cannot-links and must-links",
 ):
-    """Rival-penalised competitive learning with constraints as a scikit-learn clusterer.
-
-    See :func:`fastmmc.c_rpcl`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.CRPCL(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Rival-penalised competitive learning with constraints as a scikit-learn clusterer."""
 
 
 class OLCVQE(
@@ -526,17 +377,7 @@ class OLCVQE(
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="on-line k-means with cannot-links and must-links",
 ):
-    """On-line linear constrained vector quantisation as a scikit-learn clusterer.
-
-    See :func:`fastmmc.o_lcvqe`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.OLCVQE(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """On-line linear constrained vector quantisation as a scikit-learn clusterer."""
 
 
 class LCVQE(
@@ -548,17 +389,7 @@ class LCVQE(
     paper="Pelleg, Baras, ECML 2007",
     summary="k-means with soft cannot-links and must-links",
 ):
-    """Linear constrained vector quantisation as a scikit-learn clusterer.
-
-    See :func:`fastmmc.lcvqe`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.LCVQE(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Linear constrained vector quantisation as a scikit-learn clusterer."""
 
 
 class CVQE(
@@ -570,14 +401,4 @@ class CVQE(
     paper="Davidson, Ravi, SDM 2005",
     summary="the same with penalties between prototypes",
 ):
-    """Constrained vector quantisation as a scikit-learn clusterer.
-
-    See :func:`fastmmc.cvqe`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.CVQE(3, random_state=0).fit(X).labels_.shape
-    (150,)
-    """
+    """Constrained vector quantisation as a scikit-learn clusterer."""

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
     OnlinePlan,
     OnlineSearch,
-    check_share,
+    least_share,
     make_rule,
     warn_if_fewer,
 )
@@ -65,7 +65,12 @@ class PrototypeStart(Parameters):
 class Learning(PrototypeStart):
     """How prototypes learn on line."""
 
-    alpha: float = parameter(default=0.05, doc="Rate of learning, 0 < alpha <= 1.")
+    alpha: float = parameter(
+        default=0.05,
+        above=0,
+        most=1,
+        doc="Rate of learning, 0 < alpha <= 1, where a prototype jumps onto the object.",
+    )
     schedule: Literal["constant", "robbins-monro"] = parameter(
         default="constant",
         doc="""
@@ -253,7 +258,7 @@ def make_plan(method, told, n, constraints):
     return OnlinePlan(
         rule=make_rule(method, told),
         shuffle=told["shuffle"],
-        min_share=check_share(told["min_share"], method, k),
+        min_share=least_share(told["min_share"], method, k),
         online_first_epoch=told.get("online_first_epoch", False),
         **common,
     )
@@ -293,12 +298,23 @@ def _cluster(method, call, control):
 
         outcome = best_of_restarts(make_search, call.n_init, control)
     best = outcome.best
-    params = values(call, *OWN[method])
+    common = {
+        one.name
+        for group in (Run, FeatureSpace, LinkRules, _LinkedObjects)
+        for one in declared(group)
+    }
+    params = {n: value for n, value in values(call, type(call)).items() if n not in common}
     if method not in BATCH:
         params["min_share"] = plan.min_share
     if enough_points and outcome.status != Status.NUMERICAL:
         min_share = params.get("min_share", 0.0)
         warn_if_fewer(method, plan.init, best.nearest_to, best.kept, min_share)
+    return make_result(outcome, params, plan, space)
+
+
+def make_result(outcome, params, plan, space):
+    """Gather what the winning search found; ``params`` are those of the method itself."""
+    best, constraints = outcome.best, plan.constraints
     centers = best.centers[best.kept]
     return outcome.result(
         CentroidResult,
@@ -314,18 +330,6 @@ def _cluster(method, call, control):
         n_violations=constraints.n_violations(best.labels),
         n_conflicts=constraints.n_conflicts,
     )
-
-
-# What the results of each method say of it.
-OWN = {
-    "wta": (Learning,),
-    "fscl": (WeightedLearning,),
-    "rpcl": (RivalLearning,),
-    "c_rpcl": (PartnersSeen, RivalLearning),
-    "o_lcvqe": (OnlineVectorQuantisation,),
-    "lcvqe": (Rounds,),
-    "cvqe": (Rounds,),
-}
 
 
 @function_of(_CRPCLCall)
@@ -405,7 +409,7 @@ def wta(call: _WTACall, control: RunControl) -> CentroidResult:
     return _cluster("wta", call, control)
 
 
-@function_of(_FSCLCall, like=c_rpcl)
+@function_of(_FSCLCall, like=wta)
 def fscl(call: _FSCLCall, control: RunControl) -> CentroidResult:
     """Cluster by frequency-sensitive competitive learning (FSCL).
 
@@ -416,18 +420,11 @@ def fscl(call: _FSCLCall, control: RunControl) -> CentroidResult:
     ----------
     S. Ahalt, A. Krishnamurthy, P. Chen, D. Melton, Competitive learning algorithms for vector
     quantization, Neural Networks 3(3), 1990.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.fscl(X, 3, random_state=0).sizes.sum()
-    np.int64(150)
     """
     return _cluster("fscl", call, control)
 
 
-@function_of(_RPCLCall, like=c_rpcl)
+@function_of(_RPCLCall, like=wta)
 def rpcl(call: _RPCLCall, control: RunControl) -> CentroidResult:
     """Cluster by rival-penalised competitive learning (RPCL).
 
@@ -441,13 +438,6 @@ def rpcl(call: _RPCLCall, control: RunControl) -> CentroidResult:
     ----------
     L. Xu, A. Krzyzak, E. Oja, Rival penalized competitive learning for clustering analysis, RBF
     net, and curve detection, IEEE Transactions on Neural Networks 4(4), 1993.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.rpcl(X, 3, random_state=0).sizes.sum()
-    np.int64(150)
     """
     return _cluster("rpcl", call, control)
 
@@ -527,13 +517,5 @@ def cvqe(call: _LCVQECall, control: RunControl) -> CentroidResult:
     ----------
     I. Davidson, S. S. Ravi, Clustering with constraints: feasibility issues and the k-means
     algorithm, SDM 2005.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> res = fastmmc.cvqe(X, 3, cannot_link=[(0, 50), (50, 100)], random_state=0)
-    >>> res.n_violations
-    0
     """
     return _cluster("cvqe", call, control)

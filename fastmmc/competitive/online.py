@@ -8,16 +8,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import assign_rows, first_prototypes
 from fastmmc.execution import warn_user
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.links import Links, partner_lists
 from fastmmc.results import History, Status
-
-SCHEDULES = ("constant", "robbins-monro")
-PER_CONSTRAINT = ("once", "paper")
 
 # Methods that weigh the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}
@@ -66,32 +62,22 @@ class Rule:
 
 
 def make_rule(method, told):
-    """Return the rule of a method, for parameters by name as the user gave them."""
-    alpha = validation.check_positive("alpha", told["alpha"])
-    if alpha > 1:
-        raise ValueError(
-            f"alpha must be at most 1, where a prototype jumps onto the object; got {alpha}"
-        )
-    beta = validation.check_number("beta", told.get("beta", 0.0))
+    """Return the rule of a method, for checked parameters by name."""
+    alpha, beta = told["alpha"], told.get("beta", 0.0)
     if not 0 <= beta < alpha:
         raise ValueError(
             f"beta must be at least 0 and below alpha = {alpha}, or rivals are driven away faster "
             f"than winners learn (a tenth of alpha is plenty); got {beta}"
         )
-    schedule = validation.check_choice("schedule", told["schedule"], SCHEDULES)
-    per_constraint = told.get("per_constraint", "once")
-    validation.check_choice("per_constraint", per_constraint, PER_CONSTRAINT)
-    return Rule(WEIGHTED[method], alpha, beta, schedule, per_constraint == "once")
+    once = told.get("per_constraint", "once") == "once"
+    return Rule(WEIGHTED[method], alpha, beta, told["schedule"], once)
 
 
-def check_share(min_share, method, k):
+def least_share(min_share, method, k):
     """Return the least share of the points that a prototype is kept for."""
-    if min_share is None:
-        return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
-    min_share = validation.check_number("min_share", min_share)
-    if not 0 <= min_share < 1:
-        raise ValueError(f"min_share must be at least 0 and below 1, or None; got {min_share}")
-    return min_share
+    if min_share is not None:
+        return min_share
+    return min(SPARE_SHARE, SPARE_PART / k) if method in ESTIMATING else 0.0
 
 
 def warn_if_fewer(method, init, sizes, kept, min_share):
@@ -226,19 +212,11 @@ class Learner:
         self.labels, self.objective = labels, total
         if not np.isfinite(total):
             self.objective, self.status = np.inf, Status.NUMERICAL
+        # Of each epoch: sum of squared distances, and objects presented by its end.
+        self.history, self.trace = self._history.values(), {"objects": self._history.counts()}
 
     def _assign(self):
         return assign_rows(self._rows, self.centers)
-
-    @property
-    def history(self):
-        """Sum of squared distances of each epoch, (T,)."""
-        return self._history.values()
-
-    @property
-    def trace(self):
-        """Objects presented by the end of each epoch."""
-        return {"objects": self._history.counts()}
 
 
 class OnlineSearch(Learner):

@@ -24,8 +24,9 @@ from fastmmc.competitive.online import (
     take_links,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import assign_rows, space_params
+from fastmmc.competitive.space import assign_rows
 from fastmmc.execution import (
+    Outcome,
     Progress,
     RunControl,
     fixed_seed,
@@ -35,7 +36,7 @@ from fastmmc.execution import (
 )
 from fastmmc.gram import Kernel
 from fastmmc.links import check_links
-from fastmmc.models import CenterModel, Space
+from fastmmc.models import Space
 from fastmmc.parameters import (
     KnownLabels,
     LinkParameters,
@@ -261,11 +262,10 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     >>> res.n_violations
     0
     """
-    plain = getattr(methods, call.method).parameters
-    defaults = {one.name: one.default for one in declared(plain)}
-    learning = _check_params(call.method, defaults, call.method_params)
+    plain = {one.name: one for one in declared(getattr(methods, call.method).parameters)}
+    learning = _check_params(call.method, plain, call.method_params)
     for name, value in values(call, LinkParameters, KnownLabels).items():
-        if value is not None and name not in defaults:
+        if value is not None and name not in plain:
             raise ValueError(
                 f"{name}: {call.method} takes no constraints; leave it out, or give "
                 "method='c_rpcl' or 'o_lcvqe'"
@@ -275,7 +275,7 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     n_workers = validation.check_integer(
         "n_workers", call.n_workers, least=1, most=n, why=", the number of points"
     )
-    init = defaults["init"] if call.init is None else call.init
+    init = plain["init"].default if call.init is None else call.init
     links = check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
     plan = methods.make_plan(call.method, vars(call) | {"init": init} | learning, n, links)
     shards = _deal(points, plan, n_workers, fixed_seed(call.random_state))
@@ -295,40 +295,18 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     }
     del params["method_params"]
     space = Space(points.shape[1], points.dtype)
-    centers = run.centers[run.kept]
-    result = CentroidResult(
-        labels=run.labels,
-        objective=run.objective,
-        status=run.status,
-        n_iter=run.n_iter,
-        n_moves=run.n_moves,
-        sizes=np.bincount(run.labels, minlength=run.kept.size),
-        history=run.history,
-        trace=run.trace,
-        objectives=np.array([run.objective]),
-        best_init=0,
-        params=params | space_params(space) | {"n_init": 1},
-        model=CenterModel(centers, space),
-        centers=centers,
-        all_centers=run.centers,
-        kept=run.kept,
-        weights=run.weights,
-        n_active=int(run.kept.size),
-        n_constraints=len(links.must) + len(links.cannot),
-        n_violations=links.n_violations(run.labels),
-        n_conflicts=links.n_conflicts,
-    )
-    warn_if_stopped(result.status, 1, 1)
-    return result
+    warn_if_stopped(run.status, 1, 1)
+    outcome = Outcome(run, 0, np.array([run.objective]), 1, run.status)
+    return methods.make_result(outcome, params, plan, space)
 
 
-def _check_params(method, defaults, method_params):
-    """Return the parameters of the learning, the method's own defaults where none are given."""
+def _check_params(method, plain, method_params):
+    """Return the parameters of the learning, of the ``plain`` ones of the method, by name."""
     if method_params is not None and not isinstance(method_params, dict):
         raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
     given = method_params or {}
     own = {one.name for one in declared(_ShardedCall)}
-    known = [name for name in LEARNING if name in defaults]
+    known = [name for name in LEARNING if name in plain]
     for name in given:
         if name in own:
             raise ValueError(f"method_params: give {name} to fit_sharded itself")
@@ -336,10 +314,7 @@ def _check_params(method, defaults, method_params):
             raise ValueError(
                 f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
             )
-    learning = {name: defaults[name] for name in known} | given
-    if "online_first_epoch" in learning:
-        validation.check_flag("online_first_epoch", learning["online_first_epoch"])
-    return learning
+    return {name: plain[name].checked(given.get(name, plain[name].default)) for name in known}
 
 
 def _deal(points, plan, n_workers, seed):

@@ -32,7 +32,6 @@ def check_space(points, features, kernel, rank, landmarks, rank_tol):
     """Return the kernel and the form of the features for :func:`make_space`; None: no features."""
     if features is None:
         return None
-    validation.check_choice("features", features, ("nystroem",), " or None")
     if rank is None:
         raise ValueError("rank=None asks for a dense kernel; features='nystroem' needs a number")
     rank = _resolve_rank(rank, landmarks, points.shape[0])
@@ -61,24 +60,16 @@ def make_space(points, checked, seed):
 
 def check_start(init):
     """Check first prototypes: the name of a way to choose them, or a (k, d) array of them."""
-    if isinstance(init, str):
-        return validation.check_choice("init", init, STARTS, " or a (k, d) array")
-    if np.ndim(init) != 2:
-        names = ", ".join(repr(name) for name in STARTS)
-        raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
-    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
-    check_magnitude(init, "init")
+    init = validation.check_first_centers(init, STARTS)
+    if not isinstance(init, str):
+        check_magnitude(init, "init")
     return init
 
 
 def first_prototypes(init, rows, k, rng):
     """Return (k, d) float64 first prototypes for an ``init`` from :func:`check_start`."""
     if not isinstance(init, str):
-        if init.shape != (k, rows.shape[1]):
-            raise ValueError(
-                f"init must have shape ({k}, {rows.shape[1]}), a row for each of the {k} "
-                f"prototypes; got {init.shape}"
-            )
+        validation.check_center_shape(init, k, rows.shape[1])
         return init.copy()
     if init == "k-means++":
         seed = int(rng.integers(2**31))

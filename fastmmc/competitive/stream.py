@@ -13,13 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fastmmc import validation
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.online import make_prototypes
 from fastmmc.gram import dense_rows
 from fastmmc.links import (
-    LABELS_AS,
-    ON_CONFLICT,
     check_pairs,
     compress,
     find_contradictions,
@@ -223,8 +220,6 @@ def check_chunk_constraints(must_link, cannot_link, labels, *, labels_as, on_con
     None. Contradictions are looked for among new pairs, those that wait for an object to come, and
     what labels of their objects imply, in the chunk or as far as these are remembered.
     """
-    validation.check_choice("labels_as", labels_as, LABELS_AS)
-    validation.check_choice("on_conflict", on_conflict, ON_CONFLICT)
     if labels is None and must_link is None and cannot_link is None:
         return None
     must = unique_pairs(check_pairs("must_link", must_link, None))

@@ -35,15 +35,7 @@ class CPMMC(
     paper="Zhao, Wang, Zhang, SDM 2008",
     summary="a linear or kernel machine whose signs are the labels, by cutting planes",
 ):
-    """Cutting-plane maximum-margin clustering as a scikit-learn clusterer; always two clusters.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
-    >>> fastmmc.CPMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(100)
-    """
+    """Cutting-plane maximum-margin clustering as a scikit-learn clusterer; always two clusters."""
 
 
 class CPM3C(
@@ -54,15 +46,7 @@ class CPM3C(
     paper="Zhao, Wang, Zhang, ICML 2008",
     summary="the same for many clusters, labels by the highest score",
 ):
-    """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("iris")
-    >>> fastmmc.CPM3C(3, kernel="rbf", random_state=0).fit(X).sizes_.sum()
-    np.int64(150)
-    """
+    """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer."""
 
     def _margins(self, scores):
         best = np.sort(scores, axis=1)[:, -2:]

@@ -587,7 +587,7 @@ def test_a_lock_that_is_taken_over(tmp_path):
     """The file of a lock is gone when it is lifted; who opened it before must not hold that one."""
     state = tmp_path / "state.npz"
     path = state.with_name(".state.npz.lock")
-    if stream.fcntl is None:
+    if resumable.fcntl is None:
         pytest.skip("locks that hold a file in its place")
     waiting = path.open("ab")
     with resumable.locked(state):

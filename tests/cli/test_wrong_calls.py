@@ -257,7 +257,7 @@ fastmmc stream n.csv
 fastmmc stream n.csv -k x
     argument -k/--k: expected a whole number; got 'x'
 fastmmc stream n.csv -k 3 --alpha 2
-    --alpha must be at most 1
+    --alpha must be greater than 0 and at most 1
 fastmmc stream n.csv -k 3 --chunk 2
     --chunk must be at least --k, 3
 fastmmc stream n.csv -k 3 --method lcvqe

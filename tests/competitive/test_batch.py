@@ -69,7 +69,9 @@ def test_rounds_are_those_of_the_twin(seed, pairwise):
     assert one.objective == pytest.approx(best[0], rel=1e-12)
     np.testing.assert_array_equal(one.labels, best[1])
     np.testing.assert_allclose(one.centers, best[2], rtol=1e-9)
-    np.testing.assert_allclose(one.history, [r[0] for r in rounds[: one.n_iter]], rtol=1e-12)
+    np.testing.assert_allclose(
+        one._history.values(), [r[0] for r in rounds[: one.n_iter]], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -313,7 +313,7 @@ BAD = [
 ]
 BAD_ONLINE = [
     ({"alpha": 0}, ValueError, "alpha must be greater than 0"),
-    ({"alpha": 1.5}, ValueError, "alpha must be at most 1"),
+    ({"alpha": 1.5}, ValueError, "alpha must be greater than 0 and at most 1"),
     ({"alpha": "fast"}, TypeError, "alpha must be a real number"),
     ({"schedule": "linear"}, ValueError, "schedule must be one of 'constant'"),
     ({"shuffle": 1}, TypeError, "shuffle must be True or False"),

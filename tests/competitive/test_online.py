@@ -5,7 +5,7 @@ import pytest
 
 from fastmmc.competitive.online import (
     Rule,
-    check_share,
+    least_share,
     make_links,
     make_prototypes,
     used_prototypes,
@@ -171,8 +171,8 @@ def test_a_rival_that_was_driven_away_stays_finite():
 
 
 def test_the_share_that_prototypes_are_kept_for():
-    assert check_share(None, "wta", 3) == 0.0
-    assert check_share(None, "rpcl", 3) == 0.01
-    assert check_share(None, "rpcl", 100) == 0.0025
+    assert least_share(None, "wta", 3) == 0.0
+    assert least_share(None, "rpcl", 3) == 0.01
+    assert least_share(None, "rpcl", 100) == 0.0025
     assert used_prototypes(np.array([60, 0, 40]), 0.01).tolist() == [0, 2]
     assert used_prototypes(np.array([60, 0, 40]), 0.99).tolist() == [0]
