@@ -419,6 +419,8 @@ def _fits(value, hint):
     if hint is Any:
         return True
     origin, inner = get_origin(hint), get_args(hint)
+    # Since NumPy 2.5 NDArray is an alias with a value, which is what arrays are instances of.
+    origin = get_origin(getattr(origin, "__value__", None)) or origin
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in inner)
     if origin is tuple:
