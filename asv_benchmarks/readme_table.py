@@ -1,7 +1,7 @@
 """Measure the tables of docs/measured.md and the short one of the README, between their markers.
 
     python asv_benchmarks/readme_table.py            # prints the tables
-    python asv_benchmarks/readme_table.py --write    # and writes them and the pictures
+    python asv_benchmarks/readme_table.py --write    # and writes them and a picture
 
 Every speed figure is a ratio of two things timed in turn in one process. Takes some
 minutes; the memory figure needs Linux.
@@ -351,7 +351,7 @@ def draw_run_times():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the tables and the pictures")
+    parser.add_argument("--write", action="store_true", help="write the tables and a picture")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "Graph is not fully connected")  # moons: two components
     quality = list(quality_rows())
