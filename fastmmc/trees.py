@@ -1,7 +1,6 @@
 """Trees of clusters: grown by splits in two, and the model that routes points down."""
 
 import re
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from fastmmc import validation
 from fastmmc._declare import declared
 from fastmmc._display import OneLine
-from fastmmc.execution import Progress, RunControl, warn_user
+from fastmmc.execution import RunControl, warn_user
 from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.parameters import RunParameters
 from fastmmc.registry import Method
@@ -287,21 +286,17 @@ class TreeGrower:
     def _tell(self, inner=None):
         """Report the progress, ``inner`` that of the current split; return whether to stop."""
         fraction = 0.0 if inner is None else inner.fraction
-        progress = Progress(
-            fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
-            n_done=self.n_tried,
-            n_init=self.n_splits,
-            objective=sum(leaf.scatter for leaf in self.leaves),
-            elapsed=time.perf_counter() - self.control.started,
-        )
-        self.control.bar.show(progress)
-        if self.control.callback is None:
-            return False
         try:
-            return bool(self.control.callback(progress))
+            status = self.control.report(
+                fraction=min(1.0, (self.n_tried + fraction) / self.n_splits),
+                n_done=self.n_tried,
+                n_init=self.n_splits,
+                objective=sum(leaf.scatter for leaf in self.leaves),
+            )
         except (ValueError, TypeError, MemoryError) as error:
             self.raised = error
             raise
+        return status == Status.CALLBACK
 
     def status(self):
         """Return why the run ended; warn if there are fewer than k clusters."""

@@ -251,16 +251,6 @@ def check_new_points(X, kernel, n_features, dtype, *, name="X"):
     return X
 
 
-def check_first_centers(init, names):
-    """Return how centers begin: one of these names, or a float64 array with a row for each."""
-    if isinstance(init, str):
-        return check_choice("init", init, names, " or a (k, d) array")
-    if np.ndim(init) != 2:
-        names = ", ".join(map(repr, names))
-        raise ValueError(f"init must be one of {names} or a (k, d) array; got {init!r}")
-    return check_matrix(init, name="init", dtype=np.float64, copy=True)
-
-
 def check_center_shape(init, k, n_columns):
     """Refuse given centers of another shape."""
     if init.shape != (k, n_columns):

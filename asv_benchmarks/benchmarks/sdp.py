@@ -84,7 +84,7 @@ class OverPrintedForm:
     def run(self):
         n = self.K.shape[0]
         K = penalised_kernel(self.K, RIDGE, 1.0 / (C_E * n**2))
-        return relax_gmmc(K, C_DELTA, "SCS", None).bound
+        return relax_gmmc(K, C_DELTA, "SCS").bound
 
     def track_program(self, n):
         return ratio(3, self.run, lambda: solve_printed(self.K))

@@ -184,6 +184,20 @@ def _check_spread(rows):
         )
 
 
+def _check_init(init, k, n_features):
+    """Check how centers begin: a name, or the centers."""
+    if isinstance(init, str):
+        return validation.check_choice("init", init, STARTS, " or an array of centers")
+    if init is None or np.isscalar(init):
+        raise TypeError(
+            f"init must be one of {', '.join(map(repr, STARTS))} or ({k}, {n_features}) centers; "
+            f"got {init!r}"
+        )
+    init = validation.check_matrix(init, name="init", dtype=np.float64, copy=True)
+    validation.check_center_shape(init, k, n_features)
+    return init
+
+
 def _distinct_points(points, k):
     """Return the distinct points in float64 if there are no more than k of them, else None."""
     distinct = dense_rows(points, slice(1))
@@ -261,10 +275,7 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
             "search='memetic' descends by geometric medians; got center='mean', which only "
             "search='annealing' has"
         )
-    init = validation.check_first_centers(call.init, STARTS)
-    if not isinstance(init, str):
-        validation.check_center_shape(init, k, d)
-    patience = call.patience or PATIENCE[call.search]
+    init, patience = _check_init(call.init, k, d), call.patience or PATIENCE[call.search]
     plan = dataclasses.replace(call, k=k, init=init, patience=patience)
     _check_scale(rows)
     seed = fixed_seed(call.random_state)

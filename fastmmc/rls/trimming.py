@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -23,14 +25,17 @@ DENSE = 3_000
 SCORED = 0.1
 
 
-def leaving_out(make_source):
+Solver = TypeVar("Solver", bound=Callable[..., Any])
+
+
+def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
     """Make a solver leave out the points that its ``trim`` asks for.
 
     ``make_source(call)`` returns the :class:`Source` of the hat matrix that tells which. The solver
     gets the other points alone, and what the call says of them.
     """
 
-    def decorate(solve):
+    def decorate(solve: Solver) -> Solver:
         @wraps(solve)
         def solve_rest(call, control):
             if not call.trim or in_blocks(call.X) or isinstance(call.X, BlockFactor):
@@ -55,7 +60,7 @@ def leaving_out(make_source):
             whole = [_of_all(one, call, source.points, is_out, scores) for one in results]
             return whole if isinstance(made, list) else whole[0]
 
-        return solve_rest
+        return cast(Solver, solve_rest)
 
     return decorate
 

@@ -1,6 +1,5 @@
 """MMC and GMMC: relax the labels to a matrix, solve a semidefinite program, round."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,7 +9,6 @@ import numpy as np
 from fastmmc import memory, validation
 from fastmmc._declare import Parameters, function_of, parameter, values
 from fastmmc.execution import (
-    Progress,
     RunControl,
     show_progress,
     warn_if_stopped,
@@ -301,15 +299,9 @@ def _make_result(
         solver_status=relaxation.solver_status,
         size_bounds=size_bounds,
     )
-    elapsed = time.perf_counter() - control.started
-    control.bar.show(Progress(1.0, 1, 1, machine.value, elapsed))
+    control.report(fraction=1.0, n_done=1, n_init=1, objective=machine.value)
     warn_if_stopped(result.status, 1, 1)
     return result
-
-
-def _deadline(control):
-    """Return when the solver must end, or None."""
-    return None if control.max_time is None else control.started + control.max_time
 
 
 def _or_kernel(relaxation, K):
@@ -385,8 +377,8 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
     params = values(call, _Machine, _Program, BinarySizeParameters)
     with show_progress(control, "program") as control:
-        control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
-        relaxation = relax_mmc(K, call.C, least, largest, call.solver, _deadline(control))
+        control.report(fraction=0.0, n_done=0, n_init=1, objective=np.inf)
+        relaxation = relax_mmc(K, call.C, least, largest, call.solver, control)
         v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
         labellings = [split_by_rank(scores, lower, upper) for scores in (v, -v)]
         y, machine = _best_of(labellings, lambda y: train_soft(K, y, call.C), lower + upper == n)
@@ -452,8 +444,8 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     _check_condition(K, call.ridge, call.C_e)
     params = values(call, _Scores, _Program)
     with show_progress(control, "program") as control:
-        control.bar.show(Progress(0.0, 0, 1, np.inf, 0.0))
-        relaxation = relax_gmmc(K, call.C_delta, call.solver, _deadline(control))
+        control.report(fraction=0.0, n_done=0, n_init=1, objective=np.inf)
+        relaxation = relax_gmmc(K, call.C_delta, call.solver, control)
         scores = _scores(K, data.K, relaxation, call.rounding)
         labellings = [split_by_rank(v, 1, n - 1) for v in scores]
         y, machine = _best_of(labellings, lambda y: train_hard(K, y), may_swap=True)

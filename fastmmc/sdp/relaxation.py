@@ -6,12 +6,12 @@ stopped. Both bounds are therefore computed anew from multipliers moved until th
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
+from fastmmc.execution import RunControl
 from fastmmc.results import Status
 from fastmmc.sdp.machine import mean_diagonal
 
@@ -26,6 +26,9 @@ LEAST_TIME = 1e-3
 
 # SCS takes an interrupt for itself and reports it by this code.
 SCS_INTERRUPTED = -5
+
+
+NO_LIMIT = RunControl()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ def import_cvxpy():
     return cvxpy
 
 
-def relax_mmc(K, C, least, largest, solver, deadline):
+def relax_mmc(K, C, least, largest, solver, control=NO_LIMIT):
     """Solve the relaxation of maximum margin clustering.
 
     min delta over M, mu >= 0, nu >= 0 where diag(M) = e, M is positive semidefinite and so is
@@ -65,7 +68,7 @@ def relax_mmc(K, C, least, largest, solver, deadline):
         [ (e + mu - nu)^T    delta - 2 C nu^T e    ]
 
     with -l e <= M e <= l e, l being ``largest``, and e^T M e >= s^2 if no allowed labelling has
-    |e^T y| below s, which is ``least``. ``deadline`` is on the clock of ``time.perf_counter``.
+    |e^T y| below s, which is ``least``.
     """
     cp = import_cvxpy()
     n = K.shape[0]
@@ -83,7 +86,7 @@ def relax_mmc(K, C, least, largest, solver, deadline):
     constraints = [margin, M >> 0, unit, above, below]
     if least > 0:
         constraints.append(-cp.sum(M) <= -(least**2))
-    outcome = _solve(cp.Problem(cp.Minimize(delta), constraints), solver, deadline)
+    outcome = _solve(cp.Problem(cp.Minimize(delta), constraints), solver, control)
     matrix = _finite(M.value)
     if matrix is None or margin.dual_value is None:
         return Relaxation(None, None, None, *outcome)
@@ -109,7 +112,7 @@ def _mmc_bound(K, lam, t, p, q, r, least, largest):
     return float(gain - t.sum() - largest * (p + q).sum() + r * least**2 + slack)
 
 
-def relax_gmmc(K, C_delta, solver, deadline):
+def relax_gmmc(K, C_delta, solver, control=NO_LIMIT):
     """Solve the relaxation of generalized maximum margin clustering, with a positive definite K.
 
     max sum_i gamma_i over 0 <= gamma <= C_delta where K^-1 - diag(gamma) is positive semidefinite.
@@ -126,7 +129,7 @@ def relax_gmmc(K, C_delta, solver, deadline):
     gamma = cp.Variable(n, nonneg=True)
     margin = np.eye(n) - scale * root.T @ cp.multiply(gamma[:, None], root) >> 0
     problem = cp.Problem(cp.Maximize(cp.sum(gamma)), [margin, gamma <= C_delta / scale])
-    outcome = _solve(problem, solver, deadline)
+    outcome = _solve(problem, solver, control)
     found, inner = _finite(gamma.value), _finite(margin.dual_value)
     if found is None or inner is None:
         return Relaxation(None, None, None, *outcome)
@@ -151,13 +154,13 @@ def _finite(value):
     return value if value is not None and np.isfinite(value).all() else None
 
 
-def _solve(problem, solver, deadline):
+def _solve(problem, solver, control):
     """Run a solver; return why it ended, the same in cvxpy's words, and its iterations."""
     cp = import_cvxpy()
     data, chain, inverse_data = problem.get_problem_data(solver.upper(), solver_opts={})
     options = dict(OPTIONS[solver])
-    if deadline is not None:
-        options[SOLVERS[solver]] = max(LEAST_TIME, deadline - time.perf_counter())
+    if control.max_time is not None:
+        options[SOLVERS[solver]] = max(LEAST_TIME, control.time_left())
     try:
         raw = chain.solve_via_data(problem, data, solver_opts=options)
         if solver == "SCS" and raw["info"]["status_val"] == SCS_INTERRUPTED:
@@ -170,16 +173,16 @@ def _solve(problem, solver, deadline):
         return Status.NUMERICAL, "solver_error", 0
     problem.unpack(solution)
     n_iter = int(solution.attr.get(cp.settings.NUM_ITERS) or 0)
-    return _status_of(problem.status, solver, deadline), problem.status, n_iter
+    return _status_of(problem.status, solver, control), problem.status, n_iter
 
 
-def _status_of(text, solver, deadline):
+def _status_of(text, solver, control):
     """Turn cvxpy's status into ours."""
     if text == "optimal":
         return Status.CONVERGED
     if text not in ("optimal_inaccurate", "user_limit"):
         return Status.NUMERICAL
-    if deadline is not None and time.perf_counter() >= deadline:
+    if control.out_of_time():
         return Status.TIME_LIMIT
     # SCS is inaccurate where it is stopped, Clarabel where it cannot do better.
     return Status.MAX_ITER if solver == "SCS" or text == "user_limit" else Status.NUMERICAL

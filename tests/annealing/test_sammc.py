@@ -280,7 +280,7 @@ def test_a_callback_stops_it(overlapping):
         ({"center": "mode"}, ValueError, "center must be one of 'median', 'mean'"),
         ({"center": "mean"}, ValueError, "which only search='annealing' has"),
         ({"init": "farthest"}, ValueError, "init must be one of 'k-means\\+\\+', 'random'"),
-        ({"init": None}, ValueError, r"init must be one of .* or a \(k, d\) array; got None"),
+        ({"init": None}, TypeError, r"init must be one of .* or \(3, 3\) centers; got None"),
         ({"init": np.zeros((2, 3))}, ValueError, r"init must have shape \(3, 3\)"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1"),
     ],

@@ -7,6 +7,7 @@ import pytest
 from sklearn.svm import SVC
 
 from fastmmc import Status
+from fastmmc.execution import RunControl
 from fastmmc.gram import Kernel
 from fastmmc.sdp.machine import centre, train_hard, train_soft
 from fastmmc.sdp.methods import _size_limits, penalised_kernel
@@ -84,7 +85,7 @@ def test_for_fixed_signs_gmmc_is_the_hard_margin(seed):
 def test_mmc_is_its_program(solver, C, largest, least):
     K = centre(gram(points(3)))
     value, M = naive.mmc(K, C, largest, least)
-    found = relax_mmc(K, C, least, largest, solver, None)
+    found = relax_mmc(K, C, least, largest, solver)
     assert (found.status, found.solver_status) == (Status.CONVERGED, "optimal")
     assert found.bound == pytest.approx(value, rel=1e-3)
     assert found.bound <= value * (1 + 1e-6)
@@ -99,7 +100,7 @@ def test_mmc_is_its_program(solver, C, largest, least):
 def test_gmmc_is_its_program(solver, C_delta, C_e):
     K = gram(points(4))
     value = naive.gmmc(ridged(K), C_delta, C_e)
-    found = relax_gmmc(penalised(K, C_e), C_delta, solver, None)
+    found = relax_gmmc(penalised(K, C_e), C_delta, solver)
     assert found.status == Status.CONVERGED
     assert found.bound == pytest.approx(value, rel=1e-3)
     assert found.bound <= value * (1 + 1e-6)
@@ -121,7 +122,7 @@ def test_gmmc_is_its_program(solver, C_delta, C_e):
 def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
     K = centre(gram(points(seed, apart=1.0)))
     least, largest = _size_limits(10, balance, targets, 1, None)
-    bound = relax_mmc(K, 1.0, least, largest, "SCS", None).bound
+    bound = relax_mmc(K, 1.0, least, largest, "SCS").bound
     values = [train_soft(K, y, 1.0).value for y in naive.labellings(10, *sizes)]
     assert bound <= min(values)
     # It is worth something, even where the sizes are far from those of the clusters.
@@ -131,7 +132,7 @@ def test_no_labelling_is_below_the_bound_of_mmc(seed, balance, targets, sizes):
 @pytest.mark.parametrize("seed", range(3))
 def test_weak_duality_of_gmmc(seed):
     K = gram(points(seed, n=9, apart=1.0))
-    bound = relax_gmmc(penalised(K), C_DELTA, "SCS", None).bound
+    bound = relax_gmmc(penalised(K), C_DELTA, "SCS").bound
     values = [train_hard(penalised(K), y).value for y in naive.labellings(9, 0, 9)]
     assert 0.3 * min(values) < bound <= min(values)
     rng = np.random.default_rng(seed)
@@ -144,37 +145,35 @@ def test_a_small_C_e_makes_the_bound_trivial():
     """(e; -1) gives sum gamma <= C_e n^2, what all points in one cluster cost."""
     K = gram(points(0))
     for C_e in (1e-4, 1e-3):
-        found = relax_gmmc(penalised(K, C_e), C_DELTA, "SCS", None)
+        found = relax_gmmc(penalised(K, C_e), C_DELTA, "SCS")
         assert found.bound == pytest.approx(C_e * 100, rel=1e-4)
         one = naive.fixed_signs(ridged(K), np.ones(10), C_e)
         assert one == pytest.approx(C_e * 100, rel=1e-4)
-    assert relax_gmmc(penalised(K, 1e4), C_DELTA, "SCS", None).bound < 1e-3 * 1e4 * 100
+    assert relax_gmmc(penalised(K, 1e4), C_DELTA, "SCS").bound < 1e-3 * 1e4 * 100
 
 
 def test_on_clear_clusters_the_relaxation_is_exact():
     X = points(5, n=16, apart=30.0)
     y = np.where(np.arange(16) % 2 == 0, -1.0, 1.0)
     K = centre(gram(X, sigma=10.0))
-    found = relax_mmc(K, 1.0, 0.0, 1.0, "SCS", None)
+    found = relax_mmc(K, 1.0, 0.0, 1.0, "SCS")
     assert found.bound == pytest.approx(train_soft(K, y, 1.0).value, rel=1e-3)
     np.testing.assert_allclose(found.matrix, np.outer(y, y), atol=0.05)
     K = penalised(gram(X, sigma=10.0))
-    assert relax_gmmc(K, C_DELTA, "SCS", None).bound == pytest.approx(
-        train_hard(K, y).value, rel=1e-3
-    )
+    assert relax_gmmc(K, C_DELTA, "SCS").bound == pytest.approx(train_hard(K, y).value, rel=1e-3)
 
 
 @pytest.mark.parametrize("relax", [relax_mmc, relax_gmmc])
 def test_bounds_hold_where_the_solver_was_stopped(relax):
     X = np.random.default_rng(0).standard_normal((40, 3))
-    past = time.perf_counter() - 1.0
+    over = RunControl(max_time=1.0, started=time.perf_counter() - 2.0)
     if relax is relax_mmc:
         K = centre(gram(X))
         options = (K, 1.0, 0.0, 2.0, "SCS")
     else:
         K = penalised(gram(X))
         options = (K, C_DELTA, "SCS")
-    exact, stopped = relax(*options, None), relax(*options, past)
+    exact, stopped = relax(*options), relax(*options, over)
     assert stopped.status == Status.TIME_LIMIT and stopped.n_iter < exact.n_iter
     assert stopped.bound <= exact.bound + 1e-3 * abs(exact.bound)
     assert stopped.matrix.shape == (40, 40)
