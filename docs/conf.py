@@ -49,6 +49,9 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"
 suppress_warnings = ["config.cache"]
 
+# What has long lines of code gets the whole width.
+wide = ["gallery", *(f"notebooks/{path.stem}" for path in generate.ROOT.glob("notebooks/*.ipynb"))]
+
 html_theme = "pydata_sphinx_theme"
 html_title = "fastmmc"
 html_static_path = ["_static"]
@@ -58,7 +61,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(wide, [])},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -1,11 +1,13 @@
 """Pictures of clusterings, in the manner of scikit-learn's Display objects."""
 
-from fastmmc.plotting.base import import_pyplot
+from fastmmc.plotting.base import COLORS, MARKERS, import_pyplot
 from fastmmc.plotting.clusters import ClusterDisplay, SegmentationDisplay, ShakingDisplay
 from fastmmc.plotting.points import ExemplarDisplay, InfluenceDisplay, MarginDisplay
 from fastmmc.plotting.search import ChoiceDisplay, ObjectiveDisplay, TreeDisplay
 
 __all__ = [
+    "COLORS",
+    "MARKERS",
     "ChoiceDisplay",
     "ClusterDisplay",
     "ExemplarDisplay",
