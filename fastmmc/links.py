@@ -5,16 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, issparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from fastmmc import memory, validation
 from fastmmc._display import OneLine
 from fastmmc.execution import warn_user
-from fastmmc.labels import MOST_OBJECTS, check_known_labels, is_number, plain
+from fastmmc.labels import (
+    MOST_OBJECTS,
+    check_known_labels,
+    is_number,
+    plain,
+    read_known_labels,
+)
 
 LABELS_AS = ("cannot_link", "must_link", "both")
 ON_CONFLICT = ("raise", "warn")
+
+# Rows that a message names, and places where cliques of cannot-links are looked for.
+ROWS_NAMED = 12
+CLIQUES_TRIED = 1_000
 
 # Of a pair that labels imply, until the solvers hold it in their lists of partners: 64 at the peak,
 # measured, and a little more.
@@ -28,6 +38,9 @@ class Links(OneLine):
     must: np.ndarray  # (p, 2) int64, in the order given
     cannot: np.ndarray  # (q, 2) int64
     n_conflicts: int = 0  # cannot-links between objects that chains of must-links join
+
+    def __bool__(self):
+        return len(self.must) + len(self.cannot) > 0
 
     def n_violations(self, labels):
         """Count the must-links apart and the cannot-links together in (n,) labels."""
@@ -79,6 +92,123 @@ def _with_implied(pairs, labels, equal):
     return np.concatenate((pairs, implied))
 
 
+def check_links_of_clusters(must_link, cannot_link, n, k, known=None, *, hard=True):
+    """Return the Links given, for methods that keep to them in k clusters.
+
+    Raise ValueError, naming rows, if no labelling does: if must-links join what cannot-links or
+    ``known`` labels (n,), -1 where unknown, keep apart, or if rows that exclude each other are seen
+    to need more than k clusters. Links that are not ``hard`` may need as many as they like.
+    """
+    must = _each_once(check_pairs("must_link", must_link, n))
+    cannot = _each_once(check_pairs("cannot_link", cannot_link, n))
+    links = Links(must, cannot)
+    if not links:
+        return links
+    known = np.full(n, -1) if known is None else known
+    found = find_contradictions(must, cannot, known, "both")
+    if found.count:
+        raise ValueError(_tell_contradiction(*found.example, must, known))
+    if not hard:
+        return links
+    # Rows that must be together are one node, as are those known to be in one cluster; all such
+    # clusters exclude each other.
+    group = join(must, n, known)[:n]
+    rows = np.unique(group, return_index=True)[1]
+    named = np.unique(group[known >= 0])
+    pairs = [group[cannot], np.array(np.triu_indices(named.size, 1)).T]
+    pairs[1] = named[pairs[1]]
+    _check_colouring(np.concatenate(pairs), rows, k)
+    return links
+
+
+def _tell_contradiction(a, b, must, known):
+    """Say which must-links and known labels join two rows that are to be apart."""
+    kinds, kind = np.unique(known[known >= 0], return_inverse=True)
+    apart = known[a] >= 0 and known[b] >= 0 and known[a] != known[b]
+    n, (first, second) = known.size, must.T
+    if not apart:
+        first = np.concatenate((first, np.flatnonzero(known >= 0)))
+        second = np.concatenate((second, n + kind))
+    edges = csr_array((np.ones(first.size), (first, second)), shape=(n + kinds.size,) * 2)
+    chain = " - ".join(
+        str(at) if at < n else f"known as {kinds[at - n]}" for at in _path(edges, a, b)
+    )
+    why = f"have the known labels {known[a]} and {known[b]}" if apart else "are cannot-linked"
+    return f"rows {a} and {b} {why}, but must-links or known labels join them: {chain}"
+
+
+def _path(edges, a, b):
+    """Return the nodes of a shortest path from a to b."""
+    before = breadth_first_order(edges, a, directed=False)[1]
+    path = [b]
+    while path[-1] != a:
+        path.append(int(before[path[-1]]))
+    return path[::-1]
+
+
+def _check_colouring(pairs, rows, k):
+    """Raise ValueError if nodes that exclude each other in pairs are seen to need over k clusters.
+
+    With two clusters odd cycles tell exactly. With more, cliques are found greedily, and not all.
+    """
+    nodes, ends = np.unique(pairs, return_inverse=True)
+    a, b = ends.reshape(-1, 2).T
+    edges = csr_array((np.ones(a.size), (a, b)), shape=(nodes.size,) * 2)
+    edges = csr_array(edges + edges.T)
+    wrong = _odd_cycle(edges) if k == 2 else _clique(edges, k)
+    if wrong is None:
+        return
+    names = ", ".join(str(row) for row in rows[nodes[wrong[:ROWS_NAMED]]])
+    more = f" and {len(wrong) - ROWS_NAMED} more" if len(wrong) > ROWS_NAMED else ""
+    what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"
+    raise ValueError(
+        f"cannot_link: rows {names}{more} {what} (with what must-links and known labels imply), "
+        f"which {k} cluster{'s' * (k > 1)} cannot satisfy; remove one of these links, or raise k"
+    )
+
+
+def _odd_cycle(edges):
+    """Return the nodes of a cycle of odd length in a graph, None if there is none."""
+    n = edges.shape[0]
+    a, b = edges.nonzero()
+    # One more node, linked to a node of each component, is where one search begins.
+    firsts = np.unique(connected_components(edges, directed=False)[1], return_index=True)[1]
+    ends = np.concatenate((a, np.full(firsts.size, n))), np.concatenate((b, firsts))
+    whole = csr_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1))
+    order, before = breadth_first_order(whole, n, directed=False)
+    depth = np.zeros(n + 1, dtype=np.int64)
+    for node in order[1:]:
+        depth[node] = depth[before[node]] + 1
+    wrong = np.flatnonzero(depth[a] % 2 == depth[b] % 2)
+    if wrong.size == 0:
+        return None
+    left, right = [int(a[wrong[0]])], [int(b[wrong[0]])]
+    while left[-1] != right[-1]:
+        side = left if depth[left[-1]] > depth[right[-1]] else right
+        if depth[left[-1]] == depth[right[-1]]:
+            left.append(int(before[left[-1]]))
+            side = right
+        side.append(int(before[side[-1]]))
+    return left + right[-2::-1]
+
+
+def _clique(edges, k):
+    """Return more than k nodes that are all neighbours, None if none were found."""
+    degrees = np.diff(edges.indptr)
+    neighbours = [set(part) for part in np.split(edges.indices, edges.indptr[1:-1])]
+    for node in np.argsort(-degrees, kind="stable")[:CLIQUES_TRIED]:
+        if degrees[node] < k:
+            return None
+        clique, common = [int(node)], neighbours[node]
+        while common:
+            best = max(sorted(common), key=lambda one: len(common & neighbours[one]))
+            clique.append(int(best))
+            common = common & neighbours[best]
+        if len(clique) > k:
+            return clique
+    return None
+
+
 @dataclass(frozen=True)
 class Contradictions:
     """Cannot-links between objects that chains of must-links join."""
@@ -96,7 +226,7 @@ def find_contradictions(must, cannot, labels=None, labels_as="cannot_link", numb
     """
     if labels is None:
         labels = np.full(1 + max(must.max(initial=-1), cannot.max(initial=-1)), -1)
-    group = _join(must, labels.size, None if labels_as == "cannot_link" else labels)
+    group = join(must, labels.size, None if labels_as == "cannot_link" else labels)
     a, b = cannot.T
     joined = group[a] == group[b]
     rows, n_cannot, n_wrong = np.flatnonzero(joined), len(cannot), 0
@@ -129,7 +259,7 @@ def report_contradictions(found, on_conflict):
     warn_user(f"{text}; not all constraints can be met")
 
 
-def _join(must, n, labels=None):
+def join(must, n, labels=None):
     """Return a number for each of n objects, equal where must-links or equal labels join them."""
     a, b = must.T
     if labels is not None:
@@ -165,15 +295,20 @@ def _first_different(known, group, labels):
 def check_pairs(name, pairs, n):
     """Return pairs of different objects 0..n-1 as (p, 2) int64; n=None: of any objects.
 
-    Of an (n, n) sparse matrix the entries other than 0 are the pairs.
+    Of an (n, n) sparse matrix the entries other than 0 are the pairs. A vector of n labels, -1,
+    NaN or None where there is none, stands for must-links between equal labels, in a chain, or for
+    cannot-links between different ones.
     """
     values = np.empty((0, 2)) if pairs is None else _pair_array(name, pairs, n)
     if values.size == 0:
         return np.empty((0, 2), dtype=np.int64)
+    if values.shape == (n,):
+        return _pairs_of_vector(name, values)
     if values.ndim != 2 or values.shape[1] != 2:
+        vector = "" if n is None else f", or {n} labels"
         raise ValueError(
-            f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix; "
-            f"got shape {values.shape}"
+            f"{name} must be pairs of objects, an array of shape (p, 2) or a sparse matrix{vector}"
+            f"; got shape {values.shape}"
         )
     values = _check_indices(name, values)
     most = (MOST_OBJECTS if n is None else n) - 1
@@ -189,6 +324,22 @@ def check_pairs(name, pairs, n):
     if alone.size:
         raise ValueError(f"{name} links object {values[alone[0], 0]} to itself")
     return values
+
+
+def _pairs_of_vector(name, values):
+    """Return the must-links, or else the cannot-links, that labels tell."""
+    n = values.size
+    has_names = values.dtype.kind in "OU" and any(isinstance(one, str) for one in values)
+    if has_names:
+        labels = read_known_labels(values, n, n, name=name)[0]
+    else:
+        labels = check_known_labels(values, n, name=name)
+    if name == "cannot_link":
+        return pairs_of_labels(labels, equal=False)
+    known = np.flatnonzero(labels >= 0)
+    order = known[np.argsort(labels[known], kind="stable")]
+    chain = np.column_stack((order[:-1], order[1:]))
+    return chain[labels[order[:-1]] == labels[order[1:]]]
 
 
 def _pair_array(name, pairs, n):
@@ -227,7 +378,7 @@ def _check_indices(name, values):
 def find_conflicts(must, cannot):
     """Return the sorted rows of ``cannot`` whose objects chains of must-links join."""
     objects, must, cannot = renumber(must, cannot)
-    a, b = _join(must, objects.size)[cannot].T
+    a, b = join(must, objects.size)[cannot].T
     return np.flatnonzero(a == b)
 
 

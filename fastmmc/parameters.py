@@ -112,16 +112,20 @@ class LinkParameters(Parameters):
 
     must_link: MatrixLike | None = parameter(
         default=None,
-        kind="(p, 2) array_like of int, list of tuples or sparse matrix",
+        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
         doc="""
         Pairs of objects 0..n-1 that belong together; of an (n, n) sparse matrix the entries other
-        than 0.
+        than 0; or a vector of n labels, equal for objects that belong together, and -1, NaN or None
+        for those of which nothing is known.
         """,
     )
     cannot_link: MatrixLike | None = parameter(
         default=None,
-        kind="(p, 2) array_like of int, list of tuples or sparse matrix",
-        doc="Pairs of objects that do not belong together, in the same form.",
+        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
+        doc="""
+        Pairs of objects that do not belong together, in the same form; a vector has different
+        labels for them.
+        """,
     )
 
 

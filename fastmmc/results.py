@@ -128,6 +128,14 @@ def _sizes_text(sizes):
     return f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}"
 
 
+def _links_row(result):
+    """Return the row of broken links, none where there are no links."""
+    if not result.n_constraints:
+        return {}
+    constraints = number_of(result.n_constraints, "constraint")
+    return {"n_violations": f"{result.n_violations} of {constraints}"}
+
+
 def _bound_row(bound, remark=""):
     """Return the row of a lower bound, none where there is no bound."""
     return {} if bound is None else {"bound": f"{bound:.6g}{remark}"}
@@ -397,6 +405,10 @@ class RLSResult(SizedResult):
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
         these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks
         have neither this nor what follows here.
+    n_constraints : int
+        Must-links and cannot-links, each pair counted once.
+    n_violations : int
+        How many of them the labels violate.
     outlier_scores : (n,) float64 array
         R_jj^2 / sum_i R_ij^2, from 0 to 1; the higher, the less the other points are like it. R_ij
         is how much of point i goes into the prediction of point j: near 1 where a point's
@@ -460,6 +472,8 @@ class RLSResult(SizedResult):
     loo_mse: float | None = None
     bound: float | None = None
     classes: NDArray[np.object_] | None = None
+    n_constraints: int = 0
+    n_violations: int = 0
     loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
     outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
 
@@ -538,6 +552,7 @@ class RLSResult(SizedResult):
         rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}
         if self.params.get("trim"):
             rows["left out"] = number_of(len(self.labels) - int(self.sizes.sum()), "point")
+        rows |= _links_row(self)
         return rows | _bound_row(
             self.bound, f", gap {self.gap:.3g}" if self.bound is not None else ""
         )
@@ -675,11 +690,7 @@ class CentroidResult(ClusteringResult):
         rows = {}
         if len(self.all_centers) > len(self.centers):
             rows["n_active"] = f"{self.n_active} of {len(self.all_centers)} prototypes"
-        if self.n_constraints:
-            rows["n_violations"] = (
-                f"{self.n_violations} of {number_of(self.n_constraints, 'constraint')}"
-            )
-        return rows
+        return rows | _links_row(self)
 
     def transform(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return the distances of new points to the centers.

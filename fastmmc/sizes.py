@@ -196,6 +196,20 @@ def balanced_random_labels(n, k, rng, rule=None, known=None):
     return labels
 
 
+def random_labels_of_masses(masses, k, rng, rule, known=None):
+    """Draw (n,) labels of points of any mass, of sizes near the targets; keep the known ones."""
+    total = int(masses.sum())
+    labels = np.full(masses.size, -1) if known is None else np.array(known, dtype=np.int64)
+    sizes = equal_sizes(total, k) if rule.targets is None else rule.targets
+    held = np.bincount(labels[labels >= 0], masses[labels >= 0], k)
+    ends = np.cumsum(np.maximum(sizes - held, 0.0))
+    order = rng.permutation(np.flatnonzero(labels < 0))
+    middles = np.cumsum(masses[order]) - masses[order] / 2
+    middles *= ends[-1] / max(1, masses[order].sum())
+    labels[order] = np.minimum(np.searchsorted(ends, middles), k - 1)
+    return labels
+
+
 def equal_sizes(n, k):
     """Return k sizes that differ by at most one and sum to n, larger ones first."""
     return n // k + (np.arange(k) < n % k).astype(np.int64)
@@ -256,6 +270,39 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
     return labels
 
 
+def fit_masses(labels, scores, lower, upper, movable, masses):
+    """Bring the sizes nearer to their bounds as :func:`fit_sizes` does, for points of any mass.
+
+    Whether heavy points can be packed within bounds is hard to tell, so these may be missed.
+    """
+    k = len(lower)
+    labels = np.array(labels, dtype=np.int64)
+    for _ in range(4 * k):
+        counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
+        over, under = counts - upper, lower - counts
+        if max(over.max(), under.max()) <= 0:
+            break
+        if over.max() > 0:
+            h = np.argmax(over)
+            members, room = np.flatnonzero(movable & (labels == h)), np.flatnonzero(counts < upper)
+            if members.size == 0 or room.size == 0:
+                break
+            offers = scores[np.ix_(room, members)]
+            to, loss, wanted = room[offers.argmax(axis=0)], -offers.max(axis=0), over[h]
+            loss += scores[h, members]
+        else:
+            to = np.argmax(under)
+            members = np.flatnonzero(movable & (counts[labels] - masses >= lower[labels]))
+            if members.size == 0:
+                break
+            loss, wanted = scores[labels[members], members] - scores[to, members], under[to]
+            to = np.full(members.size, to)
+        order = np.argsort(loss / masses[members], kind="stable")
+        leaving = order[: np.searchsorted(np.cumsum(masses[members[order]]), wanted) + 1]
+        labels[members[leaving]] = to[leaving]
+    return labels
+
+
 def _check_bounds_can_be_met(n_movable, counts, lower, upper):
     """Raise ValueError if no point is left whose move brings the sizes closer to the bounds."""
     if n_movable == 0:
@@ -265,8 +312,9 @@ def _check_bounds_can_be_met(n_movable, counts, lower, upper):
         )
 
 
-def imbalance(labels, k):
+def imbalance(labels, k, masses=None):
     """Return log k minus the entropy of the sizes, 0 for equal ones."""
-    shares = np.bincount(labels, minlength=k) / labels.size
+    sizes = np.bincount(labels, masses, k)
+    shares = sizes / sizes.sum()
     shares = shares[shares > 0]
     return float(np.log(k) + np.sum(shares * np.log(shares)))

@@ -5,7 +5,7 @@ follow one pass the better; those that are accepted for a gain are checked again
 moment.
 """
 
-# compiled-with: _loops_moves.py e5617baeb9b4
+# compiled-with: _loops_moves.py 3b037379a6dc
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum

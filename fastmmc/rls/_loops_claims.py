@@ -13,7 +13,7 @@ Loops take a budget in row elements and return when it is used up; everything th
 on is in the state, so the slicing never changes a result.
 """
 
-# compiled-with: _loops_moves.py e5617baeb9b4
+# compiled-with: _loops_moves.py 3b037379a6dc
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ from fastmmc.rls._loops_moves import (
     OBJECTIVE,
     RECORDS,
     hat_row,
+    heaviest,
+    mass,
     move,
     move_shift,
     record,
@@ -170,24 +172,25 @@ def claim_pass(row, left, gained, score, labels, label, eager, lanes):
 
 
 @njit
-def fill_claim_scores(d, labels, counts, U, diag, movable, floors, score):
+def fill_claim_scores(d, labels, counts, U, diag, movable, floors, masses, score):
     """Score what every point would cost cluster d.
 
-    Points of d, points whose label is known and points of a cluster at its floor score inf.
+    Points of d, points whose label is known and points that a cluster at its floor cannot spare
+    score inf.
     """
     for i in range(score.size):
         c = labels[i]
-        if c == d or not movable[i] or counts[c] <= floors[c]:
+        if c == d or not movable[i] or counts[c] - mass(masses, i) < floors[c]:
             score[i] = np.inf
         else:
             score[i] = U[c, i] - diag[i] - U[d, i]
 
 
 @njit
-def close_donor(score, labels, label):
-    """Make the points of a cluster unclaimable for the rest of the turn."""
+def close_donor(score, labels, label, spare, masses):
+    """Make the points of a cluster that it cannot spare unclaimable for the rest of the turn."""
     for i in range(score.size):
-        if labels[i] == label:
+        if labels[i] == label and mass(masses, i) > spare:
             score[i] = np.inf
 
 
@@ -224,9 +227,10 @@ def shake(state, work, quota, floors, budget):
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
     score, lanes = work.score, work.lanes
-    pos, value = state.pos, state.value
+    pos, value, masses = state.pos, state.value, state.masses
     k, n = U.shape
     price = row_price(R, row)
+    most = heaviest(masses)
     while budget > 0 and pos[ROUND] < quota.shape[0]:
         if pos[RECORDS] + 1 >= work.history.shape[0]:
             return False
@@ -235,27 +239,31 @@ def shake(state, work, quota, floors, budget):
         if pos[REMAINING] < 0:
             claims = quota[pos[ROUND], d] - counts[d]
             if claims > 0:
-                fill_claim_scores(d, labels, counts, U, state.diag, state.movable, floor, score)
+                fill_claim_scores(
+                    d, labels, counts, U, state.diag, state.movable, floor, masses, score
+                )
                 pos[CANDIDATE] = argleast(score, lanes)
                 pos[REMAINING] = claims
                 pos[LAZY] = claims > k
                 budget -= 2 * n
-        if pos[REMAINING] > 0 and pos[CANDIDATE] >= 0:
-            j = pos[CANDIDATE]
+        j = pos[CANDIDATE]
+        # A point that is heavier than what is left is claimed if that brings the size nearer.
+        if pos[REMAINING] > 0 and j >= 0 and mass(masses, j) <= 2 * pos[REMAINING]:
             o = labels[j]
+            w = mass(masses, j)
             shift = score[j]
             labels[j] = d
             score[j] = np.inf
             pos[CANDIDATE] = claim_pass(
                 hat_row(R, j, row), U[o], U[d], score, labels, o, pos[LAZY] == 0, lanes
             )
-            counts[o] -= 1
-            counts[d] += 1
-            if counts[o] <= floor[o]:
-                close_donor(score, labels, o)
+            counts[o] -= w
+            counts[d] += w
+            if counts[o] - most < floor[o]:
+                close_donor(score, labels, o, counts[o] - floor[o], masses)
                 pos[CANDIDATE] = argleast(score, lanes)
             note_move(shift, pos, value, work.history, work.stride)
-            pos[REMAINING] -= 1
+            pos[REMAINING] = max(0, pos[REMAINING] - w)
             budget -= price
             continue
         if pos[REMAINING] >= 0:
@@ -278,13 +286,13 @@ def shake(state, work, quota, floors, budget):
 
 
 @njit
-def best_target(R, labels, counts, U, diag, j, upper):
+def best_target(R, labels, counts, U, diag, j, upper, w):
     """Return the shift and the cluster of the best move of point j, (inf, -1) if none is open."""
     o = labels[j]
     best = np.inf
     target = -1
     for h in range(counts.size):
-        if h != o and counts[h] < upper[h]:
+        if h != o and counts[h] + w <= upper[h]:
             v = move_shift(R, True, U, diag, j, o, h)
             if v < best:
                 best = v
@@ -310,10 +318,11 @@ def descend_stochastic(state, work, order, max_sweeps, budget):
         j = order[pos[CLUSTER]]
         pos[CLEAN] += 1
         budget -= k
-        if state.movable[j] and counts[labels[j]] > lower[labels[j]]:
-            shift, d = best_target(R, labels, counts, U, state.diag, j, upper)
+        w = mass(state.masses, j)
+        if state.movable[j] and counts[labels[j]] - w >= lower[labels[j]]:
+            shift, d = best_target(R, labels, counts, U, state.diag, j, upper, w)
             if shift < -state.tol:
-                move(R, row, labels, counts, U, j, d)
+                move(R, row, labels, counts, U, j, d, w)
                 note_move(shift, pos, value, work.history, work.stride)
                 pos[CLEAN] = 0
                 budget -= row_price(R, row)
@@ -325,11 +334,12 @@ def descend_stochastic(state, work, order, max_sweeps, budget):
 
 
 @njit
-def fill_own(labels, counts, U, diag, movable, lower, own):
+def fill_own(labels, counts, U, diag, movable, lower, masses, own):
     """Fill own_i = U[c_i, i] - R_ii, inf where point i may not leave its cluster."""
     for i in range(own.size):
         c = labels[i]
-        own[i] = U[c, i] - diag[i] if movable[i] and counts[c] > lower[c] else np.inf
+        stays = not movable[i] or counts[c] - mass(masses, i) < lower[c]
+        own[i] = np.inf if stays else U[c, i] - diag[i]
 
 
 @njit
@@ -337,6 +347,16 @@ def score_moves(own, row, labels, label, score):
     """Fill the shifts of moving every point to the cluster with the sums ``row``."""
     for i in range(score.size):
         score[i] = np.inf if labels[i] == label else own[i] - row[i]
+
+
+@njit
+def close_heavy(score, masses, room):
+    """Let points that are heavier than the room in a cluster, at least 1, score inf."""
+    if masses is None:
+        return
+    for i in range(score.size):
+        if masses[i] > room:
+            score[i] = np.inf
 
 
 @njit
@@ -348,20 +368,21 @@ def descend_steepest(state, work, max_moves, budget):
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
     own, score = work.own, work.score
-    pos, value = state.pos, state.value
+    pos, value, masses = state.pos, state.value, state.masses
     k, n = U.shape
     while budget > 0:
         if pos[MOVES] >= max_moves:
             return True
         if pos[RECORDS] + 1 >= work.history.shape[0]:
             return False
-        fill_own(labels, counts, U, state.diag, state.movable, state.lower, own)
+        fill_own(labels, counts, U, state.diag, state.movable, state.lower, masses, own)
         best = np.inf
         j = -1
         target = -1
         for d in range(k):
             if counts[d] < state.upper[d]:
                 score_moves(own, U[d], labels, labels.dtype.type(d), score)
+                close_heavy(score, masses, state.upper[d] - counts[d])
                 i = argleast(score, work.lanes)
                 if i >= 0 and (score[i] < best or (score[i] == best and i < j)):
                     best = score[i]
@@ -370,7 +391,7 @@ def descend_steepest(state, work, max_moves, budget):
         budget -= k * n + 2 * row_price(R, row)
         if not best < -state.tol:
             return True
-        move(R, row, labels, counts, U, j, target)
+        move(R, row, labels, counts, U, j, target, mass(masses, j))
         note_move(best, pos, value, work.history, work.stride)
     return False
 
@@ -384,6 +405,24 @@ def score_swaps(entries, back, own, price, labels, score):
     """
     for j in range(score.size):
         score[j] = price[labels[j]] + own[j] - back[j] + 2.0 * entries[j]
+
+
+@njit
+def close_unfit(score, labels, counts, masses, i, lower, upper):
+    """Let points whose swap with point i would break the size bounds score inf."""
+    if masses is None:
+        return
+    a = labels[i]
+    for j in range(score.size):
+        b = labels[j]
+        more = masses[j] - masses[i]
+        if (
+            counts[a] + more > upper[a]
+            or counts[a] + more < lower[a]
+            or counts[b] - more > upper[b]
+            or counts[b] - more < lower[b]
+        ):
+            score[j] = np.inf
 
 
 @njit
@@ -414,11 +453,11 @@ def polish(state, work, budget):
     first call.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    diag, movable, tol = state.diag, state.movable, state.tol
+    diag, movable, tol, masses = state.diag, state.movable, state.tol, state.masses
     own, score, free, price, reach = work.own, work.score, work.free, work.price, work.reach
     pos, value = state.pos, state.value
     k, n = U.shape
-    fill_own(labels, counts, U, diag, movable, free, own)
+    fill_own(labels, counts, U, diag, movable, free, masses, own)
     for h in range(k):
         fill_reach(labels, U, own, h, reach)
     while budget > 0 and pos[CLEAN] < n:
@@ -430,9 +469,10 @@ def polish(state, work, budget):
         if not movable[i]:
             continue
         a = labels[i]
+        w = mass(masses, i)
         shift, target = np.inf, -1
-        if counts[a] > state.lower[a]:
-            shift, target = best_target(R, labels, counts, U, diag, i, state.upper)
+        if counts[a] - w >= state.lower[a]:
+            shift, target = best_target(R, labels, counts, U, diag, i, state.upper, w)
         hope = np.inf
         for h in range(k):
             price[h] = move_shift(R, True, U, diag, i, a, h)
@@ -443,6 +483,7 @@ def polish(state, work, budget):
         j = -1
         if hope + 2.0 * work.least[i] < -tol:
             score_swaps(hat_row(R, i, row), U[a], own, price, labels, score)
+            close_unfit(score, labels, counts, masses, i, state.lower, state.upper)
             j = argleast(score, work.lanes)
             budget -= n + row_price(R, row)
         swap_shift = np.inf if j < 0 else score[j]
@@ -451,11 +492,11 @@ def polish(state, work, budget):
         if swap_shift < shift:
             shift = swap_shift
             target = labels[j]
-            move(R, row, labels, counts, U, j, a)
-        move(R, row, labels, counts, U, i, target)
+            move(R, row, labels, counts, U, j, a, mass(masses, j))
+        move(R, row, labels, counts, U, i, target, w)
         note_move(shift, pos, value, work.history, work.stride)
         pos[CLEAN] = 0
-        fill_own(labels, counts, U, diag, movable, free, own)
+        fill_own(labels, counts, U, diag, movable, free, masses, own)
         fill_reach(labels, U, own, a, reach)
         fill_reach(labels, U, own, target, reach)
         budget -= 8 * n

@@ -9,7 +9,7 @@ q_a - 2 U[a, i] + R_ii and q_b into q_b + 2 U[b, i] + R_ii, O(1) a candidate. Wh
 a point may be a group of them: its row of R is then the sum of theirs, its weight their number.
 """
 
-# compiled-with: _loops_moves.py e5617baeb9b4
+# compiled-with: _loops_moves.py 3b037379a6dc
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +80,7 @@ def descend(state, budget):
         if target >= 0:
             within[a] = rest
             within[target] += 2.0 * U[target, i] + diag[i]
-            move(R, None, labels, counts, U, i, target)
-            counts[a] -= w - 1
-            counts[target] += w - 1
+            move(R, None, labels, counts, U, i, target, w)
             pos[MOVES] += 1
             pos[CLEAN] = 0
             budget -= 2 * n
@@ -93,9 +91,9 @@ def descend(state, budget):
 def swap(state, budget):
     """Swap each point in turn with its best partner where that lowers the cost, O(n) a point.
 
-    It keeps all sizes; all weights are 1. Returns True when no swap helps.
+    It keeps all sizes, as partners weigh the same. Returns True when no swap helps.
     """
-    R, labels, counts = state.matrix, state.labels, state.counts
+    R, labels, weights, counts = state.matrix, state.labels, state.weights, state.counts
     U, within, diag, pos = state.sums, state.within, state.diag, state.pos
     movable, tol = state.movable, state.tol
     n = U.shape[1]
@@ -108,6 +106,7 @@ def swap(state, budget):
             continue
         budget -= 4 * n
         a = labels[i]
+        w = weights[i]
         best = -tol
         partner = -1
         for j in range(n):
@@ -116,7 +115,7 @@ def swap(state, budget):
                 apart = diag[i] + diag[j] - 2.0 * R[i, j]
                 of_a = (apart + 2.0 * (U[a, j] - U[a, i])) / counts[a]
                 of_b = (apart + 2.0 * (U[b, i] - U[b, j])) / counts[b]
-                if -of_a - of_b < best:
+                if -of_a - of_b < best and weights[j] == w:
                     best = -of_a - of_b
                     partner = j
         if partner >= 0:
@@ -124,8 +123,8 @@ def swap(state, budget):
             apart = diag[i] + diag[partner] - 2.0 * R[i, partner]
             within[a] += apart + 2.0 * (U[a, partner] - U[a, i])
             within[b] += apart + 2.0 * (U[b, i] - U[b, partner])
-            move(R, None, labels, counts, U, i, b)
-            move(R, None, labels, counts, U, partner, a)
+            move(R, None, labels, counts, U, i, b, w)
+            move(R, None, labels, counts, U, partner, a, w)
             pos[MOVES] += 2
             pos[CLEAN] = 0
             budget -= 4 * n

@@ -50,6 +50,7 @@ class State(NamedTuple):
     pos: np.ndarray  # int64, where the search stands
     value: np.ndarray  # (N_VALUES,) float64
     best_labels: np.ndarray  # (n,) labels of the best round end, or (0,) if not kept
+    masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
 
 
 @njit_sum
@@ -91,15 +92,27 @@ def build_sums(matrix, labels, sums):
 
 
 @njit
-def move(matrix, row, labels, counts, sums, i, d):
-    """Move point i to cluster d and update the sums: O(n) for U, O(r) for W."""
+def mass(masses, i):
+    """Return what point i counts for in the size of its cluster."""
+    return 1 if masses is None else masses[i]
+
+
+@njit
+def heaviest(masses):
+    """Return the largest mass."""
+    return 1 if masses is None else masses.max()
+
+
+@njit
+def move(matrix, row, labels, counts, sums, i, d, w=1):
+    """Move point i, of mass w, to cluster d and update the sums: O(n) for U, O(r) for W."""
     o = labels[i]
     entries = hat_row(matrix, i, row)
     shift_row(sums[o], entries, -1.0)
     shift_row(sums[d], entries, 1.0)
     labels[i] = d
-    counts[o] -= 1
-    counts[d] += 1
+    counts[o] -= w
+    counts[d] += w
 
 
 @njit

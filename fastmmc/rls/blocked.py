@@ -118,6 +118,8 @@ def _refuse(call):
         "init": not isinstance(call.init, str),
         "bound": getattr(call, "bound", False),
         "trim": getattr(call, "trim", 0) != 0,
+        "must_link": getattr(call, "must_link", None) is not None,
+        "cannot_link": getattr(call, "cannot_link", None) is not None,
     }
     for name, is_wanted in wanted.items():
         if is_wanted:

@@ -101,11 +101,18 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "bound", "gap", "classes")
+    _fields = (*RLSClusterer._fields, "bound", "gap", "classes", "n_violations")
     _labels_are_clusters = True
 
     @with_callbacks
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        must_link: MatrixLike | None = None,
+        cannot_link: MatrixLike | None = None,
+    ) -> Self:
         """Cluster the points.
 
         Parameters
@@ -116,6 +123,9 @@ class UMCRLS(
             Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
             known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
             ``model.classes_[model.predict(X)]`` names clusters.
+        must_link, cannot_link : (p, 2) array_like of int, sparse matrix or (n,), optional
+            Pairs of points that are together, and that are not, as :func:`fastmmc.umc_rls` takes
+            them.
 
         Returns
         -------
@@ -127,7 +137,7 @@ class UMCRLS(
         ValueError, TypeError, MemoryError
             As :func:`fastmmc.umc_rls`.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
     def _count_tasks(self, n):
         return count_starts(self, n)

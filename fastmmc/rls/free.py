@@ -115,6 +115,18 @@ class Groups:
         """Half as many parts of the tree each time."""
         return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
 
+    def fitted(self, labels, rule):
+        """Return labels whose sizes keep to the rule, changed where the points are nearest."""
+        counts = np.bincount(labels, minlength=rule.lower.size)
+        if (counts >= rule.lower).all() and (counts <= rule.upper).all():
+            return labels
+        state = self.state(labels, rule)
+        return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, self.movable)
+
+    def error(self, labels, rule):
+        """Return the leave-one-out error of labels."""
+        return error_of(self.state(labels, rule))
+
     def descend(self, labels, rule):
         """Return labels that no move of a point improves, their cost, and the moves made."""
         state = self.state(labels, rule)
@@ -165,12 +177,14 @@ def error_of(state):
     indicator E of a cluster of s points.
     """
     E = (state.labels[:, None] == np.arange(state.counts.size)).astype(np.float64)
-    return mean_error(leave_one_out_residuals(E, state.sums.T, state.diag), state.counts)
+    weights = state.weights
+    residuals = leave_one_out_residuals(E, state.sums.T / weights[:, None], state.diag / weights)
+    return mean_error(residuals, state.counts, weights)
 
 
-def mean_error(residuals, counts):
+def mean_error(residuals, counts, weights):
     """Return the mean over clusters of squared residuals (n, k) per point; an empty one has 1."""
-    squares = np.sum(residuals**2, axis=0)
+    squares = np.sum(residuals**2 * weights[:, None], axis=0)
     return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
 
 
@@ -293,11 +307,12 @@ class Population:
 
     def _plus_plus(self):
         """Draw k points that lie far apart in the metric of R, and give all to the nearest."""
-        R, n, k = self.points.matrix, self.points.n, self.plan.k
-        diag = np.diagonal(R).astype(np.float64)
+        R, n, k, weights = self.points.matrix, self.points.n, self.plan.k, self.points.weights
+        diag = np.diagonal(R) / weights**2
 
         def distances(i):
-            return np.maximum(diag + diag[i] - 2.0 * R[i], 0.0)
+            apart = diag + diag[i] - 2.0 * R[i] / (weights * weights[i])
+            return weights * np.maximum(apart, 0.0)
 
         labels = np.zeros(n, dtype=np.int64)
         nearest = distances(self._rng.integers(n))
@@ -328,7 +343,7 @@ class Population:
             labels = plan.with_known(names[labels])
         elif plan.rule.targets is not None:
             labels = reorder_to_targets(labels, plan.rule.targets)
-        return fitted(self.points, labels, plan.rule)
+        return self.points.fitted(labels, plan.rule)
 
     def finish(self):
         """Return the best labels, those of a first start if there are none yet."""
@@ -339,22 +354,13 @@ class Population:
         return self.best[1]
 
 
-def fitted(points, labels, rule):
-    """Return labels whose sizes keep to the rule, changed where the points are nearest."""
-    counts = np.bincount(labels, minlength=rule.lower.size)
-    if (counts >= rule.lower).all() and (counts <= rule.upper).all():
-        return labels
-    state = points.state(labels, rule)
-    return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, points.movable)
-
-
-def nearness(state, sums):
+def nearness(state, sums, weights=1):
     """Return minus the squared distances to the means of a state's clusters, up to a constant.
 
-    ``sums`` (k, n) are the inner products with the clusters' sums.
+    ``sums`` (k, n) are the inner products with the clusters' sums, ``weights`` those of the points.
     """
     sizes = np.maximum(state.counts, 1)[:, None]
-    return 2.0 * sums / sizes - state.within[:, None] / sizes**2
+    return 2.0 * sums / sizes - weights * state.within[:, None] / sizes**2
 
 
 def sample_size(n, k, most=ALL):
@@ -371,6 +377,33 @@ def make_matrix(factor, sample):
     if not isinstance(factor, LowRankFactor) or sample > 0:
         return factor
     return (yield from factor._as_dense())
+
+
+def hat_of_sample(factor, indices, check_time):
+    """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
+
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n).
+    """
+    lam = factor.lam * indices.size / factor.n
+    memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
+    if isinstance(factor, LowRankFactor):
+        part, extend = yield from replace(factor, lam=lam)._restrict(indices)
+        R = yield from part._hat_matrix()
+        return R, lambda E: factor._cluster_scores(E @ part.Z @ extend)
+    X = kernel_points(factor.kernel, factor.X, indices)
+    basis, of_gram = X, factor.kernel.name == "precomputed"
+    yield
+
+    def tell(fraction, ahead=0.0):
+        check_time(ahead)
+
+    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], tell))
+
+    def predict(E):
+        coef = (E - E @ R).T / lam
+        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
+
+    return R, predict
 
 
 class FreeSearch(SlicedSearch):
@@ -450,28 +483,8 @@ class FreeSearch(SlicedSearch):
 
     def _hat_of_sample(self):
         """Draw the sample and make its hat matrix, with lam in proportion."""
-        factor, m = self._factor, self._sample
-        self._indices = np.sort(self._rng.choice(factor.n, m, replace=False))
-        lam = factor.lam * m / factor.n
-        memory.check_memory(m, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
-        if isinstance(factor, LowRankFactor):
-            part, extend = yield from replace(factor, lam=lam)._restrict(self._indices)
-            self._predict = lambda W: factor._cluster_scores(W @ part.Z @ extend)
-            return (yield from part._hat_matrix())
-        X = kernel_points(factor.kernel, factor.X, self._indices)
-        basis, of_gram = X, factor.kernel.name == "precomputed"
-        yield
-
-        def tell(fraction, ahead=0.0):
-            self._check_time(ahead)
-
-        R = next(hat_path(factor.kernel, X[:, self._indices] if of_gram else X, [lam], tell))
-
-        def predict(E):
-            coef = (E - E @ R).T / lam
-            return kernel_product(factor.kernel, factor.X, basis, coef, self._indices).T
-
-        self._predict = predict
+        self._indices = np.sort(self._rng.choice(self._factor.n, self._sample, replace=False))
+        R, self._predict = yield from hat_of_sample(self._factor, self._indices, self._check_time)
         return R
 
     def _labels_of_all(self):

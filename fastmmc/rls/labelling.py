@@ -7,7 +7,6 @@ import numpy as np
 from fastmmc.factors import LowRankFactor
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.sliced import SlicedSearch
-from fastmmc.sizes import fit_sizes
 
 
 def compact(labels, k):
@@ -40,6 +39,7 @@ class LabelSearch(SlicedSearch):
             pos=np.zeros(n_pos, dtype=np.int64),
             value=np.full(moves.N_VALUES, np.inf),
             best_labels=np.empty(plan.n if plan.keep_best else 0, dtype=labels.dtype),
+            masses=plan.masses,
         )
 
     def finish(self):
@@ -58,7 +58,7 @@ class LabelSearch(SlicedSearch):
     def _fill(self):
         """Compute everything that is cached of the labels."""
         state = self._state
-        state.counts[:] = np.bincount(state.labels, minlength=state.counts.size)
+        state.counts[:] = np.bincount(state.labels, state.masses, state.counts.size)
         state.value[moves.OBJECTIVE] = self._sum()
 
     def _note(self):
@@ -88,7 +88,7 @@ class LabelSearch(SlicedSearch):
         scores = self._scores()
         # Its own row of R holds a point where it is; leaving makes that fall away.
         scores[state.labels, np.arange(state.labels.size)] -= state.diag
-        labels = fit_sizes(state.labels, scores, rule.lower, rule.upper, state.movable)
+        labels = self._plan.fitted(state.labels, scores)
         state.pos[moves.MOVES] += np.count_nonzero(labels != state.labels)
         state.labels[:] = labels
         self._fill()

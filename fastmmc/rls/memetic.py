@@ -10,7 +10,6 @@ from sklearn.metrics.cluster import contingency_matrix
 from fastmmc.labels import matched_clusters
 from fastmmc.results import Status
 from fastmmc.rls.sliced import SlicedSearch
-from fastmmc.sizes import fit_sizes
 
 
 class MemeticSearch(SlicedSearch):
@@ -115,7 +114,7 @@ class MemeticSearch(SlicedSearch):
         in_b = np.argsort(match)[b.labels]
         scores[in_b, everyone] -= np.where(from_a[in_b], 0.0, self._diag)
         labels = plan.with_known(scores.argmax(axis=0))
-        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+        return plan.fitted(labels, scores)
 
     def _scores(self, sums):
         """Return the scores of all points, (k, n), from the sums of the clusters."""

@@ -25,6 +25,7 @@ from fastmmc.execution import (
 from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
 from fastmmc.gram import box_diagonal, default_width, resolve_kernel
 from fastmmc.labels import check_init, read_known_labels
+from fastmmc.links import check_links_of_clusters, join
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import (
     BinarySizeParameters,
@@ -32,6 +33,7 @@ from fastmmc.parameters import (
     KernelParameters,
     KnownLabels,
     LandmarkParameters,
+    LinkParameters,
     Points,
     PrecisionParameters,
     Rank,
@@ -48,6 +50,7 @@ from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
 from fastmmc.rls.known import search_with_known
+from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
@@ -245,9 +248,25 @@ class _UMCRLSRun(RLSRunParameters):
     )
 
 
+class _LinkPrice(Parameters):
+    """How much cannot-links count."""
+
+    link_penalty: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        Price of a pair that a cannot-link is to keep apart and that is together, in terms of
+        sum_h e_h^T R e_h: 1 is what a point adds to it that its cluster explains entirely. So Q
+        grows by four times as much, and the cost of free sizes by k / n times. None: no such pair
+        is together. Must-links always hold.
+        """,
+    )
+
+
 class _UMCRLSBut(
     _UMCRLSRun,
     Trimming,
+    _LinkPrice,
     _UMCRLSSizes,
     PrecisionParameters,
     LandmarkParameters,
@@ -262,11 +281,11 @@ class UMCRLSParameters(_UMCRLSBut, Regularisation):
     """What the function and the estimator have in common."""
 
 
-class _UMCRLSCall(UMCRLSParameters, KnownLabels, Clusters, FactorSource):
+class _UMCRLSCall(UMCRLSParameters, LinkParameters, KnownLabels, Clusters, FactorSource):
     """A call of :func:`umc_rls`."""
 
 
-class _PathCall(_UMCRLSBut, KnownLabels, Parameters):
+class _PathCall(_UMCRLSBut, LinkParameters, KnownLabels, Parameters):
     """A call of :func:`umc_rls_path`."""
 
     X: MatrixLike = parameter(
@@ -344,6 +363,14 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     both the known labels are kept. So there is one last start, whose ``objectives`` and ``history``
     are told, at about the cost of six more; ``init`` as an array is where it begins, and nothing
     else is tried. A class of which no label is known becomes a cluster of its own.
+
+    Links: points that must be together are merged, which leaves the objective as it is, and sizes
+    count all points of a group. In the searches a pair that must not be together is an entry of
+    the groups' matrix far below 0; then groups that are still together are parted by a tabu search,
+    and all descend, alone or in chains of linked groups that change sides, so that no cannot-link
+    is broken unless no labels without were found, which is warned of. That takes up to two more
+    arrays of the size of the hat matrix. Of more points than are searched at once a sample is
+    drawn that has all or none of the points that links connect, and all points descend.
 
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
@@ -509,6 +536,7 @@ def _make_plan(call, source):
     known, classes = read_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
+    links, known = _check_links(call, n, k, known)
     sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
     if k == 1 and sizes == "auto":
         sizes = "equal"
@@ -523,10 +551,14 @@ def _make_plan(call, source):
     rule = size_rule(
         n, k, balance=balance, known=known, default=default, bounded=bounded, **told_sizes
     )
+    if links is not None:
+        _check_groups(links, n, k, rule.upper.max())
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
     params |= {"method": method, "sizes": sizes}
     if call.balance is None and (method == "memetic" or is_free):
         params["balance"] = balance if is_free else default
+    if links is not None:
+        params["link_penalty"] = call.link_penalty
     warn_of_equal_points(points, k)
     plan = LabelSearchPlan(
         **values(call, _UMCRLSSearch)
@@ -546,6 +578,9 @@ def _make_plan(call, source):
         free=is_free,
         bound=call.bound,
         default_sizes=call.balance is call.target_sizes is call.max_size is known is None,
+        links=links,
+        link_penalty=call.link_penalty,
+        asked_sizes=bool(told(call, SizeParameters)),
     )
     if sizes != "auto" or not is_free:
         return plan
@@ -553,6 +588,46 @@ def _make_plan(call, source):
     rule = size_rule(n, k, default=slack["memetic"], **told_sizes)
     near = replace(plan, free=False, rule=rule, known=None)
     return replace(plan, near=near, n_near=1 if isinstance(call.n_init, str) else call.n_init)
+
+
+def _check_links(call, n, k, known):
+    """Return the links of a call, None if there are none, and the known labels with those implied.
+
+    What is known of a point is known of all that must be in its cluster.
+    """
+    hard = call.link_penalty is None
+    links = check_links_of_clusters(call.must_link, call.cannot_link, n, k, known, hard=hard)
+    if not links:
+        if not hard:
+            raise ValueError(
+                f"link_penalty is the price of a broken cannot-link, and there are none; got "
+                f"{call.link_penalty}"
+            )
+        return None, known
+    if known is not None:
+        members = join(links.must, n)
+        of_group = np.full(n, -1)
+        np.maximum.at(of_group, members, known)
+        known = of_group[members]
+    return links, known
+
+
+def _check_groups(links, n, k, largest):
+    """Refuse must-links that leave too few groups, or one that no cluster may hold."""
+    members = join(links.must, n)
+    sizes = np.bincount(members)
+    rows = np.flatnonzero(members == sizes.argmax())
+    named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
+    if sizes.size < k:
+        raise ValueError(
+            f"must_link leaves {sizes.size} groups of points, fewer than k = {k} clusters; the "
+            f"largest has {rows.size} points (rows {named})"
+        )
+    if rows.size > largest:
+        raise ValueError(
+            f"must_link joins {rows.size} points (rows {named}), and no cluster may have more than "
+            f"{largest}; raise balance or max_size"
+        )
 
 
 def _search(factor, plan, call, seed, control):
@@ -565,6 +640,8 @@ def _search(factor, plan, call, seed, control):
             return _search(factor, plan, once, seed, control)
 
         return search_with_known(search, factor, plan, control)
+    if plan.links is not None:
+        return _search_linked(factor, plan, call, seed, control)
     if plan.free:
         return _search_free(factor, plan, call, seed, control)
     n_init = 1 if plan.starts_are_equal() else count_starts(call, plan.n)
@@ -633,6 +710,75 @@ def _search_free(factor, plan, call, seed, control):
         size_bounds=plan.rule.bounds,
         classes=plan.classes,
     )
+
+
+def _search_linked(factor, plan, call, seed, control):
+    """Run the search over groups of linked points and return the best as a result."""
+    n, k = plan.n, plan.k
+    merging = Merging.of(plan.links, n, None, plan.link_penalty)
+    is_choice = plan.near is not None and plan.has_random_start
+    if plan.free:
+        kind, n_init = SizeChoice if is_choice else Population, count_starts(call, n)
+    else:
+        kind, n_init = NearSearch, 1 if plan.starts_are_equal() else count_starts(call, n)
+    sample = sample_size(n, k, SAMPLE if is_choice else ALL)
+    if not plan.free and isinstance(factor, DenseFactor):
+        sample = 0
+    try:
+        groups = exhaust(
+            make_groups(factor, merging, plan, sample), lambda n_rows: control.check_time()
+        )
+    except OutOfTime:
+        sample = min(n, QUICK_SAMPLE)
+        groups = exhaust(make_groups(factor, merging, plan, sample), lambda n_rows: None)
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        args = factor, merging, groups, plan, sample, index, rng, control.check_time, kind
+        return LinkedSearch(*args)
+
+    def bound(sizes):
+        if plan.free:
+            return free_bound(factor, k, control.check_time)
+        return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
+
+    result = best_result(
+        factor,
+        make_search,
+        1 if k == 1 else n_init,
+        control,
+        k,
+        plan.params,
+        _in_time(bound, control) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
+    )
+    n_violations = plan.links.n_violations(result.labels)
+    return _judge_links(replace(result, n_violations=n_violations), plan)
+
+
+def _judge_links(result, plan):
+    """Return a result with links; say where these, or the sizes, could not be kept."""
+    links, rule = plan.links, plan.rule
+    is_within = (result.sizes >= rule.lower) & (result.sizes <= rule.upper)
+    if not is_within.all() and plan.asked_sizes:
+        h = np.flatnonzero(~is_within)[0]
+        raise ValueError(
+            f"no labels were found that keep to the links and to the sizes asked for: cluster {h} "
+            f"has {result.sizes[h]} points, which must be at least {rule.lower[h]} and at most "
+            f"{rule.upper[h]}; raise balance or max_size, or give fewer links"
+        )
+    if result.n_violations and plan.link_penalty is None:
+        a, b = links.cannot[np.ptp(result.labels[links.cannot], axis=1) == 0][0]
+        warn_user(
+            f"{result.n_violations} of {len(links.cannot)} cannot-links are broken, such as that "
+            f"of rows {a} and {b}: no labels without were found; raise k, or remove links"
+        )
+    bounds = np.column_stack(
+        (np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes))
+    )
+    n_constraints = len(links.must) + len(links.cannot)
+    return replace(result, n_constraints=n_constraints, size_bounds=bounds)
 
 
 def _in_time(bound, control):

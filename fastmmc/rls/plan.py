@@ -8,11 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from fastmmc._means import k_means
+from fastmmc.links import Links
 from fastmmc.sizes import (
     SizeRule,
     balanced_random_labels,
+    fit_masses,
+    fit_sizes,
     held_sizes,
     proportional_sizes,
+    random_labels_of_masses,
     reorder_to_targets,
     shaking_quota,
 )
@@ -50,11 +54,20 @@ class LabelSearchPlan:
     params: dict  # the same
     near: LabelSearchPlan | None = None  # of about equal sizes, where sizes are chosen
     n_near: int = 1  # searches for these
+    masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
+    links: Links | None = None
+    link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
+    asked_sizes: bool = False  # whether the user has set bounds on sizes
+
+    @property
+    def total(self):
+        """What all sizes add up to."""
+        return self.n if self.masses is None else int(self.masses.sum())
 
     @cached_property
     def quota(self):
         """Size that each claiming cluster grows to, (rounds, k)."""
-        return shaking_quota(self.n, self.k, self.n_rounds, self.start_round, self.rule.targets)
+        return shaking_quota(self.total, self.k, self.n_rounds, self.start_round, self.rule.targets)
 
     @cached_property
     def floors(self):
@@ -63,7 +76,7 @@ class LabelSearchPlan:
         It is min_size, or less where the claiming cluster's quota leaves less: with two clusters
         the first round takes everything, which is what makes it forget the start.
         """
-        left = (self.n - self.quota.max(axis=1, keepdims=True)) // max(1, self.k - 1)
+        left = (self.total - self.quota.max(axis=1, keepdims=True)) // max(1, self.k - 1)
         return np.broadcast_to(np.minimum(self.min_size, left), self.quota.shape).copy()
 
     @property
@@ -83,6 +96,8 @@ class LabelSearchPlan:
     def start_labels(self, rng):
         """Return the labels that one restart begins with."""
         if self.has_random_start:
+            if self.masses is not None:
+                return random_labels_of_masses(self.masses, self.k, rng, self.rule, self.known)
             return balanced_random_labels(self.n, self.k, rng, self.rule, self.known)
         if not isinstance(self.init, str):
             return self.with_known(self.init)
@@ -91,9 +106,16 @@ class LabelSearchPlan:
             labels = reorder_to_targets(labels, self.rule.targets)
         return self.with_known(labels)
 
+    def fitted(self, labels, scores):
+        """Return the labels with sizes within the bounds, or near them if points have masses."""
+        lower, upper = self.rule.lower, self.rule.upper
+        if self.masses is None:
+            return fit_sizes(labels, scores, lower, upper, self.movable)
+        return fit_masses(labels, scores, lower, upper, self.movable, self.masses)
+
     def forgets_start(self):
         """Tell whether the first cluster of the first round claims every point there is."""
-        return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.n
+        return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.total
 
     def starts_are_equal(self):
         """Tell whether every restart would give the same labels."""

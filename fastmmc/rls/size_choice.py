@@ -9,7 +9,7 @@ import numpy as np
 from fastmmc.factors import DenseFactor
 from fastmmc.gram import Kernel
 from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE, Population, error_of, mean_error
+from fastmmc.rls.free import SLICE, Population, mean_error
 from fastmmc.rls.genie import Genie
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.sizes import imbalance
@@ -101,11 +101,12 @@ class SizeChoice(Population):
 
     def _error(self, labels, neighbours):
         """Return the error of labels, priced by how unequal their sizes are."""
-        k = self.plan.k
-        state = self.points.state(labels, self.plan.rule)
+        k, weights = self.plan.k, self.points.weights
+        counts = np.bincount(labels, weights, k)
         E = (labels[:, None] == np.arange(k)).astype(np.float64)
-        by_neighbours = mean_error(E[neighbours].mean(axis=1) - E, state.counts)
-        return float(min(error_of(state), by_neighbours) * np.exp(imbalance(labels, k) / 2.0))
+        by_neighbours = mean_error(E[neighbours].mean(axis=1) - E, counts, weights)
+        error = min(self.points.error(labels, self.plan.rule), by_neighbours)
+        return float(error * np.exp(imbalance(labels, k, weights) / 2.0))
 
     def finish(self):
         """Return the labels that were chosen, or the best there are if the search was stopped."""

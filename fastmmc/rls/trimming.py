@@ -16,6 +16,7 @@ from fastmmc.execution import fixed_seed, show_progress
 from fastmmc.factors import LowRankFactor, make_factor
 from fastmmc.gram import default_width
 from fastmmc.labels import check_init, read_known_labels
+from fastmmc.links import check_pairs
 from fastmmc.nystroem import Form
 
 # Points up to which the hat matrix that scores them is dense, unless a rank is given.
@@ -66,7 +67,7 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
 
 
 def _check_told(call, source):
-    """Return which points have no known label, (n,) bool, and the checked ``init``."""
+    """Return which points have no known label and no link, (n,) bool, and the checked ``init``."""
     n = source.points.shape[0]
     movable, init = np.ones(n, dtype=bool), None
     if isinstance(call.k, str):
@@ -75,7 +76,11 @@ def _check_told(call, source):
     known, _ = read_known_labels(getattr(call, "known_labels", None), n, k)
     if hasattr(call, "init"):
         init = check_init(call.init, n, k, source.kernel)
-    return movable if known is None else known < 0, init
+    if known is not None:
+        movable = known < 0
+    for name in ("must_link", "cannot_link"):
+        movable[check_pairs(name, getattr(call, name, None), n)] = False
+    return movable, init
 
 
 def _count(call, movable):
@@ -87,7 +92,7 @@ def _count(call, movable):
         held = n - np.count_nonzero(movable)
         raise ValueError(
             f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
-            f"{k} cluster{'s' * (k > 1)} need a point each, and {held} have known labels"
+            f"{k} cluster{'s' * (k > 1)} need a point each, and {held} have known labels or links"
         )
     return count
 
@@ -105,6 +110,10 @@ def _of_rest(call, source, rest, init):
         told["init"] = init[rest]
     if getattr(call, "known_labels", None) is not None:
         told["known_labels"] = np.asarray(call.known_labels, dtype=object)[rest]
+    for name in ("must_link", "cannot_link"):
+        if getattr(call, name, None) is not None:
+            pairs = check_pairs(name, getattr(call, name), points.shape[0])
+            told[name] = np.searchsorted(rest, pairs)
     return replace(call, **told)
 
 

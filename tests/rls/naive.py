@@ -37,32 +37,43 @@ def shifts(R, labels, k):
     return change
 
 
-def shake(R, labels, k, n_rounds=21, start_round=0, targets=None, min_size=1):
+def sizes_of(labels, k, masses):
+    """What the points of each cluster count for; None: 1 each."""
+    return np.bincount(labels, masses, k).astype(int)
+
+
+def shake(R, labels, k, n_rounds=21, start_round=0, targets=None, min_size=1, masses=None):
     """Algorithm 3 with the size rule of equation (11)."""
     labels = labels.copy()
-    n = len(R)
+    masses = np.ones(len(R), dtype=int) if masses is None else masses
+    n = masses.sum()
     targets = [n / k] * k if targets is None else targets
     for i in range(start_round, n_rounds):
         quota = [min(n, int(np.floor(m + m / 2**i + 1e-9))) for m in targets]
         floor = min(min_size, (n - max(quota)) // max(1, k - 1))
         for d in range(k):
-            for _ in range(quota[d] - np.sum(labels == d)):
+            wanted = quota[d] - sizes_of(labels, k, masses)[d]
+            while wanted > 0:
                 cost = shifts(R, labels, k)[:, d]
-                counts = np.bincount(labels, minlength=k)
-                cost[(labels == d) | (counts[labels] <= floor)] = np.inf
-                if np.isinf(cost).all():
+                counts = sizes_of(labels, k, masses)
+                cost[(labels == d) | (counts[labels] - masses < floor)] = np.inf
+                j = np.argmin(cost)
+                if np.isinf(cost[j]) or masses[j] > 2 * wanted:
                     break
-                labels[np.argmin(cost)] = d
+                labels[j] = d
+                wanted -= masses[j]
     return labels
 
 
-def steepest(R, labels, k, min_size=1):
+def steepest(R, labels, k, min_size=1, max_size=np.inf, masses=None):
     """Algorithm 2: the best single move until none helps."""
     labels = labels.copy()
+    masses = np.ones(len(R), dtype=int) if masses is None else masses
     while True:
         change = shifts(R, labels, k)
-        counts = np.bincount(labels, minlength=k)
-        change[counts[labels] <= min_size] = 0.0
+        counts = sizes_of(labels, k, masses)
+        change[counts[labels] - masses < min_size] = 0.0
+        change[counts + masses[:, None] > max_size] = 0.0
         j, d = np.unravel_index(np.argmin(change), change.shape)
         if change[j, d] > -1e-12:
             return labels
@@ -243,3 +254,114 @@ def neighbour_width(X, rank, metric):
             distances = np.sum(np.abs(X - x), axis=1)
         found.append(np.sort(distances)[rank])
     return np.sqrt(np.median(np.square(found))) if metric == "sqeuclidean" else np.median(found)
+
+
+def linked_cost(G, masses, labels, k, C, free):
+    """The cost of groups with the prices C of pairs that are together."""
+    E = (labels[:, None] == np.arange(k)).astype(float)
+    within, sizes = np.einsum("gh,gi,ih->h", E, G, E), E.T @ masses
+    price = np.sum(C * (E @ E.T)) / 2
+    return (np.sum(1 - within / np.maximum(sizes, 1)) if free else -within.sum()) + price
+
+
+def linked_chain(labels, C, i, d):
+    """The groups that change sides with group i where it goes to cluster d, and so on."""
+    a, chain = labels[i], [i]
+    for g in chain:
+        for j in np.flatnonzero(C[g]):
+            if j not in chain and labels[j] in (a, d) and labels[j] != labels[g]:
+                chain.append(j)
+    return chain
+
+
+def within_bounds(labels, k, masses, lower, upper, clusters):
+    sizes = sizes_of(labels, k, masses)[clusters]
+    return (sizes >= lower[clusters]).all() and (sizes <= upper[clusters]).all()
+
+
+def linked_descent(G, masses, labels, k, C, free, lower, upper, tol=1e-12):
+    """Each group in turn to its best cluster, or else the first chain that helps, until none does.
+
+    A single group may leave a size that is too small as it is, or join one that is too large.
+    """
+    labels, clean, i = labels.copy(), 0, 0
+
+    def cost(new):
+        return linked_cost(G, masses, new, k, C, free)
+
+    while clean < len(labels):
+        clean += 1
+        a, here, options = labels[i], cost(labels), []
+        sizes = sizes_of(labels, k, masses)
+        for h in range(k):
+            new = labels.copy()
+            new[i] = h
+            if h != a and sizes[a] - masses[i] >= lower[a] and sizes[h] + masses[i] <= upper[h]:
+                options.append((cost(new) - here, h))
+        best = min(options, default=(0.0, a))
+        if best[0] < -tol:
+            labels[i], clean = best[1], 0
+        else:
+            for h in np.unique(labels[np.flatnonzero(C[i])]):
+                chain = linked_chain(labels, C, i, h) if h != a else []
+                new = labels.copy()
+                new[chain] = np.where(labels[chain] == a, h, a)
+                plain = linked_cost(G, masses, new, k, 0 * C, free)
+                is_better = plain < linked_cost(G, masses, labels, k, 0 * C, free) - tol
+                if chain and is_better and within_bounds(new, k, masses, lower, upper, [a, h]):
+                    labels, clean = new, 0
+                    break
+        i = (i + 1) % len(labels)
+    return labels
+
+
+def part_pairs(G, masses, labels, k, C, free, most):
+    """Tabu search: the group in a pair that is together, and the cluster, of the least price."""
+    labels, closed = labels.copy(), np.zeros((len(labels), k), dtype=int)
+    best, step = (np.inf, labels.copy()), 0
+    while True:
+        near = np.array([[C[i, labels == h].sum() for h in range(k)] for i in range(len(labels))])
+        own = near[np.arange(len(labels)), labels]
+        price = own.sum() / 2
+        best = min(best, (price, labels.copy()), key=lambda one: one[0])
+        if price == 0 or step == most:
+            return best
+        options = []
+        for i in np.flatnonzero(own):
+            for h in range(k):
+                if h == labels[i] or closed[i, h] > step:
+                    continue
+                new = labels.copy()
+                new[i] = h
+                change = linked_cost(G, masses, new, k, C, free)
+                options.append((round(near[i, h] - own[i], 9), change, i, h))
+        step += 1
+        if options:
+            _, _, i, h = min(options)
+            closed[i, labels[i]] = step + 1 + step % 7 + 6 * np.count_nonzero(own) // 10
+            labels[i] = h
+
+
+def fit_masses(G, masses, labels, k, C, free, lower, upper):
+    """The cheapest move for its mass that brings sizes nearer to the bounds, until they are in."""
+    labels = labels.copy()
+
+    def off(sizes):
+        return np.maximum(0, np.maximum(sizes - upper, lower - sizes)).sum()
+
+    while off(sizes_of(labels, k, masses)) > 0:
+        options = []
+        for i in range(len(labels)):
+            for h in range(k):
+                new = labels.copy()
+                new[i] = h
+                nearer = off(sizes_of(new, k, masses)) < off(sizes_of(labels, k, masses))
+                if nearer and C[i, labels == h].sum() <= C[i, labels == labels[i]].sum():
+                    change = linked_cost(G, masses, new, k, C, free)
+                    change -= linked_cost(G, masses, labels, k, C, free)
+                    options.append((change / masses[i], i, h))
+        if not options:
+            break
+        _, i, h = min(options)
+        labels[i] = h
+    return labels
