@@ -230,9 +230,8 @@ def _check_picture_format(path):
     plotting.import_pyplot()
     from matplotlib.figure import Figure
 
-    common.check_picture_ending(
-        path, [f".{end}" for end in Figure().canvas.get_supported_filetypes()]
-    )
+    known = [f".{end}" for end in Figure().canvas.get_supported_filetypes()]
+    common.check_ending(path, known, "a picture's name", needed=True)
 
 
 def _save_picture(path, result, X):

@@ -174,10 +174,11 @@ def source_name(source):
     return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 
-def check_ending(path, endings, flag="--out"):
-    """Raise an error if lines cannot go to a file of this name; pipes have no ending."""
-    if path.suffix and path.suffix.lower() not in endings:
-        raise ValueError(f"{path}: the name of {flag} must end in one of {', '.join(endings)}")
+def check_ending(path, endings, what="the name of --out", needed=False):
+    """Raise an error if a file cannot have this name; pipes have no ending, unless ``needed``."""
+    if (needed or path.suffix) and path.suffix.lower() not in endings:
+        one_of = "one of " if len(endings) > 1 else ""
+        raise ValueError(f"{path}: {what} must end in {one_of}{', '.join(endings)}")
 
 
 def add_labels_out(parser):
@@ -220,12 +221,6 @@ def import_pandas():
             "use .csv or .npy"
         )
     return importlib.import_module("pandas")
-
-
-def check_picture_ending(path, endings):
-    """Raise an error if a picture cannot go to a file of this name."""
-    if path.suffix.lower() not in endings:
-        raise ValueError(f"{path}: a picture's name must end in one of {', '.join(endings)}")
 
 
 def check_writable(path, *read):

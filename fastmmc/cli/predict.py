@@ -39,8 +39,7 @@ def add_command(commands):
 def check_model_path(path, source):
     """Raise an error now if a model could not go to a file later."""
     common.check_writable(path, source)
-    if path.suffix.lower() != MODEL:
-        raise ValueError(f"{path}: the name of --model must end in {MODEL}")
+    common.check_ending(path, [MODEL], "the name of --model", needed=True)
 
 
 def save_model(path, result, columns, scaler):

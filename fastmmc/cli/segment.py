@@ -99,8 +99,8 @@ def _import_pillow():
 
 def _check_image_format(path):
     Image, _ = _import_pillow()
-    known = Image.registered_extensions().items()
-    common.check_picture_ending(path, sorted(end for end, name in known if name in Image.SAVE))
+    known = sorted(e for e, name in Image.registered_extensions().items() if name in Image.SAVE)
+    common.check_ending(path, known, "a picture's name", needed=True)
 
 
 def _read_picture(source):

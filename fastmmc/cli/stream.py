@@ -373,7 +373,7 @@ def _check_files(args, settings):
     if settings["--skip-bad-rows"] is not None:
         bad = Path(settings["--skip-bad-rows"])
         common.check_writable(bad, args.source)
-        common.check_ending(bad, (".csv", ".txt"), "--skip-bad-rows")
+        common.check_ending(bad, (".csv", ".txt"), "the name of --skip-bad-rows")
     names = ("SOURCE", "--constraints", "--out", "--skip-bad-rows")
     files = {name: settings[name] for name in names} | {"--state": args.state}
     files = {name: Path(os.path.abspath(path)) for name, path in files.items() if path is not None}
