@@ -247,10 +247,12 @@ class Layout:
             bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
             i, names = bad[0], self.first if self.has_header else None
             drop = ",".join(str(i) if names is None else names[i].strip() for i in bad)
+            fills = "fill in missing values (fastmmc cluster --fill-missing does), "
+            advice = fills if _is_missing(row[i]) else ""
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; fill in missing values (fastmmc cluster --fill-missing does), leave "
-                f"columns out by --drop {drop}, and name a column of labels by --label-column"
+                f"{row[i]!r}; {advice}leave columns out by --drop {drop}, or name a column of "
+                "labels by --label-column"
             )
         return values
 

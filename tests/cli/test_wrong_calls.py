@@ -155,11 +155,11 @@ fastmmc cluster n.csv -k 2 --max-time 0
 fastmmc cluster n.csv -k 2 --max-time inf
     --max-time must be finite; got inf
 fastmmc cluster t.csv --columns b,kind
-    t.csv: line 2, column 'kind': expected a finite number, got 'x'; fill in missing values (fast
+    t.csv: line 2, column 'kind': expected a finite number, got 'x'; leave columns out by --drop
 fastmmc cluster words.csv
-    leave columns out by --drop name,town, and
+    leave columns out by --drop name,town, or
 fastmmc cluster hole.csv
-    hole.csv: line 3, column 'a': expected a finite number, got ''
+    hole.csv: line 3, column 'a': expected a finite number, got ''; fill in missing values (fastmmc
 fastmmc cluster ragged.csv
     ragged.csv: line 3 has 1 cells; line 1 has 2
 fastmmc cluster empty.csv
