@@ -144,7 +144,7 @@ def _told(method):
 
 def commands():
     """Return the help of every command in Markdown."""
-    os.environ["COLUMNS"] = "80"  # what argparse fills
+    os.environ["COLUMNS"] = "72"  # what fits beside two sidebars
     parsers = _commands_of(_make_parser()).values()
     return "\n".join(
         f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in parsers
