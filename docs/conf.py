@@ -50,7 +50,11 @@ nb_execution_mode = "off"
 suppress_warnings = ["config.cache"]
 
 # What has long lines of code gets the whole width.
-wide = ["gallery", *(f"notebooks/{path.stem}" for path in generate.ROOT.glob("notebooks/*.ipynb"))]
+wide = [
+    "gallery",
+    "features",
+    *(f"notebooks/{path.stem}" for path in generate.ROOT.glob("notebooks/*.ipynb")),
+]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "fastmmc"
