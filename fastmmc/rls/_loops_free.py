@@ -92,7 +92,8 @@ def fill_reach(U, labels, counts, diag, movable, h, reach):
     """Fill row and column h of reach[b, a], (k, k): what points of b add at most by going to a.
 
     It is the greatest part of what a swap explains more that belongs to one of its points j,
-    R_jj (1 / s_a + 1 / s_b) + 2 U[a, j] / s_a - 2 U[b, j] / s_b. A move changes it for two clusters.
+    R_jj (1 / s_a + 1 / s_b) + 2 U[a, j] / s_a - 2 U[b, j] / s_b.
+    A swap changes it for two clusters.
     """
     k = counts.size
     reach[h] = -np.inf
