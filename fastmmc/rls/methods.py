@@ -651,8 +651,8 @@ def _check_trust(trust, known, links):
         return None
     if links is not None:
         raise ValueError(
-            "known_trust below 1 cannot go with must_link or cannot_link, by which known labels imply "
-            "others; leave it out, or the links"
+            "known_trust below 1 cannot go with must_link or cannot_link, by which known labels "
+            "imply others; leave it out, or the links"
         )
     return trust
 
