@@ -95,6 +95,32 @@ class KnownLabels(Parameters):
     )
 
 
+def check_trust(name, value):
+    """Return a share in (0, 1], or an array of such."""
+    trust = np.asarray(value)
+    if trust.dtype.kind not in "iuf" or trust.ndim > 1:
+        raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
+    if not ((trust > 0) & (trust <= 1)).all():
+        wrong = trust.ravel()[np.flatnonzero(~((trust > 0) & (trust <= 1)))[0]]
+        raise ValueError(f"{name} must be greater than 0 and at most 1; got {wrong}")
+    return trust.astype(np.float64) if trust.ndim else float(trust)
+
+
+class KnownTrust(Parameters):
+    """How far known labels are trusted."""
+
+    known_trust: float | ArrayLike = parameter(
+        default=1.0,
+        kind="float or (n,) array_like",
+        check=check_trust,
+        doc="""
+        How likely a known label is right, 0 < trust <= 1, of all or of each point. 1: it never
+        changes. Below, it is overruled where the other points are surer of another cluster, see
+        Notes.
+        """,
+    )
+
+
 class SemiSupervised(Parameters):
     """Whether an estimator learns from labels."""
 

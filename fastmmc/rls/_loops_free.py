@@ -88,15 +88,51 @@ def descend(state, budget):
 
 
 @njit
-def swap(state, budget):
+def fill_reach(U, labels, counts, diag, movable, h, reach):
+    """Fill row and column h of reach[b, a], (k, k): what points of b add at most by going to a.
+
+    It is the greatest part of what a swap explains more that belongs to one of its points j,
+    R_jj (1 / s_a + 1 / s_b) + 2 U[a, j] / s_a - 2 U[b, j] / s_b.
+    A swap changes it for two clusters.
+    """
+    k = counts.size
+    reach[h] = -np.inf
+    reach[:, h] = -np.inf
+    for j in range(labels.size):
+        b = labels[j]
+        if movable[j]:
+            if b == h:
+                for a in range(k):
+                    if counts[a] > 0:
+                        reach[h, a] = max(reach[h, a], half_gain(U, counts, diag, j, h, a))
+            elif counts[h] > 0:
+                reach[b, h] = max(reach[b, h], half_gain(U, counts, diag, j, b, h))
+
+
+@njit
+def half_gain(U, counts, diag, j, b, a):
+    """Return the part of a swap between clusters b and a that belongs to point j of b."""
+    own = diag[j] * (1.0 / counts[a] + 1.0 / counts[b])
+    return own + 2.0 * (U[a, j] / counts[a] - U[b, j] / counts[b])
+
+
+@njit
+def swap(state, least, budget):
     """Swap each point in turn with its best partner where that lowers the cost, O(n) a point.
 
-    It keeps all sizes, as partners weigh the same. Returns True when no swap helps.
+    It keeps all sizes, as partners weigh the same. Returns True when no swap helps. ``least`` (n,)
+    is no greater than the entries of each row of R, and with :func:`fill_reach` it tells in O(k)
+    which clusters have no partner for a point. The budget counts their points as well, so that a
+    limit on it is a number of points to look at.
     """
     R, labels, weights, counts = state.matrix, state.labels, state.weights, state.counts
     U, within, diag, pos = state.sums, state.within, state.diag, state.pos
     movable, tol = state.movable, state.tol
-    n = U.shape[1]
+    k, n = U.shape
+    reach = np.empty((k, k))
+    for h in range(k):
+        fill_reach(U, labels, counts, diag, movable, h, reach)
+    is_open = np.empty(k, dtype=np.bool_)
     while budget > 0 and pos[CLEAN] < n:
         i = pos[AT]
         pos[AT] = (i + 1) % n
@@ -109,9 +145,19 @@ def swap(state, budget):
         w = weights[i]
         best = -tol
         partner = -1
+        hope = False
+        for b in range(k):
+            is_open[b] = False
+            if b != a and counts[b] > 0:
+                most = half_gain(U, counts, diag, i, a, b) + reach[b, a]
+                # Half of tol is far more than the rounding by which both sums may differ.
+                is_open[b] = most - 2.0 * least[i] * (1.0 / counts[a] + 1.0 / counts[b]) > tol / 2
+                hope = hope or is_open[b]
+        if not hope:
+            continue
         for j in range(n):
             b = labels[j]
-            if b != a and movable[j]:
+            if is_open[b] and movable[j]:
                 apart = diag[i] + diag[j] - 2.0 * R[i, j]
                 of_a = (apart + 2.0 * (U[a, j] - U[a, i])) / counts[a]
                 of_b = (apart + 2.0 * (U[b, i] - U[b, j])) / counts[b]
@@ -125,6 +171,8 @@ def swap(state, budget):
             within[b] += apart + 2.0 * (U[b, i] - U[b, partner])
             move(R, None, labels, counts, U, i, b, w)
             move(R, None, labels, counts, U, partner, a, w)
+            fill_reach(U, labels, counts, diag, movable, a, reach)
+            fill_reach(U, labels, counts, diag, movable, b, reach)
             pos[MOVES] += 2
             pos[CLEAN] = 0
             budget -= 4 * n

@@ -95,6 +95,11 @@ class Groups:
         return state
 
     @cached_property
+    def least(self):
+        """Least entry of each row, (m,) float64."""
+        return self.matrix.min(axis=1).astype(np.float64)
+
+    @cached_property
     def tree(self):
         """Ward's merges in the metric of R: pairs in the order of their heights, (m - 1, 2)."""
         D = np.empty((self.n, self.n))
@@ -159,7 +164,7 @@ class Groups:
             if level is self and rule.bounded:
                 # One look at each point's partners; the best labelling has the rest in the end.
                 state.pos[[loops.AT, loops.CLEAN]] = 0
-                loops.swap(state, 4 * self.n**2)
+                loops.swap(state, self.least, 4 * self.n**2)
             made += int(state.pos[loops.MOVES])
             labels = state.labels[name].astype(np.int64)
         return labels, cost_of(state), made
@@ -194,20 +199,22 @@ def settle(state):
     loops.descend(state, np.iinfo(np.int64).max)
 
 
-def descent(state, swaps, budget):
-    """Descend to where no move helps, and no swap if these are wanted too.
+def descent(state, least, budget):
+    """Descend to where no move helps, and no swap unless ``least``, as swaps take it, is None.
 
     Yields whenever the ``budget()`` of a slice is used up.
     """
     made = -1
     while made != state.pos[loops.MOVES]:
         made = int(state.pos[loops.MOVES])
-        for loop in (loops.descend, loops.swap) if swaps else (loops.descend,):
-            state.pos[[loops.AT, loops.CLEAN]] = 0
-            while not loop(state, budget()):
-                yield
-        if not swaps:
+        state.pos[[loops.AT, loops.CLEAN]] = 0
+        while not loops.descend(state, budget()):
+            yield
+        if least is None:
             return
+        state.pos[[loops.AT, loops.CLEAN]] = 0
+        while not loops.swap(state, least, budget()):
+            yield
 
 
 class Population:
@@ -251,7 +258,7 @@ class Population:
             yield
         if plan.rule.bounded:
             state = self.points.state(self.best[1], plan.rule)
-            for _ in descent(state, True, lambda: SLICE):
+            for _ in descent(state, self.points.least, lambda: SLICE):
                 yield
             self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
             self.n_moves += int(state.pos[loops.MOVES])
@@ -465,7 +472,8 @@ class FreeSearch(SlicedSearch):
         if isinstance(self._factor, LowRankFactor):
             yield from self._descend_rows()
         else:
-            yield from descent(self._state, plan.rule.bounded, lambda: self._budget)
+            least = self._factor.row_bounds if plan.rule.bounded else None
+            yield from descent(self._state, least, lambda: self._budget)
         self._note()
 
     def _note(self):

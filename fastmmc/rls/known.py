@@ -10,6 +10,7 @@ from scipy.linalg import solve
 from fastmmc.execution import warn_if_stopped, without_warnings
 from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
+from fastmmc.memberships import margins
 from fastmmc.results import Status
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
 from fastmmc.sizes import fit_sizes, held_sizes
@@ -22,6 +23,11 @@ MOST_TOLD = 1_000
 
 # Shares of the work until the clusters are found, and until the last search begins.
 FOUND, TESTED = 0.5, 0.9
+
+# Searches that follow on known labels being overruled, at most, and the share of the work until
+# the first of them.
+OVERRULINGS = 5
+ALL_KEPT = 0.8
 
 STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 
@@ -67,6 +73,40 @@ def search_with_known(search, factor, plan, control):
         warn_if_stopped(status, len(found.objectives), n_init, control.shortage)
         result = replace(result, status=status)
     return replace(result, params=result.params | {"n_init": n_init})
+
+
+def search_overruling(search, plan, control):
+    """Return the result of a search in which known labels that are not trusted may be overruled.
+
+    A label of trust t stands for the prior probability t of its cluster and (1 - t) / (k - 1) of
+    each other one. All known labels are kept at first. Then those whose cluster is less likely than
+    another, given what the other points predict, are known no more, and the search goes on with
+    these points there, until none is left of these.
+    """
+    result = search(replace(plan, trust=None), control.part(0.0, ALL_KEPT))
+    for at in range(OVERRULINGS):
+        doubted = _doubted(result, plan)
+        if result.status in STOPPED or not doubted.any():
+            break
+        plan = replace(plan, known=np.where(doubted, -1, plan.known))
+        labels = np.where(doubted, result.loo_scores.argmax(axis=1), result.labels)
+        # Shaking ends where sizes are as they should be, and leaves the rest to the polish.
+        given = replace(plan, trust=None, polish=True).of_given(labels, plan.n_rounds)
+        share = (1.0 - ALL_KEPT) / OVERRULINGS
+        part = control.part(ALL_KEPT + at * share, ALL_KEPT + (at + 1) * share)
+        next_one = search(given, part)
+        result = replace(next_one, params=next_one.params | {"n_init": result.params["n_init"]})
+    return result
+
+
+def _doubted(result, plan):
+    """Tell whose known label the other points hold for less likely than another one, (n,) bool."""
+    own = np.where(plan.known >= 0, plan.known, 0)
+    against = -2.0 * margins(result.loo_scores, own) * result._sharpness
+    with np.errstate(divide="ignore"):
+        prior = np.log(plan.trust * (plan.k - 1)) - np.log1p(-plan.trust)
+    # However little a label is trusted, no cluster that fits worse takes its place.
+    return (plan.known >= 0) & (against > np.maximum(prior, 0.0))
 
 
 def named_clusters(labels, known, k):

@@ -32,6 +32,7 @@ from fastmmc.parameters import (
     Clusters,
     KernelParameters,
     KnownLabels,
+    KnownTrust,
     LandmarkParameters,
     LinkParameters,
     Points,
@@ -49,7 +50,7 @@ from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
-from fastmmc.rls.known import search_with_known
+from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
@@ -267,6 +268,7 @@ class _UMCRLSBut(
     _UMCRLSRun,
     Trimming,
     _LinkPrice,
+    KnownTrust,
     _UMCRLSSizes,
     PrecisionParameters,
     LandmarkParameters,
@@ -363,6 +365,11 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     both the known labels are kept. So there is one last start, whose ``objectives`` and ``history``
     are told, at about the cost of six more; ``init`` as an array is where it begins, and nothing
     else is tried. A class of which no label is known becomes a cluster of its own.
+
+    Known labels of a trust t below 1: with p the probabilities of a point as judged by the others,
+    its label h is overruled if t p_h is less than (1 - t) / (k - 1) times the largest other p, and
+    the search goes on without it, up to five times. The labels that were overruled are those where
+    ``labels`` differs.
 
     Links: points that must be together are merged, which leaves the objective as it is, and sizes
     count all points of a group. In the searches a pair that must not be together is an entry of
@@ -572,6 +579,7 @@ def _make_plan(call, source):
         points=points,
         rule=rule,
         known=known,
+        trust=_check_trust(call.known_trust, known, links),
         min_size=call.min_size,
         classes=classes,
         params=params,
@@ -630,15 +638,36 @@ def _check_groups(links, n, k, largest):
         )
 
 
+def _check_trust(trust, known, links):
+    """Return how far each known label is trusted, (n,), None if entirely or if there are none."""
+    if known is None:
+        return None
+    if np.ndim(trust) == 1 and len(trust) != known.size:
+        raise ValueError(
+            f"known_trust must be one number or {known.size}, one for each point; got {len(trust)}"
+        )
+    trust = np.broadcast_to(trust, known.shape)
+    if (trust[known >= 0] == 1.0).all():
+        return None
+    if links is not None:
+        raise ValueError(
+            "known_trust below 1 cannot go with must_link or cannot_link, by which known labels "
+            "imply others; leave it out, or the links"
+        )
+    return trust
+
+
 def _search(factor, plan, call, seed, control):
     """Run the restarts on one hat matrix and return the best as a result."""
+
+    def search(plan, control):
+        # Given labels are improved once.
+        once = call if isinstance(plan.init, str) else replace(call, n_init=1)
+        return _search(factor, plan, once, seed, control)
+
+    if plan.trust is not None and plan.k > 1:
+        return search_overruling(search, plan, control)
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
-
-        def search(plan, control):
-            # Given labels are improved once.
-            once = call if isinstance(plan.init, str) else replace(call, n_init=1)
-            return _search(factor, plan, once, seed, control)
-
         return search_with_known(search, factor, plan, control)
     if plan.links is not None:
         return _search_linked(factor, plan, call, seed, control)

@@ -38,6 +38,7 @@ class LabelSearchPlan:
     points: np.ndarray
     rule: SizeRule
     known: np.ndarray | None  # (n,) labels, -1 where unknown
+    trust: np.ndarray | None  # (n,) probabilities that these are right; None: they are
     n_rounds: int
     start_round: int
     min_size: int

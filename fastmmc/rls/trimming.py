@@ -110,6 +110,8 @@ def _of_rest(call, source, rest, init):
         told["init"] = init[rest]
     if getattr(call, "known_labels", None) is not None:
         told["known_labels"] = np.asarray(call.known_labels, dtype=object)[rest]
+    if np.shape(getattr(call, "known_trust", 1.0)) == points.shape[:1]:
+        told["known_trust"] = call.known_trust[rest]
     for name in ("must_link", "cannot_link"):
         if getattr(call, name, None) is not None:
             pairs = check_pairs(name, getattr(call, name), points.shape[0])

@@ -148,6 +148,25 @@ def free_descent(R, labels, k, lower, upper, tol=1e-12):
     return labels
 
 
+def free_swaps(R, labels, k, tol=1e-12):
+    """Every point in turn swaps with the partner that lowers the cost most, until none does."""
+    labels, n, i, clean = labels.copy(), len(R), 0, 0
+    while clean < n:
+        before, best, partner = free_cost(R, labels, k), -tol, -1
+        for j in np.flatnonzero(labels != labels[i]):
+            swapped = labels.copy()
+            swapped[[i, j]] = labels[[j, i]]
+            change = free_cost(R, swapped, k) - before
+            if change < best - 1e-13:
+                best, partner = change, j
+        clean += 1
+        if partner >= 0:
+            labels[[i, partner]] = labels[[partner, i]]
+            clean = 0
+        i = (i + 1) % n
+    return labels
+
+
 def cheapest_merges(R, k):
     """Merge the pair of clusters that adds least to the cost until k are left."""
     labels = np.arange(len(R))

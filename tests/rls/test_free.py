@@ -82,20 +82,35 @@ def test_groups_move_as_their_points_do():
     np.testing.assert_array_equal(state.counts, np.bincount(state.labels[members], minlength=3))
 
 
-def test_swaps_lower_the_cost_and_keep_sizes():
-    R = hat(40)
-    labels = np.arange(40) % 4
-    state = problem(R).state(labels, size_rule(40, 4, balance=0))
-    before = free.cost_of(state)
-    while not loops.swap(state, 100):
+@pytest.mark.parametrize("seed", range(6))
+def test_swaps_are_the_naive_ones(seed):
+    R = hat(40, seed)
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(4), [15, 12, 9, 4]))
+    points = problem(R)
+    state = points.state(labels, size_rule(40, 5, min_size=0))  # the last cluster is empty
+    while not loops.swap(state, points.least, 100):  # in slices
         pass
-    assert free.cost_of(state) < before
-    assert free.cost_of(state) == pytest.approx(naive.free_cost(R, state.labels, 4))
-    np.testing.assert_array_equal(np.bincount(state.labels), [10] * 4)
-    for i, j in product(range(40), repeat=2):
+    np.testing.assert_array_equal(state.labels, naive.free_swaps(R, labels, 5))
+    np.testing.assert_array_equal(np.bincount(state.labels), [15, 12, 9, 4])
+    assert free.cost_of(state) == pytest.approx(naive.free_cost(R, state.labels, 5))
+    assert state.pos[loops.MOVES] > 0
+
+
+def test_swaps_of_known_labels_are_left_out():
+    R = hat(40)
+    movable = np.arange(40) % 3 > 0
+    points = free.Groups(R, np.ones(40, dtype=np.int64), movable)
+    labels = np.arange(40) % 4
+    state = points.state(labels, size_rule(40, 4, balance=0))
+    before = free.cost_of(state)
+    while not loops.swap(state, points.least, 100):
+        pass
+    np.testing.assert_array_equal(state.labels[~movable], labels[~movable])
+    for i, j in product(np.flatnonzero(movable), repeat=2):
         swapped = state.labels.astype(int)
         swapped[[i, j]] = swapped[[j, i]]
         assert naive.free_cost(R, swapped, 4) >= free.cost_of(state) - 1e-11
+    assert free.cost_of(state) < before
 
 
 def test_ward_merges_what_adds_least():

@@ -95,6 +95,9 @@ def test_points_with_known_labels_stay(noisy):
     res = fastmmc.umc_rls(X, 3, trim=8, known_labels=list(known), **QUICK)
     assert list(res.classes[res.labels[[0, 80, 84]]]) == ["far", "odd", "odd"]
     assert (res.labels < 0).sum() == 8
+    trust = np.linspace(0.6, 1.0, len(X))
+    res = fastmmc.umc_rls(X, 3, trim=8, known_labels=list(known), known_trust=trust, **QUICK)
+    assert (res.labels[[0, 80, 84]] >= 0).all()
     with pytest.raises(ValueError, match="trim=83 leaves out 83 of 85 points, and at most 82"):
         fastmmc.umc_rls(X, 3, trim=83, known_labels=list(known), **QUICK)
 
