@@ -78,6 +78,9 @@ class DenseFactor(OneLine, Named):
         With its width set.
     X : (n, d) array
         Training points, needed for prediction.
+    weights : (n,) float64 array or None
+        Weights W of the points, None where all are 1; R is then S K S (S K S + lam I)^-1 with
+        S = W^1/2.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
 
@@ -94,6 +97,7 @@ class DenseFactor(OneLine, Named):
     lam: float
     kernel: Kernel
     X: np.ndarray
+    weights: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -166,6 +170,9 @@ class LowRankFactor(OneLine, Named):
         Lower triangular L with K~ = (Z L^T) (Z L^T)^T and Z^T Z = I - lam (L^T L)^-1.
     residual : (n,) float64 array
         K_jj - K~_jj, what the landmarks leave out of each point.
+    weights : (n,) float64 array or None
+        Weights W of the points, None where all are 1; K~ above is then S K~ S with S = W^1/2, and
+        Z = S K_nB M.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
 
@@ -187,6 +194,7 @@ class LowRankFactor(OneLine, Named):
     indices: np.ndarray | None
     scale: np.ndarray
     residual: np.ndarray
+    weights: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -265,12 +273,15 @@ class LowRankFactor(OneLine, Named):
     def _cluster_sums(self, labels, k):
         """Return W = E^T Z, (k, r) float64: the rows of Z, summed over each cluster.
 
-        The codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
+        Of points with weights it is E^T S Z. The codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
         """
         W = np.zeros((k, self.rank))
         clusters = np.arange(k)[:, None]
         for rows, Z in self._blocks():
-            W += (clusters == labels[rows]).astype(np.float64) @ Z
+            E = (clusters == labels[rows]).astype(np.float64)
+            if self.weights is not None:
+                E *= np.sqrt(self.weights[rows])
+            W += E @ Z
         return W
 
     def _cluster_scores(self, W, out=None):
@@ -319,6 +330,7 @@ class LowRankFactor(OneLine, Named):
             projection=projection,
             scale=new_scale,
             residual=self.residual[indices],
+            weights=None if self.weights is None else self.weights[indices],
         )
         return part, extend.T
 
@@ -504,25 +516,28 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
     0..1, anew for each lam; what it raises ends the work.
     """
     form = form or Form()
-    check_lam(min(lams), kernel, X, form.dtype or X.dtype)
+    check_lam(min(lams), kernel, X, form.dtype or X.dtype, form.weights)
     if form.rank is not None:
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
             yield make_low_rank_factor(X, lam, kernel, form, rng, on_progress)
         return
     points = X.astype(form.dtype or X.dtype, copy=False)
-    for lam, R in zip(lams, hat_path(kernel, points, lams, on_progress), strict=True):
+    path = hat_path(kernel, points, lams, on_progress, form.weights)
+    for lam, R in zip(lams, path, strict=True):
         R.flags.writeable = False
-        yield DenseFactor(R, lam, kernel, X)
+        yield DenseFactor(R, lam, kernel, X, form.weights)
 
 
-def check_lam(lam, kernel, X, dtype):
+def check_lam(lam, kernel, X, dtype, weights=None):
     """Refuse a lam that rounding errors of R or Z, of type ``dtype``, hide.
 
     K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least lam / (K_jj +
     lam), to the rounding of R's own type.
     """
     diagonal = kernel_diagonal(kernel, X)
+    if weights is not None:
+        diagonal = weights * diagonal
     of_gram = np.finfo(np.float64).eps * diagonal.sum()
     of_hat = float(np.finfo(dtype).eps) * diagonal.max()
     least = LEAST_LAM * max(of_gram, of_hat)
@@ -540,7 +555,10 @@ def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
     # Every row is visited three times.
     advance = counter(3 * X.shape[0], on_progress)
     features = make_features(X, kernel, form, rng, advance)
-    Z = features.Z
+    Z, diagonal = features.Z, kernel_diagonal(kernel, X)
+    if form.weights is not None:
+        Z *= np.sqrt(form.weights)[:, None].astype(Z.dtype)
+        diagonal = form.weights * diagonal
     if lam < features.left_out:
         raise ValueError(
             f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "
@@ -548,11 +566,13 @@ def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
             "(and lower coef0) if the kernel is linear"
         )
     explained = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
-    residual = np.maximum(kernel_diagonal(kernel, X) - explained, 0.0)
+    residual = np.maximum(diagonal - explained, 0.0)
     half, scale = exhaust(_shrink(Z, lam), advance)
     Z.flags.writeable = False
     to_Z = features.to_Z @ half
-    return LowRankFactor(Z, lam, kernel, X, features.basis, to_Z, features.indices, scale, residual)
+    return LowRankFactor(
+        Z, lam, kernel, X, features.basis, to_Z, features.indices, scale, residual, form.weights
+    )
 
 
 def _shrink(Z, lam):
@@ -588,8 +608,10 @@ def hat_matrix(kernel, X, lam):
     return next(hat_path(kernel, X, [lam]))
 
 
-def hat_path(kernel, X, lams, on_progress=None):
+def hat_path(kernel, X, lams, on_progress=None, weights=None):
     """Yield the (n, n) hat matrix for each lam, exactly symmetric, C-order; K is evaluated once.
+
+    With ``weights`` W of the points it is that of S K S, S = W^1/2.
 
     Each takes a Cholesky inverse, in place. One eigendecomposition would serve all lam, but the
     product V diag V^T for each costs as much as the inverse. It is the fallback where lam is too
@@ -604,7 +626,15 @@ def hat_path(kernel, X, lams, on_progress=None):
     memory.check_memory(X.shape[0], X.dtype, arrays=held)
     gram = np.empty((X.shape[0], X.shape[0]), dtype=X.dtype)
     tell = on_progress or (lambda fraction, ahead=0.0: None)
-    fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
+
+    def fill():
+        fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
+        if weights is not None:
+            roots = np.sqrt(weights).astype(gram.dtype)
+            for i, row in enumerate(gram):
+                row[: i + 1] *= roots[i] * roots[: i + 1]
+
+    fill()
     eigen = None
     for at, lam in enumerate(lams):
         R = None
@@ -616,7 +646,7 @@ def hat_path(kernel, X, lams, on_progress=None):
             if eigen is None:
                 # In addition to the Gram matrix: the eigenvectors, these scaled, and R.
                 memory.check_memory(X.shape[0], X.dtype, arrays=3)
-                fill_lower_gram(kernel, X, gram, lambda fraction: tell(GRAM_SHARE * fraction))
+                fill()
                 tell(GRAM_SHARE, eigh_seconds(len(gram)))
                 eigen = eigh_lower(gram)
             R = hat_from_eigh(*eigen, lam)

@@ -52,6 +52,7 @@ class Form(OneLine):
     landmarks: str | np.ndarray | csr_array = "uniform"
     rank_tol: float = 1e-6  # share of the trace of K that a pivoted factor may miss
     dtype: np.dtype | None = None  # of R or Z; None: that of X
+    weights: np.ndarray | None = None  # (n,) of the points in R or Z; None: all 1
 
 
 def check_form(X, kernel, rank, landmarks, rank_tol, dtype):

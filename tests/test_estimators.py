@@ -68,7 +68,7 @@ PLANES = {"n_init": 2, "random_state": 0}
 LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
-    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal")),
+    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal"), cannot_hold=ROWS),
     case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=PROBABILITIES),
     case(
         fastmmc.AutoMMC(max_k=4, random_state=0),

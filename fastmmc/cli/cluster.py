@@ -88,6 +88,11 @@ OPTIONS = (
         metavar="SIZES",
     ),
     Option("--min-size", common.parse_count, "no cluster ends smaller than this"),
+    Option(
+        "--link-penalty",
+        common.parse_number,
+        "price of a cannot-link of --constraints that umc-rls breaks; without it none is broken",
+    ),
     *common.RUN_OPTIONS,
 )
 

@@ -118,6 +118,7 @@ def _refuse(call):
         "init": not isinstance(call.init, str),
         "bound": getattr(call, "bound", False),
         "trim": getattr(call, "trim", 0) != 0,
+        "sample_weight": getattr(call, "sample_weight", None) is not None,
         "must_link": getattr(call, "must_link", None) is not None,
         "cannot_link": getattr(call, "cannot_link", None) is not None,
     }

@@ -3,7 +3,7 @@
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
@@ -112,6 +112,7 @@ class UMCRLS(
         *,
         must_link: MatrixLike | None = None,
         cannot_link: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Cluster the points.
 
@@ -126,6 +127,8 @@ class UMCRLS(
         must_link, cannot_link : (p, 2) array_like of int, sparse matrix or (n,), optional
             Pairs of points that are together, and that are not, as :func:`fastmmc.umc_rls` takes
             them.
+        sample_weight : (n,) array_like of float, optional
+            How much each point counts.
 
         Returns
         -------
@@ -137,7 +140,8 @@ class UMCRLS(
         ValueError, TypeError, MemoryError
             As :func:`fastmmc.umc_rls`.
         """
-        return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
+        told = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
+        return self._fit(X, y, **told)
 
     def _count_tasks(self, n):
         return count_starts(self, n)

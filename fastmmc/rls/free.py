@@ -389,7 +389,8 @@ def make_matrix(factor, sample):
 def hat_of_sample(factor, indices, check_time):
     """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
 
-    The latter maps labels E (k, m) of these to their fits of all points, (k, n).
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n); those of points
+    with weights are E S, and so are the fits.
     """
     lam = factor.lam * indices.size / factor.n
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
@@ -404,11 +405,16 @@ def hat_of_sample(factor, indices, check_time):
     def tell(fraction, ahead=0.0):
         check_time(ahead)
 
-    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], tell))
+    roots = None if factor.weights is None else np.sqrt(factor.weights)
+    weights = None if roots is None else factor.weights[indices]
+    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], tell, weights))
 
     def predict(E):
         coef = (E - E @ R).T / lam
-        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
+        if roots is None:
+            return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
+        coef *= roots[indices, None]
+        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T * roots
 
     return R, predict
 

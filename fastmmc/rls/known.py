@@ -134,6 +134,8 @@ def classified(factor, plan, clusters):
     coef = solve(gram, codes, assume_a="sym", check_finite=False)
     scores = kernel_product(factor.kernel, factor.X, basis, coef, rows).T
     labels = plan.with_known(scores.argmax(axis=0))
+    if plan.weights is not None:
+        return labels  # sizes are fitted where points are merged and weighed
     return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
 
 

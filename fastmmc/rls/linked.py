@@ -44,8 +44,16 @@ MOST_IN_CHAIN = 64
 # Moves that part linked groups, for each of them.
 PARTINGS = 50
 
-# What weights that are no integers add up to as masses.
-TOTAL_MASS = 2.0**40
+# What weights add up to as masses, unless they are integers of a smaller sum: about the most whose
+# squares integers of 64 bits hold.
+TOTAL_MASS = 2.0**30
+
+
+def mass_unit(weights):
+    """Return the mass of the weight 1: masses are integers, as sizes are."""
+    if weights is None or (weights.sum() <= TOTAL_MASS and (weights == np.rint(weights)).all()):
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(TOTAL_MASS / weights.sum())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +72,7 @@ class Merging:
     def of(cls, links, n, weights, penalty):
         """Return the groups that must-links make of n points, of these weights if there are any."""
         members = join(links.must, n)
-        unit = 1.0
-        if weights is not None and (weights != np.rint(weights)).any():
-            unit = 2.0 ** np.floor(np.log2(TOTAL_MASS / weights.sum()))
+        unit = mass_unit(weights)
         masses = np.bincount(members, weights)
         masses = np.maximum(1, np.rint(masses * unit)).astype(np.int64)
         scales = np.full(n, np.sqrt(unit)) if weights is None else np.sqrt(weights * unit)
@@ -366,8 +372,10 @@ class LinkedSearch(SlicedSearch):
         self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
         state = self._make_state(self._labels_of_all())
         merging.part(state)
-        if plan.method == "shaking" and not plan.free:
-            # The paper's rule fixes the sizes, so that only chains of one size change sides.
+        told = plan.rule.targets is not None or not plan.links
+        if plan.method == "shaking" and told and not plan.free:
+            # The paper's rule fixes the sizes, so that only chains of one size change sides. Where
+            # no sizes are asked for, links are what tells of them.
             lower, upper = plan.rule.bounds_at(state.counts.copy())
             state = state._replace(lower=lower, upper=upper)
         self._state = state

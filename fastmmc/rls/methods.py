@@ -51,13 +51,14 @@ from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups
+from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.rls.source import best_result, check_source
 from fastmmc.rls.trimming import leaving_out
+from fastmmc.rls.weights import without_weightless
 from fastmmc.sizes import binary_bounds, binary_size_bounds, check_least_and_most, size_rule
 from fastmmc.threads import exhaust
 
@@ -219,9 +220,9 @@ class _UMCRLSSizes(SizeParameters):
         Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
         None: the paper's rule, by which shaking ends near the targets and the descents are free.
         Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
-        clusters, are brought back, and a descent within these bounds follows. For the memetic
-        search None is 0.4. With ``sizes="free"`` None leaves the sizes free, or is 0 where
-        ``target_sizes`` are given.
+        clusters, are brought back, and a descent within these bounds follows, as it always does
+        where there are links. For the memetic search None is 0.4. With ``sizes="free"`` None leaves
+        the sizes free, or is 0 where ``target_sizes`` are given.
         """,
     )
     bound: bool = parameter(
@@ -264,6 +265,20 @@ class _LinkPrice(Parameters):
     )
 
 
+class _Weights(Parameters):
+    """How much points count."""
+
+    sample_weight: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like of float",
+        doc="""
+        How much each point counts, >= 0: in the error, and in all sizes. Weights that are integers
+        do what so many equal rows would. Points of weight 0 are labelled by the model of the
+        others. The default width takes no notice of weights.
+        """,
+    )
+
+
 class _UMCRLSBut(
     _UMCRLSRun,
     Trimming,
@@ -283,11 +298,11 @@ class UMCRLSParameters(_UMCRLSBut, Regularisation):
     """What the function and the estimator have in common."""
 
 
-class _UMCRLSCall(UMCRLSParameters, LinkParameters, KnownLabels, Clusters, FactorSource):
+class _UMCRLSCall(UMCRLSParameters, _Weights, LinkParameters, KnownLabels, Clusters, FactorSource):
     """A call of :func:`umc_rls`."""
 
 
-class _PathCall(_UMCRLSBut, LinkParameters, KnownLabels, Parameters):
+class _PathCall(_UMCRLSBut, _Weights, LinkParameters, KnownLabels, Parameters):
     """A call of :func:`umc_rls_path`."""
 
     X: MatrixLike = parameter(
@@ -306,6 +321,7 @@ class _PathCall(_UMCRLSBut, LinkParameters, KnownLabels, Parameters):
 
 @function_of(_UMCRLSCall)
 @leaving_out(check_source)
+@without_weightless(check_source)
 def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
 
@@ -371,6 +387,11 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     the search goes on without it, up to five times. The labels that were overruled are those where
     ``labels`` differs.
 
+    Weights: with S the diagonal of their square roots, R is S K S (S K S + lam I)^-1 and E becomes
+    S E in the objective, where n is the sum of the weights. Sizes count weights, within one point
+    of the largest weight; ``size_bounds`` is None, and ``sizes`` are numbers of points. ``loo_mse``
+    is a weighted mean, and a point that is left out is so with its whole weight.
+
     Links: points that must be together are merged, which leaves the objective as it is, and sizes
     count all points of a group. In the searches a pair that must not be together is an entry of
     the groups' matrix far below 0; then groups that are still together are parted by a tabu search,
@@ -430,7 +451,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     """
     if in_blocks(call.X) or isinstance(call.X, BlockFactor):
         return search_in_blocks(call, control, umc_rls)
-    source = check_source(call)
+    source = check_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
     if plan.near is not None and call.rank == "auto":
         source = source.with_rank_above(DENSE_CHOICE)
@@ -442,6 +463,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
 
 @function_of(_PathCall)
 @leaving_out(lambda call: check_source(call, lam=_check_lams(call)[0]))
+@without_weightless(lambda call: check_source(call, lam=_check_lams(call)[0]))
 def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     """Run :func:`umc_rls` for several lam; the kernel is evaluated once.
 
@@ -474,7 +496,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     (3, True)
     """
     lams = _check_lams(call)
-    source = check_source(call, lam=lams[0])
+    source = check_source(call, lam=lams[0]).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
     seed = fixed_seed(call.random_state)
     results = []
@@ -539,33 +561,39 @@ def _make_plan(call, source):
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
-    check_least_and_most(n, k, call.min_size, call.max_size)
     known, classes = read_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
     links, known = _check_links(call, n, k, known)
+    total, heaviest, told_sizes = _in_masses(call, n)
+    check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
     sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
     if k == 1 and sizes == "auto":
         sizes = "equal"
     is_free = sizes != "equal"
     # One point more or less must be possible however few there are.
-    slack = {name: max(share, k / n) for name, share in BALANCE.items()}
+    least = k * heaviest / total
+    slack = {name: max(share, least) for name, share in BALANCE.items()}
     default = None if is_free else slack.get(method)
     if is_free and balance is None and call.target_sizes is not None:
         balance = 0.0
-    told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
+    if balance is not None and call.sample_weight is not None:
+        balance = max(balance, least)
     bounded = method == "memetic"
+    counted = known if call.sample_weight is None else None
     rule = size_rule(
-        n, k, balance=balance, known=known, default=default, bounded=bounded, **told_sizes
+        total, k, balance=balance, known=counted, default=default, bounded=bounded, **told_sizes
     )
     if links is not None:
-        _check_groups(links, n, k, rule.upper.max())
+        _check_groups(links, n, k, rule.upper.max() if call.sample_weight is None else n)
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
     params |= {"method": method, "sizes": sizes}
     if call.balance is None and (method == "memetic" or is_free):
         params["balance"] = balance if is_free else default
-    if links is not None:
+    if links:
         params["link_penalty"] = call.link_penalty
+    if call.bound and call.sample_weight is not None and not is_free:
+        raise ValueError('bound: of weighted points there is a bound for sizes="free" only')
     warn_of_equal_points(points, k)
     plan = LabelSearchPlan(
         **values(call, _UMCRLSSearch)
@@ -580,26 +608,29 @@ def _make_plan(call, source):
         rule=rule,
         known=known,
         trust=_check_trust(call.known_trust, known, links),
-        min_size=call.min_size,
+        min_size=told_sizes["min_size"],
         classes=classes,
         params=params,
         free=is_free,
         bound=call.bound,
         default_sizes=call.balance is call.target_sizes is call.max_size is known is None,
         links=links,
+        weights=call.sample_weight,
         link_penalty=call.link_penalty,
         asked_sizes=bool(told(call, SizeParameters)),
     )
     if sizes != "auto" or not is_free:
         return plan
     # Sizes are chosen before clusters get the names of known labels.
-    rule = size_rule(n, k, default=slack["memetic"], **told_sizes)
+    rule = size_rule(total, k, default=slack["memetic"], **told_sizes)
     near = replace(plan, free=False, rule=rule, known=None)
     return replace(plan, near=near, n_near=1 if isinstance(call.n_init, str) else call.n_init)
 
 
 def _check_links(call, n, k, known):
-    """Return the links of a call, None if there are none, and the known labels with those implied.
+    """Return the links of a call, and the known labels with those that links imply.
+
+    The links are None if there are none, nor weights, which are worked on alike.
 
     What is known of a point is known of all that must be in its cluster.
     """
@@ -611,13 +642,29 @@ def _check_links(call, n, k, known):
                 f"link_penalty is the price of a broken cannot-link, and there are none; got "
                 f"{call.link_penalty}"
             )
-        return None, known
+        return None if call.sample_weight is None else links, known
     if known is not None:
         members = join(links.must, n)
         of_group = np.full(n, -1)
         np.maximum.at(of_group, members, known)
         known = of_group[members]
     return links, known
+
+
+def _in_masses(call, n):
+    """Return what all points and the heaviest count for, and the sizes told, in these terms."""
+    told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
+    weights = call.sample_weight
+    if weights is None:
+        return n, 1, told_sizes
+    unit = mass_unit(weights)
+    if unit != 1:
+        if call.min_size > 1:
+            told_sizes["min_size"] = int(unit * call.min_size)
+        if call.max_size is not None:
+            told_sizes["max_size"] = int(unit * call.max_size)
+    masses = np.maximum(1, np.rint(weights * unit)).astype(np.int64)
+    return int(masses.sum()), int(masses.max()), told_sizes
 
 
 def _check_groups(links, n, k, largest):
@@ -744,7 +791,7 @@ def _search_free(factor, plan, call, seed, control):
 def _search_linked(factor, plan, call, seed, control):
     """Run the search over groups of linked points and return the best as a result."""
     n, k = plan.n, plan.k
-    merging = Merging.of(plan.links, n, None, plan.link_penalty)
+    merging = Merging.of(plan.links, n, plan.weights, plan.link_penalty)
     is_choice = plan.near is not None and plan.has_random_start
     if plan.free:
         kind, n_init = SizeChoice if is_choice else Population, count_starts(call, n)
@@ -782,32 +829,39 @@ def _search_linked(factor, plan, call, seed, control):
         size_bounds=plan.rule.bounds,
         classes=plan.classes,
     )
-    n_violations = plan.links.n_violations(result.labels)
-    return _judge_links(replace(result, n_violations=n_violations), plan)
+    return _judge_links(result, plan)
 
 
 def _judge_links(result, plan):
-    """Return a result with links; say where these, or the sizes, could not be kept."""
-    links, rule = plan.links, plan.rule
-    is_within = (result.sizes >= rule.lower) & (result.sizes <= rule.upper)
-    if not is_within.all() and plan.asked_sizes:
-        h = np.flatnonzero(~is_within)[0]
+    """Return a result with links or weights; say where links or sizes could not be kept."""
+    links, rule, unit = plan.links, plan.rule, mass_unit(plan.weights)
+    sizes = np.bincount(result.labels, plan.weights, plan.k)
+    slack = 0.5 if unit == 1 else plan.n  # of the rounding of weights
+    too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper) > slack
+    if too_far.any() and plan.asked_sizes:
+        h = np.flatnonzero(too_far)[0]
         raise ValueError(
-            f"no labels were found that keep to the links and to the sizes asked for: cluster {h} "
-            f"has {result.sizes[h]} points, which must be at least {rule.lower[h]} and at most "
-            f"{rule.upper[h]}; raise balance or max_size, or give fewer links"
+            f"no labels were found that keep to the links, weights and sizes asked for: cluster "
+            f"{h} has the size {sizes[h]:g}, which must be at least {rule.lower[h] / unit:g} and "
+            f"at most {rule.upper[h] / unit:g}; raise balance or max_size, or give fewer links"
         )
-    if result.n_violations and plan.link_penalty is None:
+    n_violations = links.n_violations(result.labels)
+    if n_violations and plan.link_penalty is None:
         a, b = links.cannot[np.ptp(result.labels[links.cannot], axis=1) == 0][0]
         warn_user(
-            f"{result.n_violations} of {len(links.cannot)} cannot-links are broken, such as that "
-            f"of rows {a} and {b}: no labels without were found; raise k, or remove links"
+            f"{n_violations} of {len(links.cannot)} cannot-links are broken, such as that of rows "
+            f"{a} and {b}: no labels without were found; raise k, or remove links"
         )
-    bounds = np.column_stack(
-        (np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes))
+    bounds = None
+    if plan.weights is None:
+        least, most = np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes)
+        bounds = np.column_stack((least, most))
+    return replace(
+        result,
+        n_violations=n_violations,
+        n_constraints=len(links.must) + len(links.cannot),
+        size_bounds=bounds,
     )
-    n_constraints = len(links.must) + len(links.cannot)
-    return replace(result, n_constraints=n_constraints, size_bounds=bounds)
 
 
 def _in_time(bound, control):

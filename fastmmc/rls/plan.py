@@ -57,6 +57,7 @@ class LabelSearchPlan:
     n_near: int = 1  # searches for these
     masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
     links: Links | None = None
+    weights: np.ndarray | None = None  # (n,) of the points; None: all 1
     link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
     asked_sizes: bool = False  # whether the user has set bounds on sizes
 

@@ -79,6 +79,10 @@ class Source:
             return self
         return replace(self, form=replace(self.form, rank=AUTO_RANK))
 
+    def with_weights(self, weights):
+        """Return the source of the hat matrix of points with these weights."""
+        return replace(self, form=replace(self.form, weights=weights))
+
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""
         n = self.points.shape[0]
@@ -87,7 +91,7 @@ class Source:
             f". The time was too short for the hat matrix of {n} points; the search ran on one of "
             f"rank {rank}"
         )
-        form = Form(rank, dtype=self.form.dtype)
+        form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
         made = make_factor(self.points, self.lam, kernel, form, seed, control.bar.prepare)
         return made, replace(control, shortage=shortage)
 
@@ -138,31 +142,43 @@ class LabelFit(NamedTuple):
 
 def fit_labels(factor, labels, k):
     """Return the model that fits the labels, with its leave-one-out scores and their error."""
-    diag, d = factor.diagonal(), factor.X.shape[1]
+    diag, d, weights = factor.diagonal(), factor.X.shape[1], factor.weights
+    roots = np.ones(factor.n) if weights is None else np.sqrt(weights)
     if isinstance(factor, LowRankFactor):
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
         blocks = factor._score_blocks(W)
     else:
-        U = np.empty((k, factor.n))
-        moves.build_sums(factor.R, compact(labels, k), U)
-        P, predictions = _codes_and_predictions(U, labels)
-        model = KernelModel(factor.kernel, factor.X, (P - predictions) / factor.lam, d)
+        if weights is None:
+            U = np.empty((k, factor.n))
+            moves.build_sums(factor.R, compact(labels, k), U)
+        else:
+            U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
+        P, predictions = _codes_and_predictions(U, labels, roots)
+        coef = (P - predictions) / factor.lam
+        model = KernelModel(
+            factor.kernel, factor.X, coef if weights is None else weights[:, None] * coef, d
+        )
         blocks = [(slice(None), U)]
     total, scores = 0.0, np.empty((factor.n, k))
     for rows, U in blocks:
-        P, predictions = _codes_and_predictions(U, labels[rows])
+        P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
         residuals = leave_one_out_residuals(P, predictions, diag[rows])
-        total += float(np.sum(residuals**2))
+        squares = residuals**2
+        total += float(np.sum(squares if weights is None else weights[rows, None] * squares))
         np.subtract(P, residuals, out=scores[rows])
-    return LabelFit(model, scores, total / (k * factor.n))
+    mass = factor.n if weights is None else float(weights.sum())
+    return LabelFit(model, scores, total / (k * mass))
 
 
-def _codes_and_predictions(U, labels):
-    """Return P = 2E - 1 and R P of some points, from their columns of U = (R E)^T."""
+def _codes_and_predictions(U, labels, roots):
+    """Return P = 2E - 1 and R P of some points, from their columns of U = (R E)^T.
+
+    Of points with weights U is (R S E)^T and these are predicted by S^-1 R S P.
+    """
     P = np.where(labels[:, None] == np.arange(len(U)), 1.0, -1.0)
-    return P, 2.0 * U.T - U.sum(axis=0)[:, None]
+    return P, (2.0 * U.T - U.sum(axis=0)[:, None]) / roots[:, None]
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None, **fields):

@@ -56,9 +56,12 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
             is_out = np.zeros(scores.size, dtype=bool)
             is_out[ranked[:count]] = True
             rest = np.flatnonzero(~is_out)
-            made = solve(_of_rest(call, source, rest, init), control.part(SCORED, 1.0))
-            results = made if isinstance(made, list) else [made]
-            whole = [_of_all(one, call, source.points, is_out, scores) for one in results]
+            made = solve(of_rest(call, source, rest, init), control.part(SCORED, 1.0))
+            results, trim = made if isinstance(made, list) else [made], {"trim": call.trim}
+            whole = [
+                replace(of_all(one, source.points, is_out, scores), params=one.params | trim)
+                for one in results
+            ]
             return whole if isinstance(made, list) else whole[0]
 
         return cast(Solver, solve_rest)
@@ -97,7 +100,7 @@ def _count(call, movable):
     return count
 
 
-def _of_rest(call, source, rest, init):
+def of_rest(call, source, rest, init):
     """Return the call for some of the points alone."""
     points = source.points
     square = source.kernel.name == "precomputed"
@@ -108,6 +111,8 @@ def _of_rest(call, source, rest, init):
         told["landmarks"] = _among(rest, np.asarray(call.landmarks))
     if isinstance(init, np.ndarray):
         told["init"] = init[rest]
+    if getattr(call, "sample_weight", None) is not None:
+        told["sample_weight"] = np.asarray(call.sample_weight)[rest]
     if getattr(call, "known_labels", None) is not None:
         told["known_labels"] = np.asarray(call.known_labels, dtype=object)[rest]
     if np.shape(getattr(call, "known_trust", 1.0)) == points.shape[:1]:
@@ -137,8 +142,11 @@ def _among(rest, indices):
     return np.searchsorted(rest, indices[np.isin(indices, rest)])
 
 
-def _of_all(result, call, points, is_out, scores):
-    """Return the result of the other points as one of all: those left out have the label -1."""
+def of_all(result, points, is_out, scores):
+    """Return the result of the other points as one of all: those left out have the label -1.
+
+    ``scores`` (n,) are the outlier scores.
+    """
     n, rest = is_out.size, np.flatnonzero(~is_out)
     model = result.model
     if model.kernel.name == "precomputed":
@@ -154,5 +162,4 @@ def _of_all(result, call, points, is_out, scores):
         loo_scores=loo_scores,
         outlier_scores=scores,
         model=model,
-        params=result.params | {"trim": call.trim},
     )

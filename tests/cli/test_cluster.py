@@ -651,7 +651,7 @@ def test_standardize_columns_that_are_constant_or_far(capsys, tmp_path):
     assert "--standardize, columns in use: the variance of column 1 overflows" in message
 
 
-@pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE"])
+@pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE", "umc-rls"])
 def test_constraints(capsys, table, tmp_path, blobs, method):
     must, cannot = [(0, 25), (1, 60)], [(0, 1), (30, 31)]
     path = tmp_path / "links.csv"
@@ -662,6 +662,19 @@ def test_constraints(capsys, table, tmp_path, blobs, method):
     given = [table, "--label-column", "kind", "-k", 3, "--method", method, "--seed", 0]
     labels, _ = labels_of(capsys, "cluster", *given, "--constraints", path)
     np.testing.assert_array_equal(labels, expected.labels)
+    if method == "umc-rls":  # which is taken where constraints are all that is said
+        given.remove("--method"), given.remove(method)
+        labels, _ = labels_of(capsys, "cluster", *given, "--constraints", path)
+        np.testing.assert_array_equal(labels, expected.labels)
+
+
+def test_the_price_of_constraints(capsys, table, tmp_path):
+    path = tmp_path / "links.csv"
+    path.write_text("i,j,kind\n0,1,cl\n0,2,cl\n1,2,cl\n")
+    given = [table, "--label-column", "kind", "-k", 2, "--constraints", path]
+    assert "ring of odd length" in error_of(capsys, "cluster", *given)
+    report = report_of(capsys, *given, "--link-penalty", 0.01)
+    assert report["params"]["link_penalty"] == 0.01
 
 
 # Around the commands

@@ -1,0 +1,195 @@
+"""Weights of points in UMC-RLS: as many equal rows, weighted least squares, sizes, zero weights."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from tests.rls import naive
+from tests.rls.test_linked import broken, some_links
+
+K, SIGMA, LAM = 3, 2.5, 0.25
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = fastmmc.datasets.load("iris")
+    return X, y, np.random.default_rng(0).integers(1, 4, 150)
+
+
+def gram(X, Z):
+    return np.exp(-np.sum((X[:, None] - Z) ** 2, axis=2) / SIGMA**2)
+
+
+FORMS = {
+    "free": {"sizes": "free"},
+    "memetic": {"method": "memetic"},
+    "shaking": {"method": "shaking", "n_init": 3},
+    "chosen": {},
+}
+
+
+@pytest.mark.parametrize("rank", [None, 40])
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_weights_are_so_many_equal_rows(iris, form, rank):
+    X, _, w = iris
+    shape = {"rank": None} if rank is None else {"landmarks": X[::4]}
+    told = {"sigma": SIGMA, "random_state": 0, "bound": form == "free"} | shape | FORMS[form]
+    res = fastmmc.umc_rls(X, K, sample_weight=w, **told)
+    rows, labels = np.repeat(X, w, axis=0), np.repeat(res.labels, w)
+    F = fastmmc.factor(rows, lam=LAM, sigma=SIGMA, **shape)
+    R = F.R if rank is None else F.Z @ F.Z.T
+    objective = naive.risk if res.params["sizes"] == "equal" else naive.free_cost
+    assert res.objective == pytest.approx(objective(R, labels, K), rel=1e-8)
+    with pytest.warns(ConvergenceWarning):
+        same = fastmmc.umc_rls(F, K, sizes="equal", method="steepest", init=labels, max_iter=0)
+    np.testing.assert_array_equal(same.labels, labels)
+    np.testing.assert_allclose(
+        res.decision_function(X), same.decision_function(X), rtol=1e-7, atol=1e-9
+    )
+    if form == "free":
+        assert 0 < res.bound <= res.objective
+
+
+def test_the_best_of_repeated_rows_is_found(iris):
+    X, _, w = iris
+    rows = np.repeat(X, w, axis=0)
+    for form in ("free", "memetic"):
+        told = {"sigma": SIGMA, "random_state": 0} | FORMS[form]
+        weighted = fastmmc.umc_rls(X, K, sample_weight=w, **told)
+        repeated = fastmmc.umc_rls(rows, K, **told)
+        assert weighted.objective == pytest.approx(repeated.objective, rel=1e-3)
+
+
+def test_leave_one_out_scores_are_those_of_weighted_fits_without_the_point(iris):
+    X, _, w = iris
+    X, w = X[::6], 0.3 * w[::6]
+    res = fastmmc.umc_rls(X, K, sigma=SIGMA, sample_weight=w, random_state=0)
+    P, G = naive.codes(res.labels, K), gram(X, X)
+    for j in range(len(X)):
+        rest = np.flatnonzero(np.arange(len(X)) != j)
+        # Of w (y - K a)^2 + lam a^T K a the least is where (K + lam W^-1) a = y.
+        A = G[np.ix_(rest, rest)] + LAM * np.diag(1 / w[rest])
+        wanted = G[j, rest] @ np.linalg.solve(A, P[rest])
+        np.testing.assert_allclose(res.loo_scores[j], wanted, atol=1e-8)
+    errors = np.sum((P - res.loo_scores) ** 2, axis=1)
+    assert res.loo_mse == pytest.approx(errors @ w / (K * w.sum()))
+    fitted = gram(X, X) @ np.linalg.solve(G + LAM * np.diag(1 / w), P)
+    np.testing.assert_allclose(res.decision_function(X), fitted, atol=1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_weights_alike_are_another_lam(iris, form):
+    X, _, w = iris
+    told = {"sigma": SIGMA, "random_state": 0} | FORMS[form]
+    one = fastmmc.umc_rls(X, K, sample_weight=0.25 * w, lam=0.25, **told)
+    other = fastmmc.umc_rls(X, K, sample_weight=w, lam=1.0, **told)
+    assert adjusted_rand_score(one.labels, other.labels) > 0.9
+    if adjusted_rand_score(one.labels, other.labels) == 1:
+        scale = 0.25 if one.params["sizes"] == "equal" else 1.0
+        assert one.objective == pytest.approx(scale * other.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1, 0.37])
+def test_sizes_count_weights(iris, scale):
+    X, _, w = iris
+    w = scale * w
+    for told in ({"balance": 0.1}, {"max_size": int(0.36 * w.sum())}, {"method": "memetic"}):
+        for sizes in ("equal", "free"):
+            res = fastmmc.umc_rls(X, K, sizes=sizes, sample_weight=w, random_state=0, **told)
+            most = {"balance": 1.1 / 3, "max_size": 0.36, "method": 1.4 / 3}[next(iter(told))]
+            if sizes == "equal" or "method" not in told:
+                assert np.bincount(res.labels, w).max() <= most * w.sum() + 1e-6
+            assert res.size_bounds is None
+            np.testing.assert_array_equal(res.sizes, np.bincount(res.labels))
+
+
+def test_weights_and_links_go_together(iris):
+    X, y, w = iris
+    links = some_links(y, 2, 30)
+    for weights in (w, 0.1 * w):
+        res = fastmmc.umc_rls(X, K, sample_weight=weights, random_state=0, **links)
+        assert broken(res.labels, **links) == res.n_violations == 0
+
+
+def test_points_without_weight_are_labelled_by_the_others(iris):
+    X, y, w = iris
+    w = np.where(np.arange(150) % 5 == 0, 0, w)
+    some = w > 0
+    told = {"random_state": 0, "sigma": SIGMA}
+    res = fastmmc.umc_rls(X, K, sample_weight=w, **told)
+    rest = fastmmc.umc_rls(X[some], K, sample_weight=w[some], **told)
+    np.testing.assert_array_equal(res.labels[some], rest.labels)
+    np.testing.assert_array_equal(res.labels[~some], rest.predict(X[~some]))
+    np.testing.assert_array_equal(res.loo_scores[~some], rest.decision_function(X[~some]))
+    assert (res.outlier_scores[~some] == 0).all() and res.sizes.sum() == 150
+    K_all = gram(X, X)
+    pre = fastmmc.umc_rls(K_all, K, kernel="precomputed", sample_weight=w, random_state=0)
+    assert adjusted_rand_score(pre.labels, pre.predict(K_all)) > 0.95
+    np.testing.assert_array_equal(pre.labels[~some], pre.predict(K_all)[~some])
+    paths = fastmmc.umc_rls_path(X, K, [0.25, 1.0], sample_weight=w, **told)
+    np.testing.assert_array_equal(paths[0].labels, res.labels)
+
+
+@pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
+@pytest.mark.parametrize("sizes", ["auto", "equal", "free"])
+def test_weights_of_more_points_than_are_searched(sizes, form, monkeypatch):
+    from fastmmc.rls import methods
+
+    monkeypatch.setattr(methods, "sample_size", lambda n, k, most: 200)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), 120)
+    X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))
+    w = rng.random(600) + 0.2
+    res = fastmmc.umc_rls(X, 5, sizes=sizes, n_init=2, random_state=0, sample_weight=w, **form)
+    assert adjusted_rand_score(y, res.labels) > 0.95
+
+
+def test_weights_of_one_are_none(iris):
+    X, _, _ = iris
+    plain = fastmmc.umc_rls(X, K, random_state=0)
+    ones = fastmmc.umc_rls(X, K, random_state=0, sample_weight=np.ones(150))
+    np.testing.assert_array_equal(plain.labels, ones.labels)
+    assert plain.objective == ones.objective and plain.loo_mse == ones.loo_mse
+
+
+def test_weights_go_with_other_options(iris, tmp_path):
+    X, y, w = iris
+    known = np.where(np.arange(150) % 10 == 1, y, -1)
+    res = fastmmc.umc_rls(X, K, sample_weight=w, known_labels=known, random_state=0)
+    assert (res.labels == known)[known >= 0].all()
+    left = fastmmc.umc_rls(X, K, sample_weight=w, trim=10, random_state=0)
+    assert np.sum(left.labels < 0) == 10
+    model = fastmmc.UMCRLS(n_clusters=K, random_state=0).fit(X, sample_weight=w)
+    model.save(tmp_path / "model.npz")
+    again = fastmmc.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("weights", "told", "message"),
+    [
+        (np.r_[-1.0, np.ones(28), -2.0], {}, r"at least 0; got -1.0 in rows 0, 29"),
+        (np.r_[np.ones(29), np.nan], {}, r"finite; got nan in row 29"),
+        (np.zeros(30), {}, "every weight .* is zero, in all 30 rows"),
+        (np.ones(7), {}, r"30 numbers.*shape \(7,\)"),
+        (["a"] * 30, {}, "30 numbers"),
+        (np.arange(30) < 2, {}, "above 0 in 2 rows, fewer than k = 3"),
+        (np.arange(30.0), {"must_link": [(0, 1)]}, "must_link tells of row 0, whose .* is 0"),
+        (np.arange(30.0), {"known_labels": [1] + [-1] * 29}, "known_labels tells of row 0"),
+        (np.arange(30.0), {"bound": True, "sizes": "equal"}, 'bound for sizes="free" only'),
+        (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
+    ],
+)
+def test_wrong_weights_are_refused_with_their_rows(weights, told, message):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.raises(ValueError, match=message):
+        fastmmc.umc_rls(X, K, sample_weight=weights, random_state=0, **told)
+
+
+def test_factors_have_no_weights():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.raises(ValueError, match="X is a factor"):
+        fastmmc.umc_rls(fastmmc.factor(X), K, sample_weight=np.arange(30))
