@@ -17,6 +17,9 @@ from fastmmc.gram import dense_rows
 
 MOST_ROUNDS = 300
 
+# Powers of two up to which values are left as they are.
+MODEST = 16
+
 # Rounds between two calls of ``look``.
 ROUNDS = 10
 
@@ -24,11 +27,18 @@ ROUNDS = 10
 TOLERANCE = 1e-4
 
 
+def largest_size(values):
+    """Return the largest absolute value, 0 if there is none; an array of them would take longer."""
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+
+
 def scale_rows(rows):
-    """Return rows / 2^exponent, whose largest value is near 1, and the exponent."""
+    """Return rows / 2^exponent, whose largest value is no extreme one, and the exponent."""
     values = rows.data if issparse(rows) else rows
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
-    scaled = np.ldexp(values, -exponent)
+    exponent = int(np.frexp(largest_size(values))[1])
+    if abs(exponent) <= MODEST:
+        exponent = 0
+    scaled = values if exponent == 0 else np.ldexp(values, -exponent)
     if issparse(rows):
         # scikit-learn's loops take indices of 32 bits only, and nothing that is read-only.
         small = max(rows.nnz, rows.shape[1]) <= np.iinfo(np.int32).max
@@ -36,6 +46,7 @@ def scale_rows(rows):
         indices, indptr = (
             np.require(part, kind, requirements="W") for part in (rows.indices, rows.indptr)
         )
+        scaled = np.require(scaled, requirements="W")
         scaled = csr_matrix((scaled, indices, indptr), shape=rows.shape)
     return scaled, exponent
 

@@ -24,7 +24,7 @@ from fastmmc.execution import (
     without_warnings,
 )
 from fastmmc.factors import make_factor
-from fastmmc.gram import Kernel, kernel_points, resolve_kernel, squared_distances
+from fastmmc.gram import EXP_PRODUCTS, Kernel, kernel_points, resolve_kernel, squared_distances
 from fastmmc.nystroem import Form
 from fastmmc.parameters import (
     ClusterCount,
@@ -71,12 +71,20 @@ RANK = 1_000
 
 TOLERANCE = 1e-9
 
+# With max_time the choice is made on as many points as that is enough for, by the seconds that it
+# takes on SAMPLE points, if the number of clusters is to be found or is given, which grow with
+# their square; no fewer than these. Seconds of a multiplication of kernel values on a slow core.
+NUMBERS_SECONDS, CHOICE_SECONDS = 40.0, 20.0
+LEAST_SAMPLE = 500
+PRODUCT_SECONDS = 1e-10
+
 # Shares of max_time by whose end the numbers of clusters are tried, and the labellings where all
-# points come after a sample; of the time left, that one search may take; and the seconds that it
-# may take at least.
+# points come after a sample; of the time left, that one search may take; that the descent of all
+# points needs at least; and the seconds that a search may take at least.
 NUMBERS_SHARE = 0.5
 SAMPLE_SHARE = 0.5
 SEARCH_SHARE = 0.2
+LAST_SHARE = 0.1
 LEAST_TIME = 1e-3
 
 # Powers of the error in the weights of the vote, and in those of the vote of each number.
@@ -192,8 +200,9 @@ class _ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, St
         default=None,
         doc="""
         Seconds for the whole call; the best labels found by then are returned. "auto" stops after
-        half of them, at the best number by then. The first labelling is always made, on one hat
-        matrix of up to 2,000 points.
+        half of them, at the best number by then. Below 40 seconds, or 20 where k is given, the
+        choice is made on fewer points, 2,000 times the root of that share, but 500 at least. The
+        first labelling is always made.
         """,
     )
     callback: Callable[[Progress], bool | None] | None = parameter(
@@ -261,7 +270,7 @@ class _Run:
         ``ahead`` is as for :meth:`RunControl.prepare`.
         """
         self._report(fraction, ahead)
-        if self._share is not None and (self.is_told() or self._time_left() < ahead):
+        if self._share is not None and (self.is_told() or self.time_left() < ahead):
             raise _Stopped
 
     def end_step(self):
@@ -275,7 +284,7 @@ class _Run:
         Of a run that was stopped, it is soon there and warns of nothing.
         """
         told = self.is_told()
-        left = 0.0 if told else self._time_left()
+        left = 0.0 if told else self.time_left()
         with without_warnings() if told else nullcontext():
             result = umc_rls(
                 source,
@@ -299,7 +308,7 @@ class _Run:
                 n_init=self._n_steps,
                 objective=np.inf,
             )
-            late = status == Status.CONVERGED and self._time_left() < ahead
+            late = status == Status.CONVERGED and self.time_left() < ahead
             if late or status != Status.CONVERGED:
                 self.status = Status.TIME_LIMIT if late else status
         return self.is_told()
@@ -308,7 +317,7 @@ class _Run:
         """Return whether the user has stopped the run, and not only the clock a part of it."""
         return self.status in (Status.CALLBACK, Status.INTERRUPTED)
 
-    def _time_left(self):
+    def time_left(self):
         """Return the seconds that are left of the phase."""
         left = self._control.time_left()
         if self._share is None or left == np.inf:
@@ -652,8 +661,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     seed = fixed_seed(call.random_state)
     rows: slice | np.ndarray = slice(None)
-    if n > SAMPLE:
-        size = SAMPLE if k is None else max(SAMPLE, min(n, 2 * k))
+    size = _sample_size(n, k, call.max_time)
+    if size < n:
         rows = np.sort(restart_stream(seed, 0).choice(n, size, replace=False))
     with show_progress(control, "step") as control:
         with without_warnings():
@@ -661,7 +670,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             most = 0 if k is not None else min(call.max_k, points.shape[0] - 2)
             run = _Run(seed, control, most + N_STEPS)
             chooser = _Chooser(points, run)
-            share = SAMPLE_SHARE if n > SAMPLE else 1.0
+            share = SAMPLE_SHARE if size < n else 1.0
             counts = _Counts(chooser)
             if k is None:
                 with run.phase(NUMBERS_SHARE * share):
@@ -687,13 +696,38 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     )
 
 
+def _sample_size(n, k, max_time):
+    """Return the number of points that the choice is made on, fewer where time is short."""
+    size = min(n, SAMPLE if k is None else max(SAMPLE, 2 * k))
+    if max_time is None:
+        return size
+    whole = NUMBERS_SECONDS if k is None else CHOICE_SECONDS
+    least = max(LEAST_SAMPLE, 2 * (k or 0))
+    return min(size, max(least, int(SAMPLE * np.sqrt(max_time / whole))))
+
+
+def _label_all(X, rows, winner, factor, k, run):
+    """Return labels of all points: what those that were chosen say, or some where time is short."""
+    n, labels = X.shape[0], winner.labels
+    width = X.nnz / n if issparse(X) else X.shape[1]
+    affordable = run.time_left() / 2 / (PRODUCT_SECONDS * n * (width + EXP_PRODUCTS))
+    if affordable < labels.size:
+        size = min(labels.size, max(QUICK_RANK, int(affordable)))
+        part = np.linspace(0, labels.size - 1, size).astype(np.intp)
+        lam = LAM * size / labels.size
+        labels, factor = labels[part], make_factor(factor.X[part], lam, factor.kernel, Form(), None)
+    model = fit_labels(factor, labels, k).model
+    labels = np.argmax(model.decision_function(X), axis=1)
+    labels[rows] = winner.labels
+    return labels
+
+
 def _finish(call, X, rows, winner, factor, k, run):
     """Return the result of the labels that won, of all points, and the parameters chosen."""
     n, labels = X.shape[0], winner.labels
-    if n > SAMPLE:
-        model = fit_labels(factor, labels, k).model
-        labels = np.argmax(model.decision_function(X), axis=1)
-        labels[rows] = winner.labels
+    is_whole = labels.size == n
+    if not is_whole:
+        labels = _label_all(X, rows, winner, factor, k, run)
     of_matrix = {
         "sigma": winner.sigma,
         "lam": LAM * n / winner.labels.size,
@@ -703,13 +737,14 @@ def _finish(call, X, rows, winner, factor, k, run):
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     result = None
     with run.phase():
-        if n <= SAMPLE:
+        if is_whole:
             result = run.cluster(factor, k, **search)
-        elif not run.is_told():
+        else:
+            run.look(ahead=LAST_SHARE * (call.max_time or 0.0))
             result = run.cluster(X, k, **search, **of_matrix)
-    if n <= SAMPLE and result is None:  # interrupted before there was one
+    if is_whole and result is None:  # interrupted before there was one
         result = run.cluster(factor, k, **search)
-    elif n > SAMPLE and (result is None or _is_quick(result)):
+    elif not is_whole and (result is None or _is_quick(result)):
         quick = _keep(X, k, labels, of_matrix | {"rank": QUICK_RANK}, run.seed)
         result = quick if result is None else replace(quick, status=result.status)
     units = {"standardize": True} if call.standardize else {}

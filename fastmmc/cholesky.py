@@ -16,6 +16,11 @@ from fastmmc.threads import counter, map_of_threads
 BLOCK = 192
 ROWS = 192
 
+# Columns of a product with a triangular matrix that are made at a time; rows up to which it is made
+# as a whole.
+PANEL = 128
+FEW_ROWS = 256
+
 
 def invert_lower(A, on_progress=None):
     """Invert a C-order positive definite matrix in place; return False if it is not one.
@@ -57,6 +62,33 @@ def mirror_lower(A, scale=1.0, look=lambda: None):
         A[start:stop, :stop] *= scale
         for column in range(0, start, BLOCK):
             A[column : column + BLOCK, start:stop] = A[start:stop, column : column + BLOCK].T
+
+
+class Staircase:
+    """A matrix for products A M without most of its zeros: a triangular one takes half the time.
+
+    ``rows`` are those that are not zero, in the order in which they begin; A has their columns. A
+    matrix of few rows is taken as it is.
+    """
+
+    def __init__(self, M):
+        m, r = M.shape
+        if m <= FEW_ROWS:
+            self.rows = np.arange(m)
+            self._panels = [(slice(0, r), M)]
+            return
+        begin = np.where(M.any(axis=1), np.argmax(M != 0, axis=1), r)
+        self.rows = np.argsort(begin, kind="stable")[: max(1, np.count_nonzero(begin < r))]
+        begin = begin[self.rows]
+        self._panels = []
+        for columns in reversed(_blocks(0, r, PANEL)):
+            begun = self.rows[: np.searchsorted(begin, columns.stop)]
+            self._panels.append((columns, M[begun, columns]))
+
+    def multiply(self, A, out):
+        """Write A M to ``out``, which may be A itself if M is triangular."""
+        for columns, panel in self._panels:
+            out[:, columns] = A[:, : len(panel)] @ panel
 
 
 def _blocks(start, stop, size):

@@ -25,7 +25,7 @@ from fastmmc.block_factor import (
     sample_size,
 )
 from fastmmc.blocks import in_blocks, make_blocks
-from fastmmc.cholesky import factor_lower, invert_lower, mirror_lower
+from fastmmc.cholesky import Staircase, factor_lower, invert_lower, mirror_lower
 from fastmmc.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.gram import (
     BLOCK,
@@ -595,8 +595,10 @@ def _shrink(Z, lam):
         factor_lower(L)
         half = solve_triangular(L, np.eye(r), lower=True, check_finite=False).T
 
+        stairs = Staircase(half)
+
         def multiply(rows):
-            Z[rows] = Z[rows] @ half
+            stairs.multiply(Z[rows], Z[rows])
             return len(Z[rows])
 
         yield from map_pieces(multiply, gen_batches(len(Z), BLOCK))

@@ -16,6 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from fastmmc._display import OneLine
+from fastmmc.cholesky import Staircase
 from fastmmc.saving import stored
 from fastmmc.threads import map_of_threads
 
@@ -271,14 +272,14 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
-
-    values_of = KernelColumns(kernel, Z)
+    stairs = Staircase(matrix)
+    is_given = kernel.name == "precomputed"
+    values_of = KernelColumns(kernel, Z if is_given else Z[stairs.rows])
+    chosen = stairs.rows if columns is None else columns[stairs.rows]
 
     def fill(rows):
         values = values_of(X[rows])
-        if kernel.name == "precomputed" and columns is not None:
-            values = values[:, columns]
-        out[rows] = values @ matrix
+        stairs.multiply(values[:, chosen] if is_given else values, out[rows])
         return rows.stop - rows.start
 
     # The user's function may not be thread-safe.

@@ -35,6 +35,9 @@ BRIEF_RANK = 50
 # A landmark is dropped if others explain it up to this share of the largest diagonal entry.
 LANDMARK_TOLERANCE = 1e-10
 
+# Seconds that the inverse root of a kernel matrix takes on a slow core, over the cube of its rows.
+ROOT_SECONDS = 1e-10
+
 # What is left of a trace counts as rounding below this many rounding errors per landmark.
 NOISE = 10.0
 
@@ -138,10 +141,11 @@ class Features(OneLine):
     left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
 
 
-def make_features(X, kernel, form, rng, advance=lambda n_rows: None):
+def make_features(X, kernel, form, rng, advance=lambda n_rows, ahead=0.0: None):
     """Return features with Z Z^T = K_nB K_BB^+ K_Bn, for the landmarks B of a checked form.
 
-    ``advance`` is told how many rows were worked on, sometimes none; what it raises ends the work.
+    ``advance`` is told how many rows were worked on, sometimes none, and the seconds of an
+    uninterruptible step that comes next; what it raises ends the work.
     """
     dtype = form.dtype or X.dtype
     left_out = 0.0
@@ -156,11 +160,11 @@ def make_features(X, kernel, form, rng, advance=lambda n_rows: None):
     return Features(Z, to_Z, basis, indices, left_out)
 
 
-def form_features(X, kernel, form, seed, look=lambda: None):
-    """Return float64 features of a checked form; what ``look`` raises ends the work."""
+def form_features(X, kernel, form, seed, look=lambda ahead=0.0: None):
+    """Return float64 features of a checked form; what ``look(ahead)`` raises ends the work."""
     form = replace(form, dtype=np.dtype(np.float64))
     rng = restart_stream(seed, LANDMARK_STREAM)
-    return make_features(X, kernel, form, rng, lambda n_rows: look())
+    return make_features(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
 
 
 def brief_features(X, kernel, seed):
@@ -189,16 +193,24 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
     landmarks and wide kernels.
     """
-    to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0])
+    to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0], advance)
     Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
     return Z, to_Z, left_out
 
 
-def map_to_features(kernel, basis, indices, n):
-    """Return the map from kernel values to features, and about what these leave out of n points."""
-    (_, among) = next(kernel_rows(kernel, basis, basis, indices, block=basis.shape[0]))
+def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0: None):
+    """Return the map from kernel values to features, and about what these leave out of n points.
+
+    ``advance`` is as for :func:`make_features`.
+    """
+    b = basis.shape[0]
+    among = np.empty((b, b))
+    for rows, values in kernel_rows(kernel, basis, basis, indices):
+        advance(0)
+        among[rows] = values
+    advance(0, ROOT_SECONDS * b**3)
     to_Z, left_out = _inverse_root((among + among.T) / 2)
-    return to_Z, left_out * n / basis.shape[0]
+    return to_Z, left_out * n / b
 
 
 def _inverse_root(K):

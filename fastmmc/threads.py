@@ -134,13 +134,16 @@ def exhaust(steps, on_step):
 
 
 def counter(total, on_progress):
-    """Return a function that takes the amount just done and tells ``on_progress`` the share."""
+    """Return a function that takes the amount just done and tells ``on_progress`` the share.
+
+    What else it takes, such as the seconds of an uninterruptible step ahead, is passed on.
+    """
     done = 0.0
 
-    def advance(amount):
+    def advance(amount, *ahead):
         nonlocal done
         done += amount
         if on_progress is not None:
-            on_progress(min(1.0, done / total))
+            on_progress(min(1.0, done / total), *ahead)
 
     return advance

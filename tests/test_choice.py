@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc import choice
 from fastmmc.choice import RULES, SAMPLE, WIDTHS, agreement, weigh
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import squared_distances
@@ -299,3 +300,21 @@ def test_the_estimator_takes_sparse_points():
     X = np.maximum(blobs([20, 20, 20])[0], 0.0)
     model = fastmmc.AutoMMC(3, random_state=0).fit(csr_array(X))
     assert_array_equal(model.labels_, fastmmc.cluster(X, 3, random_state=0).labels)
+
+
+def test_the_choice_is_made_on_fewer_points_where_time_is_short():
+    sizes = [choice._sample_size(5000, None, max_time) for max_time in (1e-6, 10.0, 60.0, None)]
+    assert sizes == [500, 1000, 2000, 2000]
+    assert (
+        choice._sample_size(400, None, 1e-6) == 400 and choice._sample_size(9000, 600, 0.1) == 1200
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_a_choice_on_few_points_labels_all(kind):
+    X, y = blobs((300, 250, 150))
+    with pytest.warns(ConvergenceWarning):
+        result = fastmmc.cluster(kind(X), 3, max_time=1e-6, random_state=0)
+    assert adjusted_rand_score(y, result.labels) == 1.0
+    assert result.status == Status.TIME_LIMIT
+    assert all(one.labels.size == 500 for one in result.candidates)

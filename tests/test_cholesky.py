@@ -94,3 +94,29 @@ def test_nothing_above_the_diagonal_is_computed_with(small_blocks, dtype):
     A.view(signalling.dtype)[np.triu_indices(n, 1)] = signalling
     assert pieces.factor_lower(A) and pieces.factor_lower(B)
     np.testing.assert_array_equal(np.tril(A), np.tril(B))
+
+
+@pytest.mark.parametrize("kind", ["full", "triangular", "rows in another order", "zero"])
+def test_a_staircase_multiplies_as_its_matrix(monkeypatch, rng, kind):
+    monkeypatch.setattr(pieces, "PANEL", 5)
+    monkeypatch.setattr(pieces, "FEW_ROWS", 10)
+    M = rng.standard_normal((23, 17))
+    if kind != "full":
+        M = np.triu(M)
+    if kind == "rows in another order":
+        M = rng.permutation(M)
+    M *= kind != "zero"
+    A, out = rng.standard_normal((9, 23)), np.empty((9, 17))
+    stairs = pieces.Staircase(M)
+    stairs.multiply(A[:, stairs.rows], out)
+    np.testing.assert_allclose(out, A @ M, rtol=1e-12, atol=1e-12)
+    assert stairs.rows.size == {"full": 23, "zero": 1}.get(kind, 17)
+
+
+def test_a_triangular_staircase_works_in_place(monkeypatch, rng):
+    monkeypatch.setattr(pieces, "PANEL", 5)
+    monkeypatch.setattr(pieces, "FEW_ROWS", 10)
+    M, A = np.triu(rng.standard_normal((17, 17))), rng.standard_normal((9, 17))
+    expected = A @ M
+    pieces.Staircase(M).multiply(A, A)
+    np.testing.assert_allclose(A, expected, rtol=1e-12, atol=1e-12)

@@ -61,6 +61,35 @@ def test_sammc_without_time(points, search):
     np.testing.assert_array_equal(result.predict(points), result.labels)
 
 
+@pytest.mark.parametrize("rank", [None, 100])
+def test_a_search_without_steps_makes_none_without_time(points, rank):
+    labels = np.arange(300) % 3
+    given = {"init": labels, "method": "steepest", "max_iter": 0, "rank": rank}
+    with pytest.warns(ConvergenceWarning, match="time"):
+        result = fastmmc.umc_rls(points, 3, max_time=PAST, random_state=0, **given)
+    np.testing.assert_array_equal(result.labels, labels)
+
+
+def test_the_root_of_many_landmarks_is_told_before_it_is_begun(points, rng):
+    from fastmmc.gram import Kernel
+    from fastmmc.nystroem import ROOT_SECONDS, Form, make_features
+
+    told = []
+    kernel = Kernel("rbf", sigma=1.0)
+    make_features(points, kernel, Form(200), rng, lambda n_rows, ahead=0.0: told.append(ahead))
+    assert max(told) == ROOT_SECONDS * 200**3
+
+
+def test_no_features_of_many_landmarks_where_time_is_short(points):
+    from fastmmc.nystroem import ROOT_SECONDS
+
+    with pytest.warns(ConvergenceWarning, match="one of rank"):
+        result = fastmmc.fast_evo_mmc(
+            points, rank=300, max_time=2 * ROOT_SECONDS * 300**3, random_state=0, n_init=1
+        )
+    assert result.params["rank"] <= 100 and result.status == Status.TIME_LIMIT
+
+
 def count_looks(call):
     """Return how often a call looks at the clock."""
     n_looks = 0

@@ -172,7 +172,9 @@ def test_the_share_that_is_done_rises_to_one(landmarks):
     kernel = fastmmc.gram.Kernel("rbf", sigma=1.5)
     rng = np.random.default_rng(0)
     form = Form(20, landmarks)
-    make_low_rank_factor(points(1200), LAM, kernel, form, rng, shares.append)
+    make_low_rank_factor(
+        points(1200), LAM, kernel, form, rng, lambda share, ahead=0.0: shares.append(share)
+    )
     assert len(shares) >= 7 and np.all(np.diff(shares) >= 0) and shares[-1] == 1.0
     assert np.unique(shares).size >= 7
 

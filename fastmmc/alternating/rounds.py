@@ -115,7 +115,7 @@ def prepare(problem, seed):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _with_products(problem, seed, look=lambda: None):
+def _with_products(problem, seed, look=lambda ahead=0.0: None):
     """Return the problem with its Gram matrix or features; refuse values out of range."""
     points, kernel, form, K, features = problem.points, problem.kernel, problem.form, None, None
     if problem.is_brief:

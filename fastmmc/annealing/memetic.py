@@ -68,7 +68,7 @@ class MemeticSearch(Search):
         """Return weighted representatives, more where the sums of distances are larger."""
         rows = self._points.rows
         n_clusters = int(np.ceil(np.sqrt(total)))
-        clusters = cut(rows, n_clusters, self._rng)
+        clusters = cut(rows, n_clusters, self._rng, self._look)
         yield self._points.cost * n_clusters
         cover = yield from make_cover(rows, clusters, total, self._rng, by_cost=True)
         self.representatives = cover.means

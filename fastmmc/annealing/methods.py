@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, values
+from fastmmc._means import largest_size
 from fastmmc._typing import MatrixLike
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.blocked import search_in_blocks
@@ -164,7 +165,7 @@ class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
 def _check_scale(rows):
     """Check that squared distances neither overflow nor vanish."""
     numbers = rows if isinstance(rows, np.ndarray) else rows.data
-    largest = float(np.abs(numbers).max(initial=0.0))
+    largest = largest_size(numbers)
     most = LARGEST[rows.dtype.type]
     if largest > most or 0 < largest < 1.0 / most:
         raise ValueError(

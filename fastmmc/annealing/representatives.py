@@ -15,6 +15,9 @@ from fastmmc.models import row_blocks
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3
 
+# Seconds that an elementary operation of a pass takes on a slow core.
+PASS_SECONDS = 3e-10
+
 # Of more points than this, a sample of this size makes the first clusters.
 MOST_POINTS = 100_000
 
@@ -74,19 +77,25 @@ def make_cover(rows, clusters, total, rng, by_cost=False):
     return Cover(parts, means, sizes)
 
 
-def cut(rows, count, rng):
-    """Cut points into ``count`` parts, numbered without gaps; fewer where points coincide."""
+def cut(rows, count, rng, look=lambda ahead=0.0: None):
+    """Cut points into ``count`` parts, numbered without gaps; fewer where points coincide.
+
+    Calls ``look`` with the seconds of each pass ahead; it may raise.
+    """
     if count == 1:
         return np.zeros(rows.shape[0], dtype=np.int64)
     if count >= rows.shape[0]:
         return np.arange(rows.shape[0])
     # Several tries for every center, as scikit-learn makes them, would take most of the time.
     seed = int(rng.integers(2**31))
-    chosen = choose_points(rows, count, seed, tries=1)
+    chosen = choose_points(rows, count, seed, tries=1, look=look)
     centers = np.asarray(dense_rows(rows, chosen), dtype=np.float64)
     walker = Walker(Points(rows), "mean")
+    seconds = PASS_SECONDS * walker.points.cost * count
     for _ in range(INNER_ROUNDS):
+        look(seconds)
         centers = walker.look(centers).targets
+    look(seconds)
     walker.assign(centers)
     return np.unique(walker.labels, return_inverse=True)[1]
 

@@ -725,7 +725,8 @@ def _search(factor, plan, call, seed, control):
     try:
         matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
     except OutOfTime:
-        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM)
+        in_turns = plan.method in ("shaking", "memetic")
+        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM) if in_turns else ClaimForm()
     diag = matrix.diagonal()
     threads = max(1, effective_n_jobs(control.n_jobs) // n_init)
 
@@ -764,6 +765,8 @@ def _search_free(factor, plan, call, seed, control):
     kind = SizeChoice if is_choice else Population
     matrix, sample = factor, sample_size(plan.n, plan.k, SAMPLE if is_choice else ALL)
     try:
+        if control.shortage:
+            raise OutOfTime
         matrix = exhaust(make_matrix(factor, sample), lambda n_rows: control.check_time())
     except OutOfTime:
         sample = min(plan.n, QUICK_SAMPLE)

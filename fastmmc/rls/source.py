@@ -92,7 +92,14 @@ class Source:
             f"rank {rank}"
         )
         form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
-        made = make_factor(self.points, self.lam, kernel, form, seed, control.bar.prepare)
+        made = make_factor(
+            self.points,
+            self.lam,
+            kernel,
+            form,
+            seed,
+            lambda share, ahead=0.0: control.bar.prepare(share),
+        )
         return made, replace(control, shortage=shortage)
 
 

@@ -1,0 +1,133 @@
+"""Time and memory over points, features and clusters, beside k-means and mini-batches.
+
+See README.md in this folder for the protocol.
+"""
+
+import gc
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from common import alone, main, peak_memory, table
+from sklearn.cluster import KMeans, MiniBatchKMeans
+
+import fastmmc
+from fastmmc.memory import available_memory
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+FEATURES = (16, 784)
+CLUSTERS = (2, 10, 100)
+
+# What the calls hold beside the points: as much again twice, and Z of rank 1,000 or 3e8 numbers.
+COPIES, MOST_NUMBERS = 3, 300_000_000
+
+METHODS = {
+    "umc_rls": lambda X, k: fastmmc.umc_rls(X, k, random_state=0),
+    "KMeans": lambda X, k: KMeans(k, n_init=10, random_state=0).fit(X),
+    "MiniBatchKMeans": lambda X, k: MiniBatchKMeans(k, n_init=3, random_state=0).fit(X),
+}
+
+
+def generate(n, d, k):
+    """Return n points of k Gaussians that overlap a little, whatever d is."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X += (4 * rng.standard_normal((k, d)) / np.sqrt(d) * 2)[rng.integers(k, size=n)]
+    return X
+
+
+def measure(n, d, k, names):
+    """Return CPU seconds and the peak of memory in bytes of each method, in this process."""
+    X, found = generate(n, d, k), {}
+    for name in names:
+        METHODS[name](X[: 4 * k + 300], k)  # loads compiled code
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+        began = time.process_time()
+        METHODS[name](X, k)
+        found[name] = time.process_time() - began, peak_memory()
+    return found
+
+
+def reason_to_skip(n, d, k):
+    """Return why no method is run, or None."""
+    needed = 8 * (COPIES * n * d + min(1000 * n, MOST_NUMBERS))
+    free = available_memory()
+    if free is not None and needed > free:
+        return f"needs {needed / 2**30:.0f} GiB, {free / 2**30:.0f} are free"
+    return None
+
+
+def measure_all(largest, limit):
+    """Yield n, d, k, and what each method took, or why it was not run."""
+    for d in FEATURES:
+        for k in CLUSTERS:
+            expected = dict.fromkeys(METHODS, 0.0)
+            for n in (n for n in SIZES if n <= largest):
+                reason = reason_to_skip(n, d, k)
+                names = [name for name in METHODS if not reason and expected[name] <= limit]
+                found = alone(measure, n, d, k, names)
+                for name in METHODS:
+                    told = f"skipped: {reason or f'about {expected[name]:.0f} s'}"
+                    yield n, d, k, name, found.get(name, told)
+                    # Ten times the points take about ten times as long.
+                    expected[name] = 10 * (found[name][0] if name in found else expected[name])
+
+
+def page(run):
+    measured = list(measure_all(1000 if run.quick else run.largest, run.seconds))
+    rows, taken = [], {}
+    for n, d, k in dict.fromkeys(one[:3] for one in measured):
+        cell = {name: found for *at, name, found in measured if at == [n, d, k]}
+        told = {m: f for m, f in cell.items() if isinstance(f, str)}
+        seconds = [told.get(m) or f"{cell[m][0]:.2f}" for m in METHODS]
+        peaks = ["" if m in told else f"{cell[m][1] / 2**20:.0f}" for m in METHODS]
+        rows.append([f"{n:,}", d, k, *seconds, *peaks])
+        taken |= {(n, d, k, m): cell[m] for m in METHODS if m not in told}
+    with run.picture("times", 2, len(FEATURES), figsize=(9, 7), sharex=True, sharey="row") as drawn:
+        draw(taken, drawn[1])
+    header = ["n", "d", "k", *(f"{m}, s" for m in METHODS), *(f"{m}, MB" for m in METHODS)]
+    return [
+        "# Time and memory over points, features and clusters",
+        run.made(),
+        f"Up to {run.largest:,} points, and no call of more than about {run.seconds:g} s. Seconds "
+        "of the processor, all threads together, from points to labels; peak of the process's "
+        "memory. `umc_rls(X, k)` with defaults, `KMeans(k, n_init=10)`, `MiniBatchKMeans(k)`.",
+        table(header, rows),
+        f"![Seconds and memory against the number of points]({run.picture_name('times')})",
+    ]
+
+
+def draw(taken, axes):
+    """Draw seconds and memory against n: a column for each d, a line for each method and k."""
+    styles = dict(zip(CLUSTERS, (":", "--", "-"), strict=True))
+    colors = dict(zip(METHODS, ("C0", "C1", "C2"), strict=True))
+    for column, d in enumerate(FEATURES):
+        for name, color in colors.items():
+            for k, style in styles.items():
+                of = partial(line_of, taken, d, k, name)
+                axes[0, column].plot(*of(0, 1.0), style, color=color, marker=".")
+                label = f"{name}, k = {k}"
+                axes[1, column].plot(*of(1, 2**-20), style, color=color, marker=".", label=label)
+        axes[0, column].set(title=f"d = {d}", xscale="log", yscale="log")
+        axes[1, column].set(xlabel="points", yscale="log")
+    axes[0, 0].set_ylabel("seconds of the processor")
+    axes[1, 0].set_ylabel("peak memory, MB")
+    axes[1, -1].legend(fontsize="x-small")
+
+
+def line_of(taken, d, k, name, figure, scale):
+    """Return the sizes, and the figures at them."""
+    sizes = [n for n in SIZES if (n, d, k, name) in taken]
+    return sizes, [taken[n, d, k, name][figure] * scale for n in sizes]
+
+
+if __name__ == "__main__":
+    main(
+        page,
+        options=[
+            ("--largest", {"type": int, "default": SIZES[-1], "help": "points, at most"}),
+            ("--seconds", {"type": float, "default": 600.0, "help": "that a call may take, about"}),
+        ],
+    )
