@@ -168,7 +168,7 @@ def draw_constraints():
     must = np.column_stack([np.append(corners[0], corners[2]), np.append(corners[1], corners[3])])
     cannot = np.column_stack([np.append(corners[0], corners[1]), np.append(corners[2], corners[3])])
     means = KMeans(2, n_init=10, random_state=0).fit_predict(X)
-    ours = fastmmc.o_lcvqe(X, 2, must_link=must, cannot_link=cannot, random_state=0).labels
+    ours = fastmmc.umc_rls(X, 2, must_link=must, cannot_link=cannot, random_state=0).labels
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     axes[0].scatter(*X.T, s=10, color="grey", linewidths=0)
@@ -182,7 +182,7 @@ def draw_constraints():
     for ax, labels in zip(axes[1:], (means, ours), strict=True):
         for h, color, marker in ((0, GREEN, "o"), (1, PINK, "^")):
             ax.scatter(*X[labels == h].T, s=16, color=color, marker=marker, linewidths=0)
-    for ax, title in zip(axes, ("what is known", "k-means", "fastmmc.o_lcvqe"), strict=True):
+    for ax, title in zip(axes, ("what is known", "k-means", "fastmmc.umc_rls"), strict=True):
         ax.set_title(title, fontsize=14)
         ax.set(xticks=[], yticks=[])
     return figure
