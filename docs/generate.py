@@ -137,7 +137,7 @@ def _told(method):
         parts.append("k")
     if "must_link" in method.parameters:
         parts.append("constraints")
-    elif "known_labels" in method.parameters:
+    if method.estimator._labels_are_clusters:
         parts.append("labels where known")
     return "; ".join(parts) or "nothing"
 

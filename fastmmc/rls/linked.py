@@ -372,8 +372,10 @@ class LinkedSearch(SlicedSearch):
         self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
         state = self._make_state(self._labels_of_all())
         merging.part(state)
-        if plan.method == "shaking" and not plan.free:
-            # The paper's rule fixes the sizes, so that only chains of one size change sides.
+        told = plan.rule.targets is not None or not plan.links
+        if plan.method == "shaking" and told and not plan.free:
+            # The paper's rule fixes the sizes, so that only chains of one size change sides. Where
+            # no sizes are asked for, links are what tells of them.
             lower, upper = plan.rule.bounds_at(state.counts.copy())
             state = state._replace(lower=lower, upper=upper)
         self._state = state

@@ -219,9 +219,9 @@ class _UMCRLSSizes(SizeParameters):
         Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
         None: the paper's rule, by which shaking ends near the targets and the descents are free.
         Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
-        clusters, are brought back, and a descent within these bounds follows. For the memetic
-        search None is 0.4. With ``sizes="free"`` None leaves the sizes free, or is 0 where
-        ``target_sizes`` are given.
+        clusters, are brought back, and a descent within these bounds follows, as it always does
+        where there are links. For the memetic search None is 0.4. With ``sizes="free"`` None leaves
+        the sizes free, or is 0 where ``target_sizes`` are given.
         """,
     )
     bound: bool = parameter(
