@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc.links import join
+from fastmmc.links import join, partner_lists
 
 POINTS = 1000
 SETS = sources("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaussians") | {
@@ -58,15 +58,16 @@ def cop_kmeans(X, k, must, cannot, seed):
     group = join(must, len(X))
     sizes = np.bincount(group)
     means = np.array([np.bincount(group, x) / sizes for x in X.T]).T
-    apart = np.zeros((sizes.size, sizes.size), dtype=bool)
-    apart[tuple(group[cannot].T)] = apart[tuple(group[cannot[:, ::-1]].T)] = True
+    start, others = partner_lists(group[cannot], sizes.size)
+    partners = np.split(others, start[1:-1])
     for _ in range(ATTEMPTS):
         centers, labels = means[rng.choice(sizes.size, k, replace=False)], None
         for _ in range(ROUNDS):
             distances = np.sum((means[:, None] - centers) ** 2, axis=2)
             new = np.full(sizes.size, -1)
             for i in rng.permutation(sizes.size):
-                distances[i, np.setdiff1d(new[apart[i]], -1)] = np.inf
+                taken = new[partners[i]]
+                distances[i, taken[taken >= 0]] = np.inf
                 if np.isinf(distances[i]).all():
                     break
                 new[i] = distances[i].argmin()
