@@ -160,9 +160,14 @@ class Merging:
         return priced
 
     def draw(self, size, rng):
-        """Return points of about this number: groups, with all that are linked to them."""
+        """Return points of about this number: groups, with all that are linked to them.
+
+        Where these are too many, groups are drawn one by one.
+        """
         linked = connected_components(self.priced, directed=False)[1]
         chain = linked[self.members]
+        if np.bincount(chain).max() > size:
+            chain = self.members
         counts = np.bincount(chain)
         order = rng.permutation(counts.size)
         taken = np.zeros(counts.size, dtype=bool)

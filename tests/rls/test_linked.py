@@ -284,6 +284,18 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
     assert adjusted_rand_score(y, res.labels) > 0.95
 
 
+def test_links_between_more_points_than_are_searched_hold(monkeypatch):
+    from fastmmc.rls import methods
+
+    monkeypatch.setattr(methods, "sample_size", lambda n, k, most: 200)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), 120)
+    X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))
+    told = np.where(np.arange(600) % 2, y, -1)
+    res = fastmmc.umc_rls(X, 5, sizes="free", cannot_link=told, random_state=0)
+    assert res.n_violations == 0 and adjusted_rand_score(y, res.labels) > 0.95
+
+
 def test_known_labels_and_links_go_together():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
