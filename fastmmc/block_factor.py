@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from fastmmc._declare import values
 from fastmmc._display import OneLine
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 from fastmmc.blocks import Blocks, check_block, map_rows
 from fastmmc.cholesky import factor_lower
-from fastmmc.execution import restart_stream
+from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import Kernel, kernel_product
 from fastmmc.nystroem import (
     AUTO_ENTRIES,
@@ -138,6 +139,33 @@ def draw_sample(blocks, size, seed):
     """Return ``size`` of the points, drawn uniformly, in their order."""
     rng = restart_stream(seed, SAMPLE_STREAM)
     return blocks.take(np.sort(rng.choice(blocks.shape[0], size, replace=False)))
+
+
+class SampleRun:
+    """A call on points in blocks whose method is run on a sample, or on all points if few."""
+
+    def __init__(self, call, blocks, size):
+        self._blocks, self._size = blocks, min(size, blocks.shape[0])
+        self.seed = fixed_seed(call.random_state)
+        self._given = values(call, type(call)) | {"random_state": self.seed}
+        del self._given["X"]
+
+    @property
+    def is_whole(self):
+        """Whether all points are a sample of themselves."""
+        return self._size == self._blocks.shape[0]
+
+    def of_all(self, solve):
+        """Return what the method makes of all points, in memory."""
+        result = solve(self._blocks.everything(), **self._given)
+        return replace(result, labels=self._blocks.deal(result.labels))
+
+    def draw(self, control):
+        """Return the sample, and the parameters of its run, which has half of the time left."""
+        given = dict(self._given)
+        if control.max_time is not None:
+            given["max_time"] = max(1e-3, control.time_left() / 2)
+        return draw_sample(self._blocks, self._size, self.seed), given
 
 
 def make_block_factor(blocks, lam, kernel, basis, dtype):

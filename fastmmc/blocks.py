@@ -9,7 +9,6 @@ depend on the rows and their order alone.
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
@@ -38,15 +37,11 @@ MOST_BLOCKS = 4096
 FAN_IN = 16
 
 
-def is_dask(X):
-    """Tell whether X is a Dask array; who made one has imported Dask."""
-    array = sys.modules.get("dask.array")
-    return array is not None and isinstance(X, array.Array)
-
-
 def in_blocks(X):
     """Tell whether X is to be worked on in blocks."""
-    return is_dask(X) or (isinstance(X, np.memmap) and X.ndim == 2 and X.size > LARGE_MAP)
+    return validation.is_dask(X) or (
+        isinstance(X, np.memmap) and X.ndim == 2 and X.size > LARGE_MAP
+    )
 
 
 def split_rows(n, width):
@@ -75,12 +70,12 @@ def make_blocks(X, width=1, n_jobs=None):
     """Return the blocks of X for work that holds up to ``width`` columns of a row at a time."""
     n, d = check_shape(X)
     bounds = split_rows(n, max(d, width))
-    return _DaskBlocks(X, bounds) if is_dask(X) else _MapBlocks(X, bounds, n_jobs)
+    return _DaskBlocks(X, bounds) if validation.is_dask(X) else _MapBlocks(X, bounds, n_jobs)
 
 
 def map_rows(function, X, width=None, dtype=np.int64):
     """Return ``function(rows)`` of all rows, (n,) or (n, width): of a Dask array as another one."""
-    if not is_dask(X):
+    if not validation.is_dask(X):
         pieces = [function(np.asarray(X[slice(*at)])) for at in pairwise(split_rows(*X.shape))]
         return np.concatenate(pieces)
     X = X.rechunk({1: -1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import sys
 from contextlib import contextmanager
 from functools import partial
 
@@ -141,11 +142,24 @@ def naming(name):
         raise kind(f"{name}: {error}") from error
 
 
+def is_dask(X):
+    """Tell whether X is a Dask array; who made one has imported Dask."""
+    array = sys.modules.get("dask.array")
+    return array is not None and isinstance(X, array.Array)
+
+
 def check_matrix(X, *, name="X", check=None, **options):
     """Return X as scikit-learn checks it, in C order; a sparse one is safe for compiled code.
 
-    ``check`` replaces ``sklearn.utils.check_array`` and takes the options.
+    ``check`` replaces ``sklearn.utils.check_array`` and takes the options. Dask arrays, which NumPy
+    would pull into memory whatever their size, are refused.
     """
+    if is_dask(X):
+        raise TypeError(
+            f"{name} is a Dask array, whose blocks would all come into memory here: the functions "
+            "factor, umc_rls, fast_evo_mmc, cpmmc and sammc, and predict of their results, work on "
+            f"the blocks; elsewhere give {name}.compute()"
+        )
     check = check or partial(check_array, input_name=name)
     with naming(name):
         return check(check_structure(X) if issparse(X) else X, order="C", **options)

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import sys
+import types
 import warnings
 
 import numpy as np
@@ -376,3 +377,23 @@ def test_small_examples():
     assert new.tolist() == [[1.0, 2.0]]
     assert validation.check_sample_weight([1, 2], 2).tolist() == [1.0, 2.0]
     assert validation.counting_points(np.array([1.0, 0.0, 2.0])).tolist() == [0, 2]
+
+
+class Blocked:
+    """What stands for a Dask array where there is no Dask."""
+
+    shape, ndim, dtype, size = (6, 2), 2, np.dtype(np.float64), 12
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("the blocks have come together")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_dask_array_is_pulled_into_memory(monkeypatch, name):
+    method = METHODS[name]
+    monkeypatch.setitem(sys.modules, "dask.array", types.SimpleNamespace(Array=Blocked))
+    with pytest.raises(TypeError, match="X is a Dask array"):
+        method.estimator().fit(Blocked())
+    if method.function.__name__ not in ("umc_rls", "fast_evo_mmc", "cpmmc", "sammc"):
+        with pytest.raises(TypeError, match="X is a Dask array"):
+            method.function(Blocked(), *(() if method.binary else (2,)))

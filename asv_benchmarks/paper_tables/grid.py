@@ -33,7 +33,7 @@ def generate(n, d, k):
     """Return n points of k Gaussians that overlap a little, whatever d is."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
-    X += (4 * rng.standard_normal((k, d)) / np.sqrt(d) * 2)[rng.integers(k, size=n)]
+    X += 8 * rng.standard_normal((k, d))[rng.integers(k, size=n)] / np.sqrt(d)
     return X
 
 
@@ -76,7 +76,8 @@ def measure_all(largest, limit):
 
 
 def page(run):
-    measured = list(measure_all(1000 if run.quick else run.largest, run.seconds))
+    largest = SIZES[0] if run.quick else run.largest
+    measured = list(measure_all(largest, run.seconds))
     rows, taken = [], {}
     for n, d, k in dict.fromkeys(one[:3] for one in measured):
         cell = {name: found for *at, name, found in measured if at == [n, d, k]}
@@ -91,7 +92,7 @@ def page(run):
     return [
         "# Time and memory over points, features and clusters",
         run.made(),
-        f"Up to {run.largest:,} points, and no call of more than about {run.seconds:g} s. Seconds "
+        f"Up to {largest:,} points, and no call of more than about {run.seconds:g} s. Seconds "
         "of the processor, all threads together, from points to labels; peak of the process's "
         "memory. `umc_rls(X, k)` with defaults, `KMeans(k, n_init=10)`, `MiniBatchKMeans(k)`.",
         table(header, rows),

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from fastmmc import validation
-from fastmmc._declare import values
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import (
     BRIEF_TOL,
@@ -21,10 +20,9 @@ from fastmmc.annealing.points import (
     make_model,
     weiszfeld_targets,
 )
-from fastmmc.block_factor import draw_sample, sample_size
+from fastmmc.block_factor import SampleRun, sample_size
 from fastmmc.blocks import check_block, make_blocks
 from fastmmc.execution import (
-    fixed_seed,
     rate_figures,
     restart_stream,
     show_progress,
@@ -38,21 +36,16 @@ def search_in_blocks(call, control, solve_sample):
     blocks = make_blocks(call.X, n_jobs=call.n_jobs)
     n = blocks.shape[0]
     k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
-    seed, m = fixed_seed(call.random_state), min(n, sample_size(k, 1))
-    given = values(call, type(call)) | {"random_state": seed}
-    del given["X"]
-    if m == n:
-        result = solve_sample(blocks.everything(), **given)
-        return replace(result, labels=blocks.deal(result.labels))
+    run = SampleRun(call, blocks, sample_size(k, 1))
+    if run.is_whole:
+        return run.of_all(solve_sample)
     with show_progress(control) as control:
-        sample = draw_sample(blocks, m, seed)
-        if control.max_time is not None:
-            given["max_time"] = max(1e-3, control.time_left() / 2)
+        sample, given = run.draw(control)
         found = solve_sample(sample, **given)
         walker = _BlockWalker(blocks, sample, found.all_centers)
         status = found.status
         if status in (Status.CONVERGED, Status.MAX_ITER) and call.center == "median":
-            status = _descend(walker, restart_stream(seed, 0), control)
+            status = _descend(walker, restart_stream(run.seed, 0), control)
         return _result(walker, found, status)
 
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc._declare import values
-from fastmmc.block_factor import draw_sample, sample_size
+from fastmmc.block_factor import SampleRun, sample_size
 from fastmmc.blocks import check_block, make_blocks
-from fastmmc.execution import fixed_seed, rate_figures, show_progress
+from fastmmc.execution import rate_figures, show_progress
 
 
 def search_in_blocks(call, control, solve_sample):
@@ -23,14 +22,11 @@ def search_in_blocks(call, control, solve_sample):
         raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
     blocks = make_blocks(call.X, n_jobs=call.n_jobs)
     n = blocks.shape[0]
-    seed, m = fixed_seed(call.random_state), min(n, sample_size(2, 1))
-    given = values(call, type(call)) | {"random_state": seed}
-    del given["X"]
-    if m == n:
-        result = solve_sample(blocks.everything(), **given)
-        return replace(result, labels=blocks.deal(result.labels))
+    run = SampleRun(call, blocks, sample_size(2, 1))
+    if run.is_whole:
+        return run.of_all(solve_sample)
     with show_progress(control) as control:
-        sample = draw_sample(blocks, m, seed)
+        sample, given = run.draw(control)
         found = solve_sample(sample, **given)
         squared = found.objective - call.C * float(_losses(_margins(found.model, sample)).mean())
         mean = float(_total(blocks, found.model)[0]) / n
@@ -47,7 +43,7 @@ def search_in_blocks(call, control, solve_sample):
             objective=objective,
             status=rate_figures(found.status, objective=objective),
             sizes=np.array([n - n_plus, n_plus]),
-            params=found.params | {"n_sampled": m},
+            params=found.params | {"n_sampled": len(sample)},
             model=model,
             dual_coef=None,
             support=None,

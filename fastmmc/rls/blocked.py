@@ -25,13 +25,13 @@ from fastmmc import validation
 from fastmmc._declare import declared, values
 from fastmmc.block_factor import (
     BlockFactor,
+    SampleRun,
     check_block_form,
-    draw_sample,
     make_block_factor,
     sample_size,
 )
 from fastmmc.blocks import Blocks, check_shape, make_blocks
-from fastmmc.execution import fixed_seed, rate_figures, show_progress, warn_if_stopped
+from fastmmc.execution import rate_figures, show_progress, warn_if_stopped
 from fastmmc.factors import check_lam, factor_sample, leave_one_out_residuals
 from fastmmc.gram import kernel_product
 from fastmmc.models import KernelModel
@@ -92,17 +92,13 @@ def search_in_blocks(call, control, solve_sample):
     n = call.X.n if isinstance(call.X, BlockFactor) else check_shape(call.X)[0]
     goal = _Goal.of(call, n)
     source = _check_source(call, goal.k)
-    blocks, seed = source.blocks, fixed_seed(call.random_state)
-    given = values(call, type(call)) | {"random_state": seed}
-    del given["X"]
-    if source.n_sampled == blocks.shape[0] and source.factor is None:
-        # All points are a sample of themselves.
-        result = solve_sample(blocks.everything(), **given)
-        return replace(result, labels=blocks.deal(result.labels))
+    run = SampleRun(call, source.blocks, source.n_sampled)
+    if run.is_whole and source.factor is None:
+        return run.of_all(solve_sample)
     with show_progress(control) as control:
-        sample = draw_sample(blocks, source.n_sampled, seed)
-        given |= goal.of_sample(call, len(sample)) | {"max_time": _rest(control)}
-        X, given = source.of_sample(sample, given, seed)
+        sample, given = run.draw(control)
+        given |= goal.of_sample(call, len(sample))
+        X, given = source.of_sample(sample, given, run.seed)
         found = solve_sample(X, **given)
         factor = source.make_factor(found, sample)
         descent = _Descent(factor, sample, found, goal.like(found), control)
@@ -128,11 +124,6 @@ def _refuse(call):
                 f"{name}: points in blocks (a Dask array, a large memory map) have no {name}, as "
                 "it is about points one by one; leave it out, or give an array as X"
             )
-
-
-def _rest(control):
-    """Return what max_time leaves for the search on the sample."""
-    return None if control.max_time is None else max(1e-3, control.time_left() / 2)
 
 
 @dataclass(frozen=True, eq=False)
