@@ -26,6 +26,10 @@ from fastmmc.sizes import (
 FIRST_CHILD_ROUND = 4
 CHILD_ROUNDS = 3
 
+# First round of a search that goes on from the best labels of others: its children are shaken more
+# gently, which finds lower Q where two clusters leave little to recombine.
+GENTLE_ROUND = 6
+
 
 @dataclass(frozen=True, eq=False)
 class LabelSearchPlan:
