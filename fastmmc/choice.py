@@ -43,6 +43,7 @@ from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
+from fastmmc.rls.plan import GENTLE_ROUND
 from fastmmc.rls.source import QUICK_RANK, Source, fit_labels
 from fastmmc.rls.trimming import leaving_out
 from fastmmc.saving import stored
@@ -447,6 +448,8 @@ class _Labellings:
         self._found |= {("free", f, None): None for f in WIDTHS}
         # The cheapest in size-free cost of each width, with that cost.
         self._cheapest = {}
+        # Objective and labels of about equal sizes, by width.
+        self._near = {}
 
     def begin(self):
         """Make the first labellings."""
@@ -479,26 +482,36 @@ class _Labellings:
     def _search_near(self):
         """Search labels of about equal sizes, the best at each width of those all widths found.
 
-        Then descend from them in the size-free cost.
+        Search again from these, shaken gently, then descend from the best in the size-free cost.
         """
-        found, k = {}, self._k
+        told = {"method": "memetic", "balance": BALANCE}
+        for is_first in (True, False):
+            for f, width in self._widths.items():
+                if not is_first:
+                    told |= {"init": self._near[f][1], "start_round": GENTLE_ROUND}
+                self._offer_near(f, width.search(self._k, **told))
+                self._run.end_step()
+            self._share_near()
         for f, width in self._widths.items():
-            found[f] = width.search(k, method="memetic", balance=BALANCE)
-            self._found["near", f, None] = found[f][1]
-            self._run.end_step()
-        for f, width in self._widths.items():
-            for other in found.values():
-                if not np.array_equal(other[1], found[f][1]):
-                    told = {"method": "steepest", "balance": BALANCE, "init": other[1]}
-                    shared = width.search(k, **told)
-                    if shared[0] < found[f][0] - TOLERANCE:
-                        found[f] = shared
-                    self._run.look()
-            self._found["near", f, None] = found[f][1]
-            polished = width.descend(found[f][1], k)
+            polished = width.descend(self._near[f][1], self._k)
             self._found["polished", f, None] = polished[1]
             self._cheapest[f] = min(polished, self._cheapest[f], key=itemgetter(0))
             self._run.end_step()
+
+    def _share_near(self):
+        """Descend at each width from the labels of about equal sizes that the others found."""
+        told = {"method": "steepest", "balance": BALANCE}
+        for f, width in self._widths.items():
+            for _, labels in list(self._near.values()):
+                if not np.array_equal(labels, self._near[f][1]):
+                    self._offer_near(f, width.search(self._k, init=labels, **told))
+                    self._run.look()
+
+    def _offer_near(self, f, offer):
+        """Take these labels of about equal sizes, with their objective, if they are better."""
+        if f not in self._near or offer[0] < self._near[f][0] - TOLERANCE:
+            self._near[f] = offer
+            self._found["near", f, None] = offer[1]
 
     def _search_free(self):
         """Search labels of the least size-free cost; those of a width start its neighbours too."""
@@ -518,7 +531,7 @@ class _Labellings:
 
 
 # Steps of all this, for the share of the work that is done.
-N_STEPS = 4 * len(WIDTHS)
+N_STEPS = 5 * len(WIDTHS)
 
 
 def recombine(points, a, b, k):

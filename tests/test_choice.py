@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import scale
 
 import fastmmc
 from fastmmc import choice
@@ -16,6 +17,7 @@ from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import squared_distances
 from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
+from tests.rls.naive import risk
 
 
 def blobs(sizes, seed=0):
@@ -60,6 +62,19 @@ def test_chosen_parameters_make_the_labels_that_won(iris):
     assert_array_equal(winner.labels, result.labels)
     assert result.chosen["sigma"] == winner.sigma
     assert result.params["sigma"] == winner.sigma
+
+
+@pytest.mark.parametrize("name, k", [("wine", 3), ("breast_cancer", 2)])
+def test_labels_of_about_equal_sizes_are_better_than_those_of_one_search(name, k):
+    X = scale(fastmmc.datasets.load(name)[0])
+    gains = []
+    for one in fastmmc.cluster(X, k, random_state=0).candidates:
+        if one.rule == "near":
+            factor = fastmmc.factor(X, sigma=one.sigma)
+            alone = fastmmc.umc_rls(factor, k, method="memetic", random_state=0).objective
+            gains.append(alone - risk(factor.R, one.labels, k))
+    assert min(gains) > -1e-8 * len(X)
+    assert max(gains) > 0.1
 
 
 def test_table_of_candidates(iris):
@@ -236,7 +251,7 @@ def test_stops_among_the_numbers(how, status, text):
     with pytest.warns(ConvergenceWarning, match=text):
         result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
-    assert heard[-1].n_init == 30 + 16
+    assert heard[-1].n_init == 30 + 20
     assert list(result.scores) == [2, 3, 4]
     assert list(result.errors) == [2, 3, 4, 5]
     assert adjusted_rand_score(y, result.labels) == 1.0
@@ -250,7 +265,7 @@ def test_progress_grows_and_changes_nothing():
     fractions = [one.fraction for one in heard]
     assert [one.n_done for one in heard] == sorted(one.n_done for one in heard)
     assert 0 <= min(fractions) and max(fractions) == 1
-    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + 16}
+    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + 20}
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
 
 
@@ -279,7 +294,7 @@ def test_a_stop_keeps_the_labels_of_all_points(how, status, text):
 def test_bar(capfd):
     pytest.importorskip("rich")
     fastmmc.cluster(blobs([9, 9, 9])[0], 3, verbose=1, random_state=0)
-    assert "step 16/16" in capfd.readouterr().err
+    assert "step 20/20" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("sizes", [[60, 40, 20], [1800, 300, 60]])
