@@ -251,7 +251,7 @@ def test_stops_among_the_numbers(how, status, text):
     with pytest.warns(ConvergenceWarning, match=text):
         result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
-    assert heard[-1].n_init == 30 + 20
+    assert heard[-1].n_init == 30 + 16
     assert list(result.scores) == [2, 3, 4]
     assert list(result.errors) == [2, 3, 4, 5]
     assert adjusted_rand_score(y, result.labels) == 1.0
@@ -265,7 +265,7 @@ def test_progress_grows_and_changes_nothing():
     fractions = [one.fraction for one in heard]
     assert [one.n_done for one in heard] == sorted(one.n_done for one in heard)
     assert 0 <= min(fractions) and max(fractions) == 1
-    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + 20}
+    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + 16}
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
 
 
@@ -294,7 +294,7 @@ def test_a_stop_keeps_the_labels_of_all_points(how, status, text):
 def test_bar(capfd):
     pytest.importorskip("rich")
     fastmmc.cluster(blobs([9, 9, 9])[0], 3, verbose=1, random_state=0)
-    assert "step 20/20" in capfd.readouterr().err
+    assert "step 16/16" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("sizes", [[60, 40, 20], [1800, 300, 60]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from fastmmc.rls.batches import ClaimForm, make_start
 from fastmmc.rls.free import SLICE, Population, mean_error
 from fastmmc.rls.genie import Genie
 from fastmmc.rls.memetic import MemeticSearch
-from fastmmc.rls.plan import GENTLE_ROUND
+from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.sizes import imbalance
 
 # Labels of other sizes must have less than this share of the error of those of about equal sizes.
 FAR_BETTER = 0.5
+
+# Objectives that differ by less are equal.
+TOLERANCE = 1e-9
 
 # Neighbours whose labels predict that of a point, too.
 NEIGHBOURS = 10
@@ -67,12 +70,13 @@ class SizeChoice(Population):
         def make_single(form, plan, index, rng):
             return make_start(self._factor, diag, form, plan, index, rng)
 
-        for at in range(n_near + 1):
+        n_searches = n_near + (near.k <= GENTLE_CLUSTERS)
+        for at in range(n_searches):
             if at == n_near:
                 near = replace(near, init=self._near.labels, start_round=GENTLE_ROUND)
             self._search = MemeticSearch(self._factor, diag, form, near, make_single, self._rng)
             while not self._search.step(SLICE):
-                yield (at + self._search.fraction()) / (n_near + 1)
+                yield (at + self._search.fraction()) / n_searches
             self._take_near()
 
     def _take_near(self):
@@ -81,8 +85,8 @@ class SizeChoice(Population):
         search.finish()
         self.n_iter += search.n_iter
         self.n_moves += search.n_moves
-        found = [search] if self._near is None else [self._near, search]
-        self._near = min(found, key=attrgetter("objective"))
+        if self._near is None or search.objective < self._near.objective - TOLERANCE:
+            self._near = search
 
     def _descend(self, labels):
         labels, _, made = self.points.descend(labels, self.plan.rule)
