@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import scale
 
 import fastmmc
 from fastmmc import choice
@@ -16,6 +17,7 @@ from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import squared_distances
 from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
+from tests.rls.naive import risk
 
 
 def blobs(sizes, seed=0):
@@ -60,6 +62,19 @@ def test_chosen_parameters_make_the_labels_that_won(iris):
     assert_array_equal(winner.labels, result.labels)
     assert result.chosen["sigma"] == winner.sigma
     assert result.params["sigma"] == winner.sigma
+
+
+@pytest.mark.parametrize("name, k", [("wine", 3), ("breast_cancer", 2)])
+def test_labels_of_about_equal_sizes_are_better_than_those_of_one_search(name, k):
+    X = scale(fastmmc.datasets.load(name)[0])
+    gains = []
+    for one in fastmmc.cluster(X, k, random_state=0).candidates:
+        if one.rule == "near":
+            factor = fastmmc.factor(X, sigma=one.sigma)
+            alone = fastmmc.umc_rls(factor, k, method="memetic", random_state=0).objective
+            gains.append(alone - risk(factor.R, one.labels, k))
+    assert min(gains) > -1e-8 * len(X)
+    assert max(gains) > 0.1
 
 
 def test_table_of_candidates(iris):

@@ -93,7 +93,7 @@ class MemeticSearch(SlicedSearch):
         return min(self._population, key=lambda s: s.objective)
 
     def _are_equal(self, a, b):
-        if not np.isclose(a.objective, b.objective, rtol=1e-9, atol=0.0):
+        if not abs(a.objective - b.objective) <= 1e-9 * abs(b.objective):
             return False
         overlap = contingency_matrix(a.labels, b.labels)
         return overlap.max(axis=0).sum() == overlap.max(axis=1).sum() == self._plan.n

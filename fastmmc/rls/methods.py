@@ -245,7 +245,8 @@ class _UMCRLSRun(RLSRunParameters):
         With two clusters round 0 of the shaking forgets the start, so the first start is the
         paper's method and the others begin with round 1. Where all starts would be equal (given
         labels, unless stochastic or memetic) one is run. Where sizes are chosen there is
-        one start, with this many memetic searches for labels of about equal sizes ("auto": one).
+        one start, with this many memetic searches for labels of about equal sizes ("auto": one),
+        and up to ten clusters one more from the best of them.
         """,
     )
 
@@ -372,7 +373,9 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     -----
     Dense: O(n^3) for the hat matrix, then O(n^2) a start; one n x n array of memory. Of rank r:
     O(n r^2), then O(n r) a batch of claims, whose number a start depends on k and little on n,
-    and O(n r k) a sweep of the descent; O(n (r + k)) of memory.
+    and O(n r k) a sweep of the descent; O(n (r + k)) of memory. Far from all landmarks the hat
+    matrix is almost 0, and points there tell nothing of each other: of few landmarks, drawn
+    uniformly, a small cluster has one or two and is not found. ``landmarks="pivoted"`` reaches it.
 
     Known labels: the points are first clustered as if no label was known, and the clusters take
     the names that agree with most of the known ones. Then parts of the known labels are hidden in
@@ -404,14 +407,14 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
     labellings agree are merged into the clusters of a third by Ward's rule, again and again.
 
-    Sizes that are chosen: the memetic search finds labels within ``balance=0.4``, which then
-    descend by moves of points in the cost of free sizes. Against them stand the search of free
-    sizes and descents from the clusters of Genie in the metric of R. The error of labels is the
-    mean over clusters of ||L - E||^2 / s, with E the indicator of a cluster of s points and L what
-    the other points predict of it, by R or by a vote of the ten nearest, whichever is lower, times
-    exp((log k - entropy of the sizes) / 2). Of more than 3,000 points all this is done on a sample
-    of 3,000 (50 k if that is more, 10,000 at most), and the hat matrix has rank 1,000 unless a
-    ``rank`` is given.
+    Sizes that are chosen: the memetic search finds labels within ``balance=0.4``, and, up to ten
+    clusters, once more from the best of them, shaken gently; they then descend by moves of points
+    in the cost of free sizes. Against them stand the search of free sizes and descents from the
+    clusters of Genie in the metric of R. The error of labels is the mean over clusters of ||L -
+    E||^2 / s, with E the indicator of a cluster of s points and L what the other points predict of
+    it, by R or by a vote of the ten nearest, whichever is lower, times exp((log k - entropy of the
+    sizes) / 2). Of more than 3,000 points all this is done on a sample of 3,000 (50 k if that is
+    more, 10,000 at most), and the hat matrix has rank 1,000 unless a ``rank`` is given.
 
     Points in blocks: of a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers, a sample
     (20,000 points, or 200 k, or 4 times the rank) is searched as described, with lam in proportion.

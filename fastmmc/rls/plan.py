@@ -26,6 +26,11 @@ from fastmmc.sizes import (
 FIRST_CHILD_ROUND = 4
 CHILD_ROUNDS = 3
 
+# First round of a search that goes on from the best labels of others. Its children are shaken more
+# gently, which finds lower Q where few clusters leave little to recombine: up to this many.
+GENTLE_ROUND = 6
+GENTLE_CLUSTERS = 10
+
 
 @dataclass(frozen=True, eq=False)
 class LabelSearchPlan:

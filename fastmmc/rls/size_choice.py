@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
@@ -12,10 +13,14 @@ from fastmmc.rls.batches import ClaimForm, make_start
 from fastmmc.rls.free import SLICE, Population, mean_error
 from fastmmc.rls.genie import Genie
 from fastmmc.rls.memetic import MemeticSearch
+from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.sizes import imbalance
 
 # Labels of other sizes must have less than this share of the error of those of about equal sizes.
 FAR_BETTER = 0.5
+
+# Objectives that differ by less are equal.
+TOLERANCE = 1e-9
 
 # Neighbours whose labels predict that of a point, too.
 NEIGHBOURS = 10
@@ -35,7 +40,7 @@ class SizeChoice(Population):
         super().__init__(points, plan, index, rng)
         # A search claim by claim reads R alone.
         self._factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
-        self._searches = []
+        self._search = self._near = None
         self._polished = self._chosen = None
 
     def run(self):
@@ -43,7 +48,7 @@ class SizeChoice(Population):
         for fraction in self._search_near():
             self.fraction = 0.4 * fraction
             yield
-        self._polished = self._descend(self._take_near())
+        self._polished = self._descend(self._near.labels)
         yield
         distances = self._distances()
         genie, others = Genie(distances), []
@@ -65,19 +70,23 @@ class SizeChoice(Population):
         def make_single(form, plan, index, rng):
             return make_start(self._factor, diag, form, plan, index, rng)
 
-        for at in range(n_near):
-            search = MemeticSearch(self._factor, diag, form, near, make_single, self._rng)
-            self._searches.append(search)
-            while not search.step(SLICE):
-                yield (at + search.fraction()) / n_near
+        n_searches = n_near + (near.k <= GENTLE_CLUSTERS)
+        for at in range(n_searches):
+            if at == n_near:
+                near = replace(near, init=self._near.labels, start_round=GENTLE_ROUND)
+            self._search = MemeticSearch(self._factor, diag, form, near, make_single, self._rng)
+            while not self._search.step(SLICE):
+                yield (at + self._search.fraction()) / n_searches
+            self._take_near()
 
     def _take_near(self):
-        """End the searches and return the best of their labels."""
-        for search in self._searches:
-            search.finish()
-            self.n_iter += search.n_iter
-            self.n_moves += search.n_moves
-        return min(self._searches, key=lambda search: search.objective).labels
+        """End the search of about equal sizes and keep its labels if they are the best."""
+        search, self._search = self._search, None
+        search.finish()
+        self.n_iter += search.n_iter
+        self.n_moves += search.n_moves
+        if self._near is None or search.objective < self._near.objective - TOLERANCE:
+            self._near = search
 
     def _descend(self, labels):
         labels, _, made = self.points.descend(labels, self.plan.rule)
@@ -114,7 +123,9 @@ class SizeChoice(Population):
             return self._chosen
         if self._polished is not None:
             return self._polished
-        return self._take_near() if self._searches else super().finish()
+        if self._search is not None:
+            self._take_near()
+        return super().finish() if self._near is None else self._near.labels
 
 
 def _nearest(distances):

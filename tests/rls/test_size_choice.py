@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import scale
 
 import fastmmc
 from fastmmc import Status
@@ -93,6 +94,12 @@ def test_more_starts_are_more_searches_for_equal_sizes():
     X, _ = fastmmc.datasets.load("digits")
     one, three = (fastmmc.umc_rls(X[:400], 10, n_init=m, random_state=0) for m in (1, 3))
     assert three.n_iter > one.n_iter and three.objectives.shape == (1,)
+
+
+def test_labels_of_about_equal_sizes_do_not_depend_much_on_the_seed():
+    X = scale(fastmmc.datasets.load("breast_cancer")[0])
+    found = [fastmmc.umc_rls(X, 2, random_state=seed).labels for seed in range(4)]
+    assert min(adjusted_rand_score(found[0], labels) for labels in found) > 0.9
 
 
 @pytest.mark.jit
