@@ -101,7 +101,14 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "bound", "gap", "classes", "n_violations")
+    _fields = (
+        *RLSClusterer._fields,
+        "bound",
+        "gap",
+        "classes",
+        "n_constraints",
+        "n_violations",
+    )
     _labels_are_clusters = True
 
     @with_callbacks
