@@ -53,6 +53,7 @@ from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, s
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit
 from fastmmc.rls.memetic import MemeticSearch
+from fastmmc.rls.multilevel import MultilevelSearch, count_cells
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.size_choice import SizeChoice
@@ -72,8 +73,9 @@ MOST_ROUNDS = 10_000
 # Points that free sizes are searched on where max_time is too short for more.
 QUICK_SAMPLE = 500
 
-# Points up to which the hat matrix is dense where sizes are chosen: on a sample of more.
+# Points up to which the hat matrix is dense where sizes are chosen, and its rank for more.
 DENSE_CHOICE = 3_000
+CHOICE_RANK = 500
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -171,7 +173,8 @@ class _UMCRLSSearch(Parameters):
         run on a sample of that size. Batches end with a descent of all points by swaps, and by
         moves within ``balance``. The dense hat matrix is always claimed one by one. Free sizes
         make no claims: up to 5,000 points are searched on the n x n product; of more, dense or
-        not, a sample of 3,000 (50 k if that is more, 10,000 at most) is, and all points descend.
+        not, a sample of 3,000 (50 k if that is more, 10,000 at most) is, and all points descend;
+        where sizes are chosen, see Notes.
         """,
     )
     population: int = parameter(
@@ -413,8 +416,13 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     clusters of Genie in the metric of R. The error of labels is the mean over clusters of ||L -
     E||^2 / s, with E the indicator of a cluster of s points and L what the other points predict of
     it, by R or by a vote of the ten nearest, whichever is lower, times exp((log k - entropy of the
-    sizes) / 2). Of more than 3,000 points all this is done on a sample of 3,000 (50 k if that is
-    more, 10,000 at most), and the hat matrix has rank 1,000 unless a ``rank`` is given.
+    sizes) / 2). Of more than 3,000 points the hat matrix has rank 500, or less above 600,000
+    points, unless a ``rank`` is given, and all this is done on 1,000 cells (50 k if that is more,
+    3,000 at most): what lies nearest to each of as many points drawn at random, in the leading
+    kernel principal components. Cells count by their points, the cost is that of all points, and
+    errors are those at the points drawn. Then all points descend. A dense hat matrix, and points
+    less than twice as many as cells, have a sample of 3,000 instead (50 k if that is more, 10,000
+    at most).
 
     Points in blocks: of a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers, a sample
     (20,000 points, or 200 k, or 4 times the rank) is searched as described, with lam in proportion.
@@ -457,7 +465,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     source = check_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
     if plan.near is not None and call.rank == "auto":
-        source = source.with_rank_above(DENSE_CHOICE)
+        source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
         factor, control = source.make_factor(default_width(plan.k), seed, control)
@@ -765,8 +773,11 @@ def _search_free(factor, plan, call, seed, control):
     """Run the search of free sizes on one hat matrix and return the best as a result."""
     n_init = 1 if plan.k == 1 else count_starts(call, plan.n)
     is_choice = plan.near is not None and plan.has_random_start
-    kind = SizeChoice if is_choice else Population
+    search, kind = FreeSearch, SizeChoice if is_choice else Population
     matrix, sample = factor, sample_size(plan.n, plan.k, SAMPLE if is_choice else ALL)
+    cells = count_cells(plan.n, plan.k)
+    if is_choice and sample and cells and isinstance(factor, LowRankFactor):
+        search, sample = MultilevelSearch, cells
     try:
         if control.shortage:
             raise OutOfTime
@@ -777,7 +788,7 @@ def _search_free(factor, plan, call, seed, control):
 
     def make_search(index):
         rng = restart_stream(seed, index)
-        return FreeSearch(matrix, diag, plan, sample, index, rng, control.check_time, kind)
+        return search(matrix, diag, plan, sample, index, rng, control.check_time, kind)
 
     return best_result(
         factor,

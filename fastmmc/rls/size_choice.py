@@ -50,9 +50,9 @@ class SizeChoice(Population):
             yield
         self._polished = self._descend(self._near.labels)
         yield
-        distances = self._distances()
+        distances = angles(self.points.matrix)
         genie, others = Genie(distances), []
-        neighbours = _nearest(distances)
+        neighbours = self._neighbours(distances)
         yield
         for labels in genie.cut(self.plan.k).values():
             others.append(self._descend(self.feasible(labels)))
@@ -93,13 +93,9 @@ class SizeChoice(Population):
         self.n_moves += made
         return labels
 
-    def _distances(self):
-        """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
-        R = self.points.matrix
-        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
-        distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
-        np.fill_diagonal(distances, 0.0)
-        return distances
+    def _neighbours(self, distances):
+        """Return the nearest neighbours of each point; the diagonal of the distances is lost."""
+        return nearest(distances)
 
     def _choose(self, others, neighbours):
         """Take the best labels of other sizes if they are far better than the polished ones."""
@@ -128,7 +124,15 @@ class SizeChoice(Population):
         return super().finish() if self._near is None else self._near.labels
 
 
-def _nearest(distances):
+def angles(R):
+    """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
+    distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def nearest(distances):
     """Return the nearest neighbours of each point; sets the diagonal of the distances."""
     np.fill_diagonal(distances, np.inf)
     count = min(NEIGHBOURS, len(distances) - 1)

@@ -20,7 +20,7 @@ from fastmmc.factors import (
 )
 from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.models import KernelModel
-from fastmmc.nystroem import AUTO_RANK, Form, check_form
+from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters
 from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
@@ -73,11 +73,16 @@ class Source:
             return self.make_quick_factor(kernel, seed, control)
         return made, control
 
-    def with_rank_above(self, most):
-        """Return the source of a low-rank hat matrix if this one's is dense, of more points."""
-        if self.factor is not None or self.form.rank is not None or self.points.shape[0] <= most:
+    def with_rank_above(self, most, rank):
+        """Return the source of a hat matrix of at most this rank if it is of more points.
+
+        Landmarks that were given, or end where they suffice, keep their number.
+        """
+        form = self.form
+        chosen = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
+        if self.factor is not None or not chosen or self.points.shape[0] <= most:
             return self
-        return replace(self, form=replace(self.form, rank=AUTO_RANK))
+        return replace(self, form=replace(form, rank=min(rank, form.rank or rank)))
 
     def with_weights(self, weights):
         """Return the source of the hat matrix of points with these weights."""

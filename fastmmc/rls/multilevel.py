@@ -1,0 +1,127 @@
+"""The choice of sizes over many points: searched on cells of the points, then on the points.
+
+A cell is what lies nearest to one of some points drawn at random, its seed. Cells are searched with
+the sums of R over them, so that the cost of their labellings is exactly that of the points in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.utils import gen_batches
+
+from fastmmc.factors import leave_one_out_residuals
+from fastmmc.gram import BLOCK
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.free import FreeSearch, Groups, mean_error, nearness
+from fastmmc.rls.labelling import compact
+from fastmmc.rls.size_choice import SizeChoice, angles, nearest
+from fastmmc.sizes import fit_masses
+from fastmmc.threads import map_of_threads
+
+# Cells, or this many for each cluster where that is more, but at most the last number.
+CELLS = 1_000
+CELLS_PER_CLUSTER = 50
+MOST_CELLS = 3_000
+
+# Leading kernel principal components, or k of them, that tell which seed a point is nearest to.
+COMPONENTS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Groups):
+    """Cells of points, whose labels are judged at the seeds."""
+
+    sums: np.ndarray  # (m, r): the rows of Z, summed over each cell
+    seeds: np.ndarray  # (m, r): those of the seeds
+
+    def fitted(self, labels, rule):
+        """Return labels whose sizes keep to the rule as nearly as cells allow."""
+        state = self.state(labels, rule)
+        scores = nearness(state, state.sums, self.weights)
+        return fit_masses(labels, scores, rule.lower, rule.upper, self.movable, self.weights)
+
+    def error(self, labels, rule):
+        """Return the leave-one-out error of labels at the seeds, each weighted by its cell."""
+        k = rule.lower.size
+        W = np.empty((k, self.sums.shape[1]))
+        moves.build_sums(self.sums, compact(labels, k), W)
+        E = (labels[:, None] == np.arange(k)).astype(np.float64)
+        diagonal = np.einsum("ij,ij->i", self.seeds, self.seeds)
+        residuals = leave_one_out_residuals(E, self.seeds @ W.T, diagonal)
+        return mean_error(residuals, np.bincount(labels, self.weights, k), self.weights)
+
+
+class CellChoice(SizeChoice):
+    """The choice of sizes over cells of points; neighbours are those of the seeds."""
+
+    def _neighbours(self, distances):
+        seeds = self.points.seeds
+        return nearest(angles(seeds @ seeds.T))
+
+
+class MultilevelSearch(FreeSearch):
+    """One restart: sizes chosen over cells of the points, then a descent of all points."""
+
+    def _make_population(self):
+        plan, Z = self._plan, self._factor.Z
+        seeds = np.sort(self._rng.choice(plan.n, self._sample, replace=False))
+        self._cells = yield from self._nearest_seeds(seeds)
+        weights = np.bincount(self._cells, minlength=seeds.size)
+        order = np.argsort(self._cells, kind="stable")
+        starts = np.cumsum(weights) - weights
+        sums = np.empty((seeds.size, Z.shape[1]))
+        for cell, (start, weight) in enumerate(zip(starts, weights, strict=True)):
+            sums[cell] = Z[order[start : start + weight]].sum(axis=0, dtype=np.float64)
+        yield
+        movable = np.ones(seeds.size, dtype=np.bool_)
+        cells = Cells(sums @ sums.T, weights, movable, sums, Z[seeds].astype(np.float64))
+        coarse = _of_cells(plan, seeds, weights)
+        self._population = CellChoice(cells, coarse, self._index, self._rng)
+
+    def _nearest_seeds(self, seeds):
+        """Return the cell of each point, (n,); yield after each block of them."""
+        factor, q = self._factor, max(COMPONENTS, self._plan.k)
+        r = factor.rank
+        last = [max(0, r - q), r - 1]
+        V = eigh(factor.scale @ factor.scale.T, subset_by_index=last, check_finite=False)[1]
+        to_components = (factor.scale.T @ V).astype(factor.Z.dtype)
+        of_seeds = factor.Z[seeds] @ to_components
+        half = np.einsum("ij,ij->i", of_seeds, of_seeds) / 2
+        cells = np.empty(factor.n, dtype=np.int64)
+
+        def assign(rows):
+            scores = (factor.Z[rows] @ to_components) @ of_seeds.T
+            scores -= half
+            cells[rows] = scores.argmax(axis=1)
+
+        with map_of_threads(factor.Z.size * q + cells.size * seeds.size * q) as map_pieces:
+            for _ in map_pieces(assign, gen_batches(factor.n, BLOCK)):
+                yield
+        # Of equal seeds each has a cell.
+        cells[seeds] = np.arange(seeds.size)
+        return cells
+
+    def _labels_of_all(self):
+        if self._population is None:
+            return super()._labels_of_all()
+        return self._fitted(self._population.finish()[self._cells])
+
+
+def _of_cells(plan, seeds, weights):
+    """Return the plan of a search over cells."""
+
+    def scaled(plan):
+        return replace(plan, n=seeds.size, points=plan.points[seeds], masses=weights)
+
+    # Cells cannot be swapped as points are; bounds are kept as nearly as moves of cells allow.
+    rule = replace(plan.rule, bounded=False)
+    return replace(scaled(plan), rule=rule, near=scaled(plan.near))
+
+
+def count_cells(n, k):
+    """Return how many cells n points are searched on, 0 if these are too few points for that."""
+    cells = max(CELLS, min(CELLS_PER_CLUSTER * k, MOST_CELLS), 2 * k)
+    return cells if 2 * cells <= n else 0
