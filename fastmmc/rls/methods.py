@@ -418,9 +418,11 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     it, by R or by a vote of the ten nearest, whichever is lower, times exp((log k - entropy of the
     sizes) / 2). Of more than 3,000 points the hat matrix has rank 500, or less above 600,000
     points, unless a ``rank`` is given, and all this is done on 1,000 cells (50 k if that is more,
-    3,000 at most): what lies nearest to each of as many points drawn at random, in the leading
-    kernel principal components. Cells count by their points, the cost is that of all points, and
-    errors are those at the points drawn. Then all points descend. A dense hat matrix, and points
+    3,000 at most): what lies nearest to each of as many points, half of them drawn at random and
+    the others where these are far, in the leading kernel principal components. Cells count by their
+    points, the cost is that of all points, and errors are those at the points drawn. Then all
+    points descend. Clusters of less than about 1 % of the points may be missed there, as few
+    landmarks lie in them; ``landmarks="pivoted"`` sees more of them. A dense hat matrix, and points
     less than twice as many as cells, have a sample of 3,000 instead (50 k if that is more, 10,000
     at most).
 

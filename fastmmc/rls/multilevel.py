@@ -1,7 +1,8 @@
 """The choice of sizes over many points: searched on cells of the points, then on the points.
 
-A cell is what lies nearest to one of some points drawn at random, its seed. Cells are searched with
-the sums of R over them, so that the cost of their labellings is exactly that of the points in them.
+A cell is what lies nearest to one of some points, its seed. Half of the seeds are drawn at random,
+the others with chances as the squared distances from these. Cells are searched with the sums of R
+over them, so that the cost of their labellings is exactly that of the points in them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CELLS_PER_CLUSTER = 50
 MOST_CELLS = 3_000
 
 # Leading kernel principal components, or k of them, that tell which seed a point is nearest to.
-COMPONENTS = 32
+COMPONENTS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +68,18 @@ class MultilevelSearch(FreeSearch):
 
     def _make_population(self):
         plan, Z = self._plan, self._factor.Z
-        seeds = np.sort(self._rng.choice(plan.n, self._sample, replace=False))
-        self._cells = yield from self._nearest_seeds(seeds)
+        to_components = self._to_components()
+        seeds = self._rng.choice(plan.n, self._sample // 2, replace=False)
+        _, distances = yield from self._nearest_seeds(seeds, to_components)
+        # The others where these are far, so that small clusters far from all have cells as well.
+        distances[seeds] = 0.0
+        n_far = min(self._sample - seeds.size, np.count_nonzero(distances))
+        if n_far:
+            chances = distances / distances.sum()
+            far = self._rng.choice(plan.n, n_far, replace=False, p=chances)
+            seeds = np.concatenate((seeds, far))
+        seeds.sort()
+        self._cells, _ = yield from self._nearest_seeds(seeds, to_components)
         weights = np.bincount(self._cells, minlength=seeds.size)
         order = np.argsort(self._cells, kind="stable")
         starts = np.cumsum(weights) - weights
@@ -81,28 +92,36 @@ class MultilevelSearch(FreeSearch):
         coarse = _of_cells(plan, seeds, weights)
         self._population = CellChoice(cells, coarse, self._index, self._rng)
 
-    def _nearest_seeds(self, seeds):
-        """Return the cell of each point, (n,); yield after each block of them."""
-        factor, q = self._factor, max(COMPONENTS, self._plan.k)
+    def _to_components(self):
+        """Return the matrix that makes kernel principal components of rows of Z."""
+        factor = self._factor
         r = factor.rank
-        last = [max(0, r - q), r - 1]
+        last = [max(0, r - max(COMPONENTS, self._plan.k)), r - 1]
         V = eigh(factor.scale @ factor.scale.T, subset_by_index=last, check_finite=False)[1]
-        to_components = (factor.scale.T @ V).astype(factor.Z.dtype)
+        return (factor.scale.T @ V).astype(factor.Z.dtype)
+
+    def _nearest_seeds(self, seeds, to_components):
+        """Return each point's cell and squared distance from its seed; yield after each block."""
+        factor, q = self._factor, to_components.shape[1]
         of_seeds = factor.Z[seeds] @ to_components
         half = np.einsum("ij,ij->i", of_seeds, of_seeds) / 2
         cells = np.empty(factor.n, dtype=np.int64)
+        distances = np.empty(factor.n)
 
         def assign(rows):
-            scores = (factor.Z[rows] @ to_components) @ of_seeds.T
+            points = factor.Z[rows] @ to_components
+            scores = points @ of_seeds.T
             scores -= half
             cells[rows] = scores.argmax(axis=1)
+            squares = np.einsum("ij,ij->i", points, points)
+            distances[rows] = np.maximum(squares - 2.0 * scores.max(axis=1), 0.0)
 
         with map_of_threads(factor.Z.size * q + cells.size * seeds.size * q) as map_pieces:
             for _ in map_pieces(assign, gen_batches(factor.n, BLOCK)):
                 yield
         # Of equal seeds each has a cell.
         cells[seeds] = np.arange(seeds.size)
-        return cells
+        return cells, distances
 
     def _labels_of_all(self):
         if self._population is None:

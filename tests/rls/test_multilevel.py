@@ -134,9 +134,10 @@ def test_equal_points():
 @pytest.mark.jit
 @pytest.mark.usefixtures("few_cells")
 def test_a_stop_gives_back_labels():
-    X = np.random.default_rng(0).standard_normal((400, 2))
+    # So many that the search is not over before the first call.
+    X = np.random.default_rng(0).standard_normal((20_000, 2))
     with pytest.warns(ConvergenceWarning, match="callback"):
-        result = fastmmc.umc_rls(X, 3, rank=50, random_state=0, callback=lambda progress: True)
+        result = fastmmc.umc_rls(X, 3, random_state=0, callback=lambda progress: True)
     assert result.status == Status.CALLBACK and result.sizes.min() > 0
 
 
