@@ -43,6 +43,7 @@ MARKERS = "<!-- tables -->", "<!-- end of tables -->"
 def clusterers(k, seed):
     return {
         "`umc_rls(X, k)`": lambda X: fastmmc.umc_rls(X, k, random_state=seed).labels,
+        "`cluster(X, k)`": lambda X: fastmmc.cluster(X, k, random_state=seed).labels,
         "k-means (10 starts)": lambda X: KMeans(k, n_init=10, random_state=seed).fit_predict(X),
         "Gaussian mixture (full)": lambda X: GaussianMixture(
             k, reg_covar=1e-3, random_state=seed
