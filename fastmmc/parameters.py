@@ -97,7 +97,7 @@ class KnownLabels(Parameters):
 
 def check_trust(name, value):
     """Return a share in (0, 1], or an array of such."""
-    trust = np.asarray(value)
+    trust = np.asarray(value if np.ndim(value) else validation.check_number(name, value))
     if trust.dtype.kind not in "iuf" or trust.ndim > 1:
         raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
     if not ((trust > 0) & (trust <= 1)).all():

@@ -17,7 +17,7 @@ from fastmmc.factors import LowRankFactor, make_factor
 from fastmmc.gram import default_width
 from fastmmc.labels import check_init, read_known_labels
 from fastmmc.links import check_pairs
-from fastmmc.nystroem import Form
+from fastmmc.nystroem import AUTO_RANK, Form
 
 # Points up to which the hat matrix that scores them is dense, unless a rank is given.
 DENSE = 3_000
@@ -46,7 +46,7 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
             movable, init = _check_told(call, source)
             count = _count(call, movable)
             if getattr(call, "rank", "auto") == "auto":
-                source = source.with_rank_above(DENSE)
+                source = source.with_rank_above(DENSE, AUTO_RANK)
             width = default_width(call.k if isinstance(call.k, int) else None)
             with show_progress(control) as scoring:
                 part = scoring.part(0.0, SCORED)

@@ -185,7 +185,7 @@ def test_estimator_has_the_parameters_of_the_function():
     function = inspect.signature(fastmmc.umc_rls).parameters
     estimator = inspect.signature(fastmmc.UMCRLS).parameters
     renamed = {"n_clusters" if name == "k" else name for name in function}
-    renamed -= {"X", "known_labels"}
+    renamed -= {"X", "known_labels", "must_link", "cannot_link", "sample_weight"}
     assert set(estimator) == renamed | {"semi_supervised"}
     for name in renamed - {"n_clusters"}:
         assert estimator[name].default == function[name].default, name
