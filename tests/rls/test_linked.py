@@ -214,6 +214,7 @@ def least_objective(R, sizes, price, must, cannot):
     return cost[allowed].min()
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("price", [None, 0.05])
 @pytest.mark.parametrize("sizes", ["free", "equal"])
 def test_the_best_of_all_labellings_of_few_points_is_found(sizes, price):
@@ -241,6 +242,7 @@ def test_the_best_of_all_labellings_of_few_points_is_found(sizes, price):
     assert sum(found) >= 5
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("form", [{}, {"rank": 40}, {"dtype": "float32"}], ids=str)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_no_link_is_broken(sizes, form):
@@ -256,6 +258,7 @@ def test_no_link_is_broken(sizes, form):
         assert res.objective == pytest.approx(objective, rel=1e-4)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("method", ["shaking", "steepest", "stochastic", "memetic"])
 def test_every_search_keeps_links_and_bounds(method):
     X, y = fastmmc.datasets.load("iris")
@@ -269,6 +272,7 @@ def test_every_search_keeps_links_and_bounds(method):
         assert (res.sizes <= res.size_bounds[:, 1]).all()
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
@@ -284,6 +288,7 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
     assert adjusted_rand_score(y, res.labels) > 0.95
 
 
+@pytest.mark.jit
 def test_links_between_more_points_than_are_searched_hold(monkeypatch):
     from fastmmc.rls import methods
 
@@ -296,6 +301,7 @@ def test_links_between_more_points_than_are_searched_hold(monkeypatch):
     assert res.n_violations == 0 and adjusted_rand_score(y, res.labels) > 0.95
 
 
+@pytest.mark.jit
 def test_known_labels_and_links_go_together():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
@@ -307,6 +313,7 @@ def test_known_labels_and_links_go_together():
         assert broken(res.labels, **links) == 0
 
 
+@pytest.mark.jit
 def test_given_labels_are_repaired():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
@@ -316,6 +323,7 @@ def test_given_labels_are_repaired():
         assert broken(res.labels, **links) == 0
 
 
+@pytest.mark.jit
 def test_a_price_may_be_paid_and_counts():
     X, _ = fastmmc.datasets.load("iris")
     links = {"cannot_link": [(0, 1), (1, 2), (0, 2)]}
@@ -327,6 +335,7 @@ def test_a_price_may_be_paid_and_counts():
     assert dear.n_violations == 1  # three points in two clusters
 
 
+@pytest.mark.jit
 def test_a_run_that_is_stopped_keeps_links():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
@@ -336,6 +345,7 @@ def test_a_run_that_is_stopped_keeps_links():
     assert broken(res.labels, **links) == 0
 
 
+@pytest.mark.jit
 def test_links_that_no_labels_were_found_for_are_told():
     """A graph that needs four colours and has no clique of four: a wheel of five spokes."""
     X = np.random.default_rng(0).standard_normal((12, 2))
@@ -345,6 +355,7 @@ def test_links_that_no_labels_were_found_for_are_told():
     assert res.n_violations == 1
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -378,6 +389,7 @@ def test_links_that_cannot_hold_are_refused_with_their_rows(params, message):
         fastmmc.umc_rls(X, K, random_state=0, **params)
 
 
+@pytest.mark.jit
 def test_odd_rings_are_refused_for_two_clusters_and_even_ones_are_not():
     X = np.random.default_rng(0).standard_normal((20, 2))
     ring = [(i, (i + 1) % 5) for i in range(5)]
@@ -388,6 +400,7 @@ def test_odd_rings_are_refused_for_two_clusters_and_even_ones_are_not():
     assert broken(res.labels, cannot_link=even) == 0
 
 
+@pytest.mark.jit
 def test_forms_of_links_say_the_same():
     X, y = fastmmc.datasets.load("iris")
     told = np.where(np.arange(150) % 7 == 0, y, -1)
@@ -407,6 +420,7 @@ def test_forms_of_links_say_the_same():
     assert kept.n_constraints == len(other)
 
 
+@pytest.mark.jit
 def test_the_estimator_takes_links_and_a_file_keeps_what_they_gave(tmp_path):
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
@@ -422,6 +436,7 @@ def test_the_estimator_takes_links_and_a_file_keeps_what_they_gave(tmp_path):
     assert "n_violations  0 of 60" in str(again.result_)
 
 
+@pytest.mark.jit
 def test_a_path_keeps_links():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)
@@ -429,6 +444,7 @@ def test_a_path_keeps_links():
         assert broken(res.labels, **links) == 0
 
 
+@pytest.mark.jit
 def test_points_with_links_are_not_left_out():
     X, y = fastmmc.datasets.load("iris")
     links = some_links(y, 2, 30)

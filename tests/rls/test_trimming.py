@@ -8,6 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.gram import Kernel, kernel_product
 
+# Whole searches take minutes without the compiler.
+pytestmark = pytest.mark.jit
+
 QUICK = {"n_init": 2, "random_state": 0}
 
 

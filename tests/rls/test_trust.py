@@ -9,6 +9,9 @@ import fastmmc
 from fastmmc.rls import known as known_labels
 from tests.rls.test_known import blobs
 
+# Whole searches take minutes without the compiler.
+pytestmark = pytest.mark.jit
+
 QUICK = {"n_init": 2, "random_state": 0}
 
 
@@ -110,7 +113,6 @@ def test_sizes_that_are_asked_for_hold(told):
     np.testing.assert_array_equal(res.sizes, [40, 30, 20])
 
 
-@pytest.mark.jit
 def test_a_stop_returns_what_there_is(told):
     X, _, known, _ = told
     # So many starts that the search is not over before the first call.
@@ -147,7 +149,6 @@ def test_links_need_full_trust(told):
         fastmmc.umc_rls(X, 3, known_labels=known, known_trust=0.8, cannot_link=[pair])
 
 
-@pytest.mark.jit
 @pytest.mark.parametrize("name", ["iris", "wine", "digits"])
 def test_soft_beats_hard_where_labels_are_wrong(name):
     """Of all points: those whose labels are known are where most is gained."""

@@ -9,6 +9,9 @@ import fastmmc
 from tests.rls import naive
 from tests.rls.test_linked import broken, some_links
 
+# Whole searches take minutes without the compiler.
+pytestmark = pytest.mark.jit
+
 K, SIGMA, LAM = 3, 2.5, 0.25
 
 
