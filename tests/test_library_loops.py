@@ -8,7 +8,9 @@ from fastmmc._means import choose_points, k_means, scale_rows
 
 def test_means():
     scaled, exponent = scale_rows(np.array([[0.0], [12.0]]))
-    assert scaled.tolist() == [[0.0], [0.75]] and exponent == 4
+    assert scaled.tolist() == [[0.0], [12.0]] and exponent == 0
+    scaled, exponent = scale_rows(np.array([[0.0], [12.0 * 2.0**900]]))
+    assert scaled.tolist() == [[0.0], [0.75]] and exponent == 904
     assert max(choose_points(np.array([[0.0], [0.0], [5.0]]), 2, 0)) == 2
     labels, centers = k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)
     assert labels.tolist() in ([0, 0, 1], [1, 1, 0]) and sorted(centers.ravel()) == [0.5, 8.0]

@@ -210,8 +210,8 @@ fastmmc cluster t.csv --columns a,kind --label-column kind
     --columns has 'kind', which --label-column names too
 fastmmc cluster iris --label-column 4
     --label-column is for tables; got SOURCE iris
-fastmmc cluster n.csv -k 2 --constraints links.csv
-    umc-rls has no --constraints; give one of c-rpcl, cvqe, lcvqe, o-lcvqe as --method
+fastmmc cluster n.csv -k 2 --method sammc --constraints links.csv
+    sammc has no --constraints; give one of c-rpcl, cvqe, lcvqe, o-lcvqe, umc-rls as --method
 fastmmc cluster n.csv --method c-rpcl --constraints links.csv
     c-rpcl must be told the number of clusters; give --k N
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints none.csv
