@@ -149,6 +149,7 @@ def test_no_labelling_is_below_the_bound():
     assert res.bound == pytest.approx(free_bound(F, 3))
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("form", [{}, {"rank": 100}, {"dtype": "float32"}])
 def test_blobs_of_very_unequal_sizes(form):
     X, y = blobs([900, 80, 20] if "dtype" not in form else [240, 40, 15])
@@ -202,6 +203,7 @@ def test_a_sample_comes_before_all_points(rank, monkeypatch):
     assert adjusted_rand_score(y, res.labels) > 0.95
 
 
+@pytest.mark.jit
 def test_sizes_are_kept():
     X, y = blobs([90, 40, 20])
     np.testing.assert_array_equal(quiet(X, 3, target_sizes=[20, 90, 40]).sizes, [20, 90, 40])
@@ -228,6 +230,7 @@ def test_same_labels_for_any_number_of_threads():
     np.testing.assert_array_equal(one.objectives, two.objectives)
 
 
+@pytest.mark.jit
 def test_stops():
     X, _ = blobs([900, 80, 20])
     with pytest.warns(ConvergenceWarning, match="stopped"):

@@ -60,6 +60,7 @@ def test_outlier_scores_of_low_rank_count_what_landmarks_leave_out(overlapping, 
     np.testing.assert_allclose(res.outlier_scores, expected, atol=1e-5)
 
 
+@pytest.mark.jit
 def test_points_far_from_all_landmarks_are_outliers():
     X = np.vstack([np.random.default_rng(0).standard_normal((400, 2)), [[9.0, 9.0], [-9.0, 8.0]]])
     res = fastmmc.umc_rls(X, 2, rank=20, landmarks=np.arange(20), n_init=1, random_state=0)

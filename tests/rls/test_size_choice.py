@@ -96,6 +96,7 @@ def test_more_starts_are_more_searches_for_equal_sizes():
     assert three.n_iter > one.n_iter and three.objectives.shape == (1,)
 
 
+@pytest.mark.jit
 def test_labels_of_about_equal_sizes_do_not_depend_much_on_the_seed():
     X = scale(fastmmc.datasets.load("breast_cancer")[0])
     found = [fastmmc.umc_rls(X, 2, random_state=seed).labels for seed in range(4)]
