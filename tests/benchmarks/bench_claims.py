@@ -146,6 +146,7 @@ def test_fill_claim_scores(benchmark, n):
         state.diag,
         state.movable,
         floors,
+        None,
         work.score,
     )
 
