@@ -12,7 +12,7 @@ from fastmmc._declare import values
 from fastmmc._display import OneLine
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
-from fastmmc.blocks import Blocks, check_block, map_rows
+from fastmmc.blocks import Blocks, check_block, in_blocks, map_rows
 from fastmmc.cholesky import factor_lower
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import Kernel, kernel_product
@@ -31,6 +31,11 @@ SAMPLE_STREAM = 2**32 - 3
 SAMPLE = 20_000
 SAMPLE_PER_CLUSTER = 200
 SAMPLE_PER_LANDMARK = 4
+
+
+def comes_in_blocks(X):
+    """Tell whether X, points or a factor, is in blocks."""
+    return in_blocks(X) or isinstance(X, BlockFactor)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Source, load_source, main, number, reached, sources, table
+from common import Source, draw, load_source, main, number, reached, sources, table
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
@@ -47,10 +47,7 @@ def load(name, seed):
     X, y = load_source(SETS[name])
     if name in STANDARDISED:
         X = scale(X)
-    if name in PARTS and y.size > DRAWN:
-        chosen = np.random.default_rng(seed).choice(y.size, DRAWN, replace=False)
-        X, y = X[chosen], y[chosen]
-    return X, y
+    return draw(X, y, DRAWN if name in PARTS and y.size > DRAWN else None, seed)
 
 
 def far_blobs(seed):

@@ -4,7 +4,7 @@ See README.md in this folder for the protocol.
 """
 
 import numpy as np
-from common import Source, load_source, main, number, reached, sources, table
+from common import Source, draw, load_source, main, number, reached, sources, table
 from scipy.optimize import linear_sum_assignment, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.cluster import KMeans
@@ -28,9 +28,7 @@ def load(name, seed):
     X, y = load_source(SETS[name])
     if name in STANDARDISED:
         X = scale(X[:, X.std(axis=0) > 0])
-    if y.size > MOST:
-        chosen = np.random.default_rng(seed).choice(y.size, MOST, replace=False)
-        X, y = X[chosen], y[chosen]
+    X, y = draw(X, y, MOST if y.size > MOST else None, seed)
     return X, np.unique(y, return_inverse=True)[1]
 
 

@@ -4,7 +4,7 @@ See README.md in this folder for the protocols.
 """
 
 import numpy as np
-from common import Source, load_source, main, number, reached, sources, table
+from common import Source, draw, load_source, main, number, reached, sources, table
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import adjusted_rand_score, average_precision_score
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
@@ -50,9 +50,7 @@ def load(name, most, seed):
     X, y = load_source(SETS[name])
     if name in STANDARDISED:
         X = scale(X[:, X.std(axis=0) > 0])
-    if y.size > most:
-        chosen = np.random.default_rng(seed).choice(y.size, most, replace=False)
-        X, y = X[chosen], y[chosen]
+    X, y = draw(X, y, most if y.size > most else None, seed)
     y = np.unique(y, return_inverse=True)[1]
     rng = np.random.default_rng([seed, 1])
     count = max(1, round(NOISE * len(X)))

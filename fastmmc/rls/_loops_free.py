@@ -223,16 +223,23 @@ def descend_block(state, start, scores):
 
 
 @njit
-def merge_groups(R, members, out):
-    """Fill ``out`` (m, m) with the sums of R over pairs of groups; ``members`` (n,) names them."""
+def merge_groups(R, members, scales, out):
+    """Fill ``out`` (m, m) with the sums of s_i R_ij s_j over pairs of groups.
+
+    ``members`` (n,) names the groups; ``scales`` (n,) are the s, None if all are 1.
+    """
     for g in range(out.shape[0]):
         for h in range(out.shape[0]):
             out[g, h] = 0.0
     for i in range(members.size):
         row = out[members[i]]
         entries = R[i]
-        for j in range(members.size):
-            row[members[j]] += entries[j]
+        if scales is None:
+            for j in range(members.size):
+                row[members[j]] += entries[j]
+        else:
+            for j in range(members.size):
+                row[members[j]] += scales[i] * entries[j] * scales[j]
 
 
 @njit

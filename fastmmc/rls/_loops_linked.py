@@ -53,20 +53,6 @@ class State(NamedTuple):
 
 
 @njit
-def merge_points(R, members, scales, out):
-    """Fill ``out`` (g, g) with the sums of s_i R_ij s_j over pairs of groups; members (n,)."""
-    for g in range(out.shape[0]):
-        for h in range(out.shape[0]):
-            out[g, h] = 0.0
-    for i in range(members.size):
-        row = out[members[i]]
-        entries = R[i]
-        scale = scales[i]
-        for j in range(members.size):
-            row[members[j]] += scale * entries[j] * scales[j]
-
-
-@njit
 def part(free, within, count):
     """Return what a cluster adds to the cost, up to a constant."""
     if not free:

@@ -66,7 +66,7 @@ class Groups:
         """Return the groups of groups that ``members`` (m,) names."""
         weights = np.bincount(members, weights=self.weights).astype(np.int64)
         matrix = np.empty((weights.size, weights.size))
-        loops.merge_groups(self.matrix, members, matrix)
+        loops.merge_groups(self.matrix, members, None, matrix)
         movable = np.ones(weights.size, dtype=np.bool_)
         movable[members[~self.movable]] = False
         return Groups(matrix, weights, movable)

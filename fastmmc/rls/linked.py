@@ -23,6 +23,7 @@ from fastmmc.gram import Kernel
 from fastmmc.links import join
 from fastmmc.rls import _loops_linked as loops
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls._loops_free import merge_groups
 from fastmmc.rls.batches import ClaimForm, make_start
 from fastmmc.rls.free import SLICE, TOLERANCE, Groups, error_of, hat_of_sample, nearness
 from fastmmc.rls.labelling import compact
@@ -56,6 +57,11 @@ def mass_unit(weights):
     return float(2.0 ** np.floor(np.log2(TOTAL_MASS / weights.sum())))
 
 
+def masses_of(weights, unit):
+    """Return the masses of points or groups of these weights, at least 1."""
+    return np.maximum(1, np.rint(weights * unit)).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Merging:
     """Points merged into groups, what these count for, and which are to be apart."""
@@ -73,8 +79,7 @@ class Merging:
         """Return the groups that must-links make of n points, of these weights if there are any."""
         members = join(links.must, n)
         unit = mass_unit(weights)
-        masses = np.bincount(members, weights)
-        masses = np.maximum(1, np.rint(masses * unit)).astype(np.int64)
+        masses = masses_of(np.bincount(members, weights), unit)
         scales = np.full(n, np.sqrt(unit)) if weights is None else np.sqrt(weights * unit)
         pairs = np.sort(members[links.cannot], axis=1)
         cannot, counts = np.unique(pairs, axis=0, return_counts=True)
@@ -145,7 +150,7 @@ class Merging:
             return R
         memory.check_memory(self.n_groups, np.dtype(np.float64), what="matrix of linked points")
         out = np.empty((self.n_groups, self.n_groups))
-        loops.merge_points(R, self.members, self.scales, out)
+        merge_groups(R, self.members, self.scales, out)
         return out
 
     def price(self, matrix):

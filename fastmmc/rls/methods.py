@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from fastmmc import validation
 from fastmmc._declare import Parameters, function_of, parameter, told, values
 from fastmmc._typing import MatrixLike
-from fastmmc.block_factor import BlockFactor
-from fastmmc.blocks import in_blocks
+from fastmmc.block_factor import BlockFactor, comes_in_blocks
 from fastmmc.execution import (
     OutOfTime,
     RunControl,
@@ -51,7 +50,14 @@ from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit
+from fastmmc.rls.linked import (
+    LinkedSearch,
+    Merging,
+    NearSearch,
+    make_groups,
+    mass_unit,
+    masses_of,
+)
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.multilevel import MultilevelSearch, count_cells
 from fastmmc.rls.other_sizes import warn_of_other_sizes
@@ -462,7 +468,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     >>> bool((res.predict(X) == res.labels).all())
     True
     """
-    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+    if comes_in_blocks(call.X):
         return search_in_blocks(call, control, umc_rls)
     source = check_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
@@ -676,7 +682,7 @@ def _in_masses(call, n):
             told_sizes["min_size"] = int(unit * call.min_size)
         if call.max_size is not None:
             told_sizes["max_size"] = int(unit * call.max_size)
-    masses = np.maximum(1, np.rint(weights * unit)).astype(np.int64)
+    masses = masses_of(weights, unit)
     return int(masses.sum()), int(masses.max()), told_sizes
 
 
@@ -752,20 +758,7 @@ def _search(factor, plan, call, seed, control):
             return MemeticSearch(matrix, diag, form, plan, make_single, rng)
         return make_single(form, plan, index, rng)
 
-    def bound(sizes):
-        return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
-
-    result = best_result(
-        factor,
-        make_search,
-        n_init,
-        control,
-        plan.k,
-        plan.params,
-        _in_time(bound, control) if plan.bound else None,
-        size_bounds=plan.rule.bounds,
-        classes=plan.classes,
-    )
+    result = _best_result(factor, make_search, n_init, plan, control)
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
@@ -792,19 +785,7 @@ def _search_free(factor, plan, call, seed, control):
         rng = restart_stream(seed, index)
         return search(matrix, diag, plan, sample, index, rng, control.check_time, kind)
 
-    return best_result(
-        factor,
-        make_search,
-        n_init,
-        control,
-        plan.k,
-        plan.params,
-        _in_time(lambda sizes: free_bound(factor, plan.k, control.check_time), control)
-        if plan.bound
-        else None,
-        size_bounds=plan.rule.bounds,
-        classes=plan.classes,
-    )
+    return _best_result(factor, make_search, n_init, plan, control)
 
 
 def _search_linked(factor, plan, call, seed, control):
@@ -832,22 +813,7 @@ def _search_linked(factor, plan, call, seed, control):
         args = factor, merging, groups, plan, sample, index, rng, control.check_time, kind
         return LinkedSearch(*args)
 
-    def bound(sizes):
-        if plan.free:
-            return free_bound(factor, k, control.check_time)
-        return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
-
-    result = best_result(
-        factor,
-        make_search,
-        1 if k == 1 else n_init,
-        control,
-        k,
-        plan.params,
-        _in_time(bound, control) if plan.bound else None,
-        size_bounds=plan.rule.bounds,
-        classes=plan.classes,
-    )
+    result = _best_result(factor, make_search, 1 if k == 1 else n_init, plan, control)
     return _judge_links(result, plan)
 
 
@@ -880,6 +846,27 @@ def _judge_links(result, plan):
         n_violations=n_violations,
         n_constraints=len(links.must) + len(links.cannot),
         size_bounds=bounds,
+    )
+
+
+def _best_result(factor, make_search, n_init, plan, control):
+    """Run the restarts and return the best as a result, with the bound that the plan asks for."""
+
+    def bound(sizes):
+        if plan.free:
+            return free_bound(factor, plan.k, control.check_time)
+        return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
+
+    return best_result(
+        factor,
+        make_search,
+        n_init,
+        control,
+        plan.k,
+        plan.params,
+        _in_time(bound, control) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
     )
 
 
@@ -1145,7 +1132,7 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
     True
     """
-    if in_blocks(call.X) or isinstance(call.X, BlockFactor):
+    if comes_in_blocks(call.X):
         return search_in_blocks(call, control, fast_evo_mmc)
     return _evolve(call, control)
 

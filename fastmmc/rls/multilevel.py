@@ -81,11 +81,8 @@ class MultilevelSearch(FreeSearch):
         seeds.sort()
         self._cells, _ = yield from self._nearest_seeds(seeds, to_components)
         weights = np.bincount(self._cells, minlength=seeds.size)
-        order = np.argsort(self._cells, kind="stable")
-        starts = np.cumsum(weights) - weights
         sums = np.empty((seeds.size, Z.shape[1]))
-        for cell, (start, weight) in enumerate(zip(starts, weights, strict=True)):
-            sums[cell] = Z[order[start : start + weight]].sum(axis=0, dtype=np.float64)
+        moves.build_sums(Z, compact(self._cells, seeds.size), sums)
         yield
         movable = np.ones(seeds.size, dtype=np.bool_)
         cells = Cells(sums @ sums.T, weights, movable, sums, Z[seeds].astype(np.float64))

@@ -10,8 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from fastmmc import validation
-from fastmmc.block_factor import BlockFactor
-from fastmmc.blocks import in_blocks
+from fastmmc.block_factor import comes_in_blocks
 from fastmmc.execution import fixed_seed, show_progress
 from fastmmc.factors import LowRankFactor, make_factor
 from fastmmc.gram import default_width
@@ -39,7 +38,7 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
     def decorate(solve: Solver) -> Solver:
         @wraps(solve)
         def solve_rest(call, control):
-            if not call.trim or in_blocks(call.X) or isinstance(call.X, BlockFactor):
+            if not call.trim or comes_in_blocks(call.X):
                 return solve(call, control)
             call = replace(call, random_state=fixed_seed(call.random_state))
             source = make_source(call)
@@ -57,16 +56,21 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
             is_out[ranked[:count]] = True
             rest = np.flatnonzero(~is_out)
             made = solve(of_rest(call, source, rest, init), control.part(SCORED, 1.0))
-            results, trim = made if isinstance(made, list) else [made], {"trim": call.trim}
-            whole = [
-                replace(of_all(one, source.points, is_out, scores), params=one.params | trim)
-                for one in results
-            ]
-            return whole if isinstance(made, list) else whole[0]
+
+            def whole(one):
+                params = one.params | {"trim": call.trim}
+                return replace(of_all(one, source.points, is_out, scores), params=params)
+
+            return change_results(made, whole)
 
         return cast(Solver, solve_rest)
 
     return decorate
+
+
+def change_results(made, change):
+    """Return a result, or each of a list of them, as ``change`` makes it."""
+    return [change(one) for one in made] if isinstance(made, list) else change(made)
 
 
 def _check_told(call, source):

@@ -9,12 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastmmc.block_factor import BlockFactor
-from fastmmc.blocks import in_blocks
+from fastmmc.block_factor import comes_in_blocks
 from fastmmc.factors import DenseFactor, LowRankFactor
 from fastmmc.labels import read_known_labels
 from fastmmc.links import check_pairs
-from fastmmc.rls.trimming import Solver, of_all, of_rest
+from fastmmc.rls.trimming import Solver, change_results, of_all, of_rest
 
 # Rows that a message names.
 ROWS_NAMED = 5
@@ -60,7 +59,7 @@ def without_weightless(make_source: Callable[..., Any]) -> Callable[[Solver], So
     def decorate(solve: Solver) -> Solver:
         @wraps(solve)
         def solve_rest(call, control):
-            if call.sample_weight is None or in_blocks(call.X) or isinstance(call.X, BlockFactor):
+            if call.sample_weight is None or comes_in_blocks(call.X):
                 return solve(call, control)
             if isinstance(call.X, DenseFactor | LowRankFactor):
                 raise ValueError(
@@ -83,9 +82,7 @@ def without_weightless(make_source: Callable[..., Any]) -> Callable[[Solver], So
                 )
             init = None if isinstance(call.init, str) else np.asarray(call.init)
             made = solve(of_rest(call, source, rest, init), control)
-            results = made if isinstance(made, list) else [made]
-            whole = [_labelled(one, source.points, is_out) for one in results]
-            return whole if isinstance(made, list) else whole[0]
+            return change_results(made, lambda one: _labelled(one, source.points, is_out))
 
         return cast(Solver, solve_rest)
 

@@ -12,6 +12,7 @@ import fastmmc
 from fastmmc.links import Links, check_links_of_clusters
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import _loops_linked as loops
+from fastmmc.rls._loops_free import merge_groups
 from fastmmc.rls.linked import Merging
 from fastmmc.sizes import SizeRule, fit_masses, random_labels_of_masses
 from tests.rls import naive
@@ -73,7 +74,7 @@ def test_merged_points_have_the_sums_of_the_matrix():
     problem = Problem(0)
     scales = np.random.default_rng(0).random(26)
     out = np.empty((problem.g, problem.g))
-    loops.merge_points(problem.R, problem.merging.members, scales, out)
+    merge_groups(problem.R, problem.merging.members, scales, out)
     M = problem.M * scales[:, None]
     np.testing.assert_allclose(out, M.T @ problem.R @ M, atol=1e-12)
     np.testing.assert_array_equal(problem.merging.masses, problem.M.sum(axis=0))
