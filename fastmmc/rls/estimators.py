@@ -9,15 +9,8 @@ from fastmmc._callbacks import with_callbacks
 from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._typing import MatrixLike
 from fastmmc.parameters import ClusterCount, SemiSupervised
-from fastmmc.rls.methods import (
-    EvoMMCParameters,
-    FastEvoMMCParameters,
-    UMCRLSParameters,
-    count_starts,
-    evo_mmc,
-    fast_evo_mmc,
-    umc_rls,
-)
+from fastmmc.rls.evolution import EvoMMCParameters, FastEvoMMCParameters, evo_mmc, fast_evo_mmc
+from fastmmc.rls.methods import UMCRLSParameters, count_starts, umc_rls
 
 
 class RLSClusterer(Clusterer):

@@ -1,7 +1,5 @@
 """What all RLS solvers share: the source of the hat matrix, the run, the model of the labels."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -9,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc import validation
-from fastmmc._declare import told, values
+from fastmmc._declare import parameter, told, values
+from fastmmc._typing import MatrixLike
 from fastmmc.block_factor import BlockFactor
 from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
 from fastmmc.factors import (
@@ -21,7 +20,7 @@ from fastmmc.factors import (
 from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import Form, check_form
-from fastmmc.parameters import KernelParameters
+from fastmmc.parameters import KernelParameters, Points, RunParameters
 from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
@@ -46,6 +45,40 @@ QUICK_PRODUCTS = 10**9
 # counts as that, and so does a larger one of at least this many points.
 NOTHING = 0.01
 LEAST_JUDGED = 50
+
+
+class FactorSource(Points):
+    """Points, or what was made of them."""
+
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
+        kw_only=False,
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
+        doc="""
+        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
+        :func:`fastmmc.factor`, which then brings lam and the kernel with it. The blocks of a Dask
+        array, or of a large memory map, never come together, see Notes.
+        """,
+    )
+
+
+class RLSRunParameters(RunParameters):
+    """How a run on a hat matrix is carried out."""
+
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call; the best labels found by then are returned. Where that is too
+        short for the hat matrix, the search runs on one of rank 100 or less, and the warning says
+        so.
+        """,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import pytest
 
 import fastmmc
 from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.rls.evolution import _EvoMMCCall, _make_evolution_plan
 from fastmmc.rls.evolution_search import EvolutionSearch
-from fastmmc.rls.methods import _EvoMMCCall, _make_evolution_plan
 from fastmmc.rls.source import Source
 from tests.rls import naive
 
