@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc import Status, block_factor, blocks
+from fastmmc import Status, block_factor, blocks, validation
 from fastmmc.datasets import make_nine_gaussians
 from fastmmc.rls import blocked
 from fastmmc.sizes import sizes_within
@@ -77,7 +77,7 @@ def whole_factor(result, X):
 def test_labels_do_not_depend_on_where_blocks_are(points, mapped, sizes, rows):
     of_map = run(mapped, sizes=sizes)
     of_dask = run(as_dask(points[0], rows), sizes=sizes)
-    assert isinstance(of_map.labels, np.ndarray) and blocks.is_dask(of_dask.labels)
+    assert isinstance(of_map.labels, np.ndarray) and validation.is_dask(of_dask.labels)
     assert of_dask.labels.chunks[0] == as_dask(points[0], rows).chunks[0]
     check_same(of_dask, of_map)
     check_same(run(mapped, sizes=sizes, n_jobs=2), of_map)
@@ -191,7 +191,7 @@ def test_sizes_within_keep_their_sum(seed):
 def test_few_points_are_a_sample_of_themselves(points):
     X = points[0][:500]
     result = run(as_dask(X))
-    assert blocks.is_dask(result.labels)
+    assert validation.is_dask(result.labels)
     np.testing.assert_array_equal(np.asarray(result.labels), run(X).labels)
 
 
@@ -245,7 +245,7 @@ def test_predictions_come_in_blocks(points, mapped):
     for result in (run(X), fastmmc.sammc(X, 3, random_state=0), fastmmc.iter_svr(X[:200])):
         expected, scores = result.predict(X), result.decision_function(X)
         lazy = result.predict(as_dask(X))
-        assert blocks.is_dask(lazy) and lazy.dtype == np.int64
+        assert validation.is_dask(lazy) and lazy.dtype == np.int64
         np.testing.assert_array_equal(lazy.compute(), expected)
         np.testing.assert_array_equal(result.predict(mapped), expected)
         lazy = result.decision_function(as_dask(X))
