@@ -272,7 +272,7 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
-    stairs = Staircase(matrix)
+    stairs = Staircase(matrix, dtype)
     is_given = kernel.name == "precomputed"
     values_of = KernelColumns(kernel, Z if is_given else Z[stairs.rows])
     chosen = stairs.rows if columns is None else columns[stairs.rows]
