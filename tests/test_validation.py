@@ -38,6 +38,7 @@ BAD_POINTS = [
     ([[1.0, 2.0], [3.0]], ValueError, r"\bX\b.*(inhomogeneous|sequence)"),
     ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
     (None, ValueError, r"\bX\b.*(2D array|None)"),
+    (np.ma.masked_greater(X, np.median(X)), ValueError, "X has masked values"),
 ]
 
 
