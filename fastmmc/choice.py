@@ -17,6 +17,7 @@ from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     Progress,
     RunControl,
+    finish,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -273,6 +274,13 @@ class _Run:
         self._report(fraction, ahead)
         if self._share is not None and (self.is_told() or self.time_left() < ahead):
             raise _Stopped
+
+    def finish(self, work):
+        """Return what is still to be made of all that was found; one interrupt does not end it."""
+        made, interrupted = finish(work)
+        if interrupted:
+            self.status = Status.INTERRUPTED
+        return made
 
     def end_step(self):
         """Count a step."""
@@ -702,11 +710,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             labellings.begin()
             with run.phase(share):
                 labellings.go_on()
-            found = labellings.listed()
-            candidates = _vote(found, k)
+            found = run.finish(labellings.listed)
+            candidates = run.finish(lambda: _vote(found, k))
             eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
             at = max(eligible, key=lambda at: candidates[at].vote)
-        result, chosen = _finish(call, X, rows, candidates[at], found[at][2].factor, k, run)
+        winner, factor = candidates[at], found[at][2].factor
+        result, chosen = run.finish(lambda: _finish(call, X, rows, winner, factor, k, run))
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1)

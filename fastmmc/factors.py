@@ -1,6 +1,5 @@
 """Hat matrix R = K (K + lam I)^-1, dense or of low rank: factors that every RLS method takes."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,7 @@ from fastmmc.block_factor import (
 )
 from fastmmc.blocks import in_blocks, make_blocks
 from fastmmc.cholesky import Staircase, factor_lower, invert_lower, mirror_lower
-from fastmmc.execution import RunControl, fixed_seed, restart_stream
+from fastmmc.execution import RunControl, fixed_seed, restart_stream, warn_user
 from fastmmc.gram import (
     BLOCK,
     Kernel,
@@ -681,11 +680,10 @@ def _hat_in_place(A, lam, on_progress):
     """Turn the lower triangle of a Gram matrix into the hat matrix; None if it is indefinite."""
     _add_to_diagonal(A, lam)
     if not invert_lower(A, on_progress):
-        warnings.warn(
-            "the kernel matrix is not positive semidefinite; its negative eigenvalues are "
-            "taken as zero",
+        warn_user(
+            "the kernel matrix is not positive semidefinite; its negative eigenvalues are taken as "
+            "zero",
             UserWarning,
-            stacklevel=2,
         )
         return None
     mirror_lower(A, -lam)

@@ -244,6 +244,26 @@ def test_stops_with_the_best_so_far(n_steps, how, status, text):
     assert sum(one.weight for one in result.candidates) == pytest.approx(1.0)
 
 
+@pytest.mark.jit
+@pytest.mark.parametrize("part", ["_judge", "_vote", "_finish"])
+def test_an_interrupt_of_the_vote_loses_nothing(part, monkeypatch):
+    X, _ = blobs([60, 30, 15])
+    whole = fastmmc.cluster(X, 3, random_state=0)
+    made, work = [], getattr(choice, part)
+
+    def interrupted(*given):
+        made.append(work(*given))
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return made[-1]
+
+    monkeypatch.setattr(choice, part, interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        result = fastmmc.cluster(X, 3, random_state=0)
+    assert result.status == Status.INTERRUPTED and len(made) == 2
+    assert_array_equal(result.labels, whole.labels)
+
+
 @pytest.mark.parametrize("how, status, text", STOPS)
 def test_stops_among_the_numbers(how, status, text):
     X, y = blobs([60, 30, 15])
