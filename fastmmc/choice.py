@@ -46,7 +46,7 @@ from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.rls.size_choice import TOLERANCE
-from fastmmc.rls.source import QUICK_RANK, Source, fit_labels
+from fastmmc.rls.source import Source, fit_labels, quick_rank
 from fastmmc.rls.trimming import leaving_out
 from fastmmc.saving import stored
 from fastmmc.sizes import imbalance, size_rule
@@ -742,7 +742,7 @@ def _label_all(X, rows, winner, factor, k, run):
     """
     labels = winner.labels
     affordable = run.time_left() / 2 / _label_seconds(X)
-    if affordable < min(QUICK_RANK, labels.size):
+    if affordable < min(quick_rank(X.shape[0]), labels.size):
         return None
     if affordable < labels.size:
         part = np.linspace(0, labels.size - 1, int(affordable)).astype(np.intp)
@@ -776,7 +776,7 @@ def _finish(call, X, rows, winner, factor, k, run):
         if not is_whole:
             run.look(ahead=np.inf if labels is None else LAST_SHARE * (call.max_time or 0.0))
             # Where this one takes too long, there is time for another hat matrix.
-            spare = QUICK_RANK * _label_seconds(X)
+            spare = quick_rank(n) * _label_seconds(X)
 
             def look(share, ahead=0.0):
                 run.look(share, ahead + spare)
@@ -801,7 +801,7 @@ def _quick_labels(X, rows, winner, labels, lam, kernel, k, run):
 
     Its landmarks are some of the points that were chosen.
     """
-    part = np.linspace(0, rows.size - 1, min(rows.size, QUICK_RANK)).astype(np.intp)
+    part = np.linspace(0, rows.size - 1, min(rows.size, quick_rank(X.shape[0]))).astype(np.intp)
     factor = make_factor(X, lam, kernel, Form(part.size, rows[part]), run.seed)
     if labels is None:
         steps = replace(factor, lam=LAM)._restrict(rows)

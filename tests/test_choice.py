@@ -17,6 +17,7 @@ from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import kernel_product, squared_distances
 from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
+from fastmmc.rls.source import QUICK_RANK
 from tests.rls.naive import risk
 
 
@@ -368,7 +369,7 @@ def test_without_time_all_points_are_passed_over_once(kind, monkeypatch):
         monkeypatch.setattr(module, "kernel_product", counted)
     with pytest.warns(ConvergenceWarning):
         result = fastmmc.cluster(kind(X), 3, max_time=1e-6, random_state=0)
-    assert passes.count(len(X)) == 1 and result.params["rank"] <= choice.QUICK_RANK
+    assert passes.count(len(X)) == 1 and result.params["rank"] <= QUICK_RANK
     rows = np.sort(restart_stream(fixed_seed(0), 0).choice(700, 500, replace=False))
     assert_array_equal(result.labels[rows], result.winner.labels)
 
@@ -395,5 +396,5 @@ def test_labels_of_all_are_kept_where_time_ends_in_the_hat_matrix_of_all(monkeyp
         result = fastmmc.cluster(X, 12, max_time=1e6, random_state=0)
     assert len(told) == 1 and result.status == Status.TIME_LIMIT
     assert_array_equal(result.labels, made[0])
-    assert result.params["rank"] <= choice.QUICK_RANK
+    assert result.params["rank"] <= QUICK_RANK
     assert adjusted_rand_score(y, result.labels) > 0.9

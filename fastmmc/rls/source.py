@@ -54,6 +54,11 @@ NOTHING = 0.01
 LEAST_JUDGED = 50
 
 
+def quick_rank(n):
+    """Return the rank of a hat matrix of n points that takes little time."""
+    return max(1, min(n, QUICK_RANK, math.isqrt(QUICK_PRODUCTS // n)))
+
+
 class FactorSource(Points):
     """Points, or what was made of them."""
 
@@ -131,7 +136,7 @@ class Source:
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""
         n = self.points.shape[0]
-        rank = max(1, min(n, QUICK_RANK, math.isqrt(QUICK_PRODUCTS // n)))
+        rank = quick_rank(n)
         shortage = (
             f". The time was too short for the hat matrix of {n} points; the search ran on one of "
             f"rank {rank}"
