@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from fastmmc import validation
 from fastmmc._declare import Parameters, declared, function_of, parameter, values
 from fastmmc._display import OneLine
-from fastmmc.execution import RunControl, is_first
+from fastmmc.execution import RunControl, is_first, warn_user
 from fastmmc.parameters import RandomState, Rank, RunParameters
 from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
@@ -31,6 +31,9 @@ REPRESENTATIVES = 5000
 # Split the leaf of the tree that gains most by it: the largest one is often a background of one
 # colour.
 SPLIT = "gain"
+
+# Width of the kernel for channels in 0..255.
+PAPER_WIDTH = 500.0
 
 # With a wider kernel all colours of an image in 0..1 look alike.
 WIDEST = 100.0
@@ -76,13 +79,14 @@ class _Segmenting(Parameters):
         """,
     )
     sigma: float | None = parameter(
-        default=500.0,
+        default=PAPER_WIDTH,
         above=0,
         doc="""
         Width of the Gaussian kernel in units of the pixels. 500, the paper's, is for channels in
-        0..255; for 0..1 that is 500 / 255, and more than 100 is refused. None: the method's
-        default, which follows the data. Ignored, like ``rank``, by methods without this parameter
-        and by competitive learning without ``features``.
+        0..255; for 0..1 that is 500 / 255, and more than 100 is refused; for 16 bits 500 * 257, and
+        a warning tells where it is still 500. None: the method's default, which follows the data.
+        Ignored, like ``rank``, by methods without this parameter and by competitive learning
+        without ``features``.
         """,
     )
     rank: Rank = parameter(
@@ -215,6 +219,12 @@ def usable_methods():
 
 def _check_image(image):
     """Return the pixels as a float matrix, and height and width."""
+    if getattr(image, "mode", None) == "P":
+        raise ValueError(
+            "image has a palette, so its pixels are numbers of colours and not colours; give "
+            "image.convert('RGB')"
+        )
+    validation.refuse_masked("image", image)
     image = np.asarray(image)
     if image.ndim not in (2, 3) or 0 in image.shape:
         raise ValueError(
@@ -237,13 +247,20 @@ def _check_image(image):
 
 
 def _check_width(sigma, pixels):
-    """Raise an error if the width is meant for other units than those of the pixels."""
+    """Refuse a width for wider units than those of the pixels; warn of the paper's for narrower."""
     if sigma is None or sigma <= WIDEST:
         return
     if pixels.min() >= 0.0 and 0.0 < pixels.max() <= 1.0:
         raise ValueError(
             f"sigma={sigma:g} is for channels in 0..255 and the image has 0..1; give "
             "sigma=500/255, or None for the method's default, or the image times 255"
+        )
+    if sigma == PAPER_WIDTH and pixels.max() > PAPER_WIDTH and pixels.min() >= 0.0:
+        warn_user(
+            f"sigma={sigma:g} is for channels in 0..255 and those of the image reach "
+            f"{pixels.max():g}; give sigma in their units (of 16 bits: 500 * 257), or None for the "
+            "method's default",
+            UserWarning,
         )
 
 

@@ -187,6 +187,23 @@ def test_float_images_keep_their_units(halves):
         np.testing.assert_allclose(res.colors[0], image[y == 0].mean(axis=0), rtol=1e-5)
 
 
+def test_images_of_16_bits_are_told_of_the_width(halves):
+    image, y = halves
+    deep = image.astype(np.uint16) * 257
+    with pytest.warns(UserWarning, match=r"0..255 and those of the image reach \d+; give sigma"):
+        fastmmc.segment(deep, 2, random_state=0)
+    res = fastmmc.segment(deep, 2, sigma=500.0 * 257, random_state=0)
+    np.testing.assert_array_equal(res.label_image, y)
+
+
+def test_numbers_of_a_palette_and_masked_pixels_are_refused(halves):
+    Image = pytest.importorskip("PIL.Image")
+    with pytest.raises(ValueError, match=r"has a palette, .* give image.convert\('RGB'\)"):
+        fastmmc.segment(Image.fromarray(halves[0]).convert("P"), 2)
+    with pytest.raises(ValueError, match="image has masked values"):
+        fastmmc.segment(np.ma.masked_less(halves[0], 100), 2)
+
+
 def test_gamma_takes_the_place_of_sigma(halves):
     image, _ = halves
     res = fastmmc.segment(image, 2, method_params={"gamma": 1 / 300**2}, random_state=0)

@@ -630,14 +630,37 @@ def _in_masses(call, n):
     weights = call.sample_weight
     if weights is None:
         return n, 1, told_sizes
+    _check_sizes_of_weights(call, float(weights.sum()))
     unit = mass_unit(weights)
     if unit != 1:
+        if np.asarray(call.target_sizes).dtype.kind in "iu":
+            told_sizes["target_sizes"] = np.asarray(call.target_sizes) / weights.sum()
         if call.min_size > 1:
             told_sizes["min_size"] = int(unit * call.min_size)
         if call.max_size is not None:
             told_sizes["max_size"] = int(unit * call.max_size)
     masses = masses_of(weights, unit)
     return int(masses.sum()), int(masses.max()), told_sizes
+
+
+def _check_sizes_of_weights(call, total):
+    """Refuse sizes that clusters of this total weight cannot have, in the terms of the call."""
+    mean, sizes = total / call.k, np.asarray(call.target_sizes)
+    if call.min_size > max(1.0, mean):
+        raise ValueError(
+            f"min_size must be at most {mean:.6g}, the weight of an average cluster; got "
+            f"{call.min_size}"
+        )
+    if call.max_size is not None and call.max_size < mean:
+        raise ValueError(
+            f"max_size must be at least {mean:.6g}, the weight of an average cluster; got "
+            f"{call.max_size}"
+        )
+    if sizes.dtype.kind in "iu" and sizes.sum() != total:
+        raise ValueError(
+            f"target_sizes must sum to the weight of all points, {total:.6g}, or be shares that "
+            f"sum to 1; got {sizes.tolist()}, which sum to {sizes.sum()}"
+        )
 
 
 def _check_groups(links, n, k, largest):

@@ -108,6 +108,18 @@ def test_sizes_count_weights(iris, scale):
             np.testing.assert_array_equal(res.sizes, np.bincount(res.labels))
 
 
+def test_target_sizes_may_be_weights(iris):
+    X, _, w = iris
+    half = w / 2
+    targets = np.array([half.sum() - 40, 20, 20]).astype(int)
+    half[0] -= half.sum() - targets.sum()
+    told = {"balance": 0.0, "random_state": 0, "sample_weight": half}
+    counts = fastmmc.umc_rls(X, K, target_sizes=targets, **told)
+    shares = fastmmc.umc_rls(X, K, target_sizes=targets / targets.sum(), **told)
+    np.testing.assert_array_equal(counts.labels, shares.labels)
+    assert np.abs(np.bincount(counts.labels, half) - targets).max() <= half.max()
+
+
 def test_weights_and_links_go_together(iris):
     X, y, w = iris
     links = some_links(y, 2, 30)
@@ -184,6 +196,9 @@ def test_weights_go_with_other_options(iris, tmp_path):
         (np.arange(30.0), {"known_labels": [1] + [-1] * 29}, "known_labels tells of row 0"),
         (np.arange(30.0), {"bound": True, "sizes": "equal"}, 'bound for sizes="free" only'),
         (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
+        (np.full(30, 0.7), {"max_size": 6}, "max_size must be at least 7, the weight of an"),
+        (np.full(30, 0.7), {"min_size": 8}, "min_size must be at most 7, the weight of an average"),
+        (np.full(30, 0.5), {"target_sizes": [10, 10, 10]}, "weight of all points, 15, .*sum to 30"),
     ],
 )
 def test_wrong_weights_are_refused_with_their_rows(weights, told, message):
