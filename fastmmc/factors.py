@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.blas import strmm
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
@@ -116,12 +115,6 @@ class DenseFactor(OneLine, Named):
         """
         return np.ascontiguousarray(np.diagonal(self.R), dtype=np.float64)
 
-    def _own_shares(self):
-        """Return R_jj^2 / sum_i R_ij^2, (n,) float64: each point's share of its own prediction."""
-        own = self.diagonal() ** 2
-        squares = np.einsum("ij,ij->i", self.R, self.R, dtype=np.float64)
-        return _share(own, np.maximum(squares - own, 0.0))
-
     @cached_property
     def row_bounds(self):
         """Least entry of each row of R, (n,) float64."""
@@ -217,36 +210,6 @@ class LowRankFactor(OneLine, Named):
             Squared row norms of Z.
         """
         return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
-
-    def _own_shares(self):
-        """Return R_jj^2 / sum_i R_ij^2, (n,) float64, with what the landmarks leave out put back.
-
-        Far from all landmarks a point has next to no features, so that Z Z^T itself makes it as
-        inconspicuous as can be. With var the variance with which the others predict it, which is
-        what the landmarks leave out and lam h / (1 - h), where h = |z|^2, its R_jj is
-        var / (var + lam), and the rest of its row of Z Z^T shrinks by (1 - R_jj) / (1 - h).
-        """
-        h = self.diagonal()
-        # 1 - h is at least lam / (K_jj + lam), see :func:`check_lam`.
-        variance = self.residual + self.lam * h / (1.0 - h)
-        own = variance / (variance + self.lam)
-        others = np.maximum(self._row_squares(h) - h**2, 0.0) * ((1.0 - own) / (1.0 - h)) ** 2
-        return _share(own**2, others)
-
-    def _row_squares(self, diagonal):
-        """Return the sums of squares of the rows of Z Z^T, (n,) float64, O(n r^2).
-
-        They are z^T (Z^T Z) z = |z|^2 - lam |L^-T z|^2. The last product is in single precision,
-        which is enough to rank points by, and takes half the time.
-        """
-        inverse = solve_triangular(self.scale, np.eye(self.rank), lower=True, check_finite=False)
-        inverse = inverse.astype(np.float32)
-        squares = diagonal.copy()
-        for rows in gen_batches(self.n, BLOCK):
-            Z = self.Z[rows].astype(np.float32, copy=False)
-            half = strmm(1.0, inverse, Z.T, lower=True, trans_a=True)
-            squares[rows] -= self.lam * np.einsum("ij,ij->j", half, half, dtype=np.float64)
-        return squares
 
     @cached_property
     def row_bounds(self):
@@ -715,11 +678,6 @@ def hat_from_eigh(w, V, lam):
     half = V * np.sqrt(w / (w + lam)).astype(V.dtype)
     # NumPy computes only one triangle of a product with its own transpose, and copies it.
     return half @ half.T
-
-
-def _share(own, others):
-    """Return own / (own + others), 0 where both are 0."""
-    return own / np.maximum(own + others, np.finfo(np.float64).tiny)
 
 
 def leave_one_out_residuals(targets, predictions, diagonal):

@@ -410,13 +410,15 @@ class RLSResult(SizedResult):
     n_violations : int
         How many of them the labels violate.
     outlier_scores : (n,) float64 array
-        R_jj^2 / sum_i R_ij^2, from 0 to 1; the higher, the less the other points are like it. R_ij
-        is how much of point i goes into the prediction of point j: near 1 where a point's
-        prediction is all its own, near 0 where it comes from many others. The scores come from X,
-        the kernel and lam alone: neither the labels nor the sizes of the clusters play a part. A
-        score ranks the points of one result; it is not a probability, and the scores of another lam
-        or sigma are others. A hat matrix of low rank knows little of points far from all landmarks;
-        what it leaves out of K_jj counts as the point's own.
+        R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1; the higher, the
+        less the other points are like it. R_ij is how much of point i goes into the prediction of
+        point j: near 1 where a point's prediction is all its own, near 0 where it comes from
+        others, and few that are much like it count for more than many that are a little. R is the
+        hat matrix of a fifth of lam. Of many points it is that of a sample, evenly spaced, with
+        point j: of m = 1,000, above 5,000 points of m = (5e9 / n)^(1/2), 70 of a million, which
+        takes O(n m^2). The scores come from X, the kernel and lam alone: neither the labels nor the
+        sizes of the clusters nor the rank play a part. A score ranks the points of one result; it
+        is not a probability, and the scores of another lam or sigma are others.
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
         b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are

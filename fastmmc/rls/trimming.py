@@ -11,19 +11,13 @@ import numpy as np
 
 from fastmmc import validation
 from fastmmc.block_factor import comes_in_blocks
-from fastmmc.execution import fixed_seed, show_progress
+from fastmmc.execution import fixed_seed
 from fastmmc.factors import LowRankFactor, make_factor
-from fastmmc.gram import default_width
+from fastmmc.gram import default_width, resolve_kernel
 from fastmmc.labels import check_init, read_known_labels
 from fastmmc.links import check_pairs
-from fastmmc.nystroem import AUTO_RANK, Form
-
-# Points up to which the hat matrix that scores them is dense, unless a rank is given.
-DENSE = 3_000
-
-# The share of the progress at whose end all points have their scores.
-SCORED = 0.1
-
+from fastmmc.nystroem import Form
+from fastmmc.rls.outliers import score_outliers
 
 Solver = TypeVar("Solver", bound=Callable[..., Any])
 
@@ -44,18 +38,14 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
             source = make_source(call)
             movable, init = _check_told(call, source)
             count = _count(call, movable)
-            if getattr(call, "rank", "auto") == "auto":
-                source = source.with_rank_above(DENSE, AUTO_RANK)
             width = default_width(call.k if isinstance(call.k, int) else None)
-            with show_progress(control) as scoring:
-                part = scoring.part(0.0, SCORED)
-                factor, _ = source.make_factor(width, call.random_state, part)
-                scores = factor._own_shares()
+            kernel = resolve_kernel(source.kernel, source.points, width)
+            scores = score_outliers(source.points, kernel, source.lam)
             ranked = np.argsort(np.where(movable, -scores, np.inf), kind="stable")
             is_out = np.zeros(scores.size, dtype=bool)
             is_out[ranked[:count]] = True
             rest = np.flatnonzero(~is_out)
-            made = solve(of_rest(call, source, rest, init), control.part(SCORED, 1.0))
+            made = solve(of_rest(call, source, rest, init), control)
 
             def whole(one):
                 params = one.params | {"trim": call.trim}
@@ -113,6 +103,7 @@ def of_rest(call, source, rest, init):
         told["X"] = _factor_of_rest(source, told["X"], rest, call.random_state)
     elif np.ndim(getattr(call, "landmarks", None)) == 1:
         told["landmarks"] = _among(rest, np.asarray(call.landmarks))
+        told["rank"] = told["landmarks"].size
     if isinstance(init, np.ndarray):
         told["init"] = init[rest]
     if getattr(call, "sample_weight", None) is not None:
@@ -141,9 +132,15 @@ def _factor_of_rest(source, points, rest, seed):
     return make_factor(points, source.lam, source.kernel, form, seed)
 
 
-def _among(rest, indices):
-    """Return the places in ``rest`` of those of the indices that are there, in their order."""
-    return np.searchsorted(rest, indices[np.isin(indices, rest)])
+def _among(rest, landmarks):
+    """Return the places in ``rest`` of those of the landmarks that are there, in their order."""
+    kept = landmarks[np.isin(landmarks, rest)]
+    if kept.size == 0:
+        raise ValueError(
+            f"none of the {landmarks.size} landmarks is among the {rest.size} points that are "
+            "clustered; give others, or leave out fewer points"
+        )
+    return np.searchsorted(rest, kept)
 
 
 def of_all(result, points, is_out, scores):

@@ -199,11 +199,14 @@ def leave_one_out_scores(K, lam, labels, k):
     return scores
 
 
-def outlier_scores(R):
-    """How much of the squared weights of each point's prediction is its own."""
-    return np.array(
-        [R[j, j] ** 2 / sum(R[i, j] ** 2 for i in range(len(R))) for j in range(len(R))]
-    )
+def outlier_scores(K, lam, sample):
+    """How much of each point's prediction by the sample and itself is its own."""
+    scores = np.empty(len(K))
+    for j in range(len(K)):
+        joined = np.append(np.setdiff1d(sample, j), j)
+        row = hat_matrix(K[np.ix_(joined, joined)], lam / 5)[-1]
+        scores[j] = row[-1] ** 2 / (row[-1] ** 2 + np.sqrt(np.sum(row[:-1] ** 4)))
+    return scores
 
 
 def soften(scores, sharpness):

@@ -11,10 +11,14 @@ from scipy.sparse import csr_array
 import fastmmc
 from fastmmc import memberships
 from fastmmc.gram import Kernel, kernel_product
+from fastmmc.rls import outliers
 from tests.rls import naive
 
 # max_iter=0 keeps given labels, and says that it stopped.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+PRECOMPUTED = Kernel("precomputed")
 
 
 def gram_of(X, sigma=1.5):
@@ -41,23 +45,50 @@ def test_leave_one_out_scores_equal_refitting(overlapping, result):
     np.testing.assert_allclose(result.loo_scores, expected, atol=1e-10)
     errors = (naive.codes(result.labels, 3) - expected) ** 2
     assert errors.mean() == pytest.approx(result.loo_mse, rel=1e-9)
-    expected = naive.outlier_scores(naive.hat_matrix(K, 0.1))
+    expected = naive.outlier_scores(K, 0.1, np.arange(60))
     np.testing.assert_allclose(result.outlier_scores, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_outlier_scores_of_low_rank_count_what_landmarks_leave_out(overlapping, dtype):
-    """They are those of a kernel that is exact on its diagonal, where a point is concerned."""
-    F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=12, dtype=dtype, random_state=0)
-    K = kernel_product(F.kernel, overlapping, F.basis, np.eye(12))
-    K = K @ np.linalg.solve(gram_of(F.basis), K.T)
-    expected = np.empty(60)
-    for j in range(60):
-        corrected = K.copy()
-        corrected[j, j] = 1.0
-        expected[j] = naive.outlier_scores(naive.hat_matrix(corrected, 0.1))[j]
-    res = fastmmc.umc_rls(F, 3, n_init=1, random_state=0)
-    np.testing.assert_allclose(res.outlier_scores, expected, atol=1e-5)
+@pytest.mark.parametrize("weights", [None, np.arange(1, 61) / 30.0], ids=["alike", "weighted"])
+@pytest.mark.parametrize("most", [{"SAMPLE": 25}, {"PRODUCTS": 60 * 25**2}], ids=str)
+def test_outlier_scores_of_a_sample_and_each_point(overlapping, weights, most, monkeypatch):
+    for name, value in most.items():
+        monkeypatch.setattr(outliers, name, value)
+    found = outliers.score_outliers(overlapping, Kernel("rbf", sigma=1.5), 0.1, weights)
+    K = gram_of(overlapping)
+    if weights is not None:
+        K *= np.sqrt(weights[:, None] * weights)
+    sample = np.linspace(0, 59, 25).astype(int)
+    np.testing.assert_allclose(found, naive.outlier_scores(K, 0.1, sample), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Kernel("rbf", sigma=1.5),
+        Kernel("laplacian", sigma=1.5),
+        Kernel("poly", gamma=0.1),
+        Kernel("callable", function=lambda X, Z: X @ Z.T + 1.0),
+    ],
+    ids=lambda kernel: kernel.name,
+)
+def test_outlier_scores_by_any_kernel_and_of_points_in_any_form(kernel, overlapping, monkeypatch):
+    monkeypatch.setattr(outliers, "SAMPLE", 25)
+    expected = outliers.score_outliers(overlapping, kernel, 0.1)
+    given = outliers.score_outliers(kernel.block(overlapping, overlapping), PRECOMPUTED, 0.1)
+    np.testing.assert_allclose(given, expected, atol=1e-10)
+    wide = csr_array(np.hstack((overlapping, np.zeros((60, 1_000)))))
+    np.testing.assert_allclose(outliers.score_outliers(wide, kernel, 0.1), expected, atol=1e-10)
+    single = outliers.score_outliers(overlapping.astype(np.float32), kernel, 0.1)
+    np.testing.assert_allclose(single, expected, atol=1e-3)
+
+
+def test_outlier_scores_where_lam_is_lost_in_rounding_or_the_kernel_is_indefinite(rng):
+    K = rng.standard_normal((40, 40))
+    for lam in (1e-14, 0.1):
+        for gram in (K + K.T, np.ones((40, 40)), np.zeros((40, 40))):
+            found = outliers.score_outliers(gram, PRECOMPUTED, lam)
+            assert np.isfinite(found).all() and found.min() >= 0 and found.max() <= 1
 
 
 @pytest.mark.jit
@@ -70,7 +101,7 @@ def test_points_far_from_all_landmarks_are_outliers():
 def test_outlier_scores_of_a_lone_point_and_of_many_equal_ones():
     X = np.vstack([np.zeros((9, 2)), [[50.0, 0.0]]])
     res = fastmmc.umc_rls(X, 2, sigma=1.0, n_init=1, random_state=0)
-    np.testing.assert_allclose(res.outlier_scores, [*[1 / 9] * 9, 1.0])
+    np.testing.assert_allclose(res.outlier_scores, [*[1 / (1 + np.sqrt(8))] * 9, 1.0])
 
 
 def test_low_rank_equals_dense_where_it_leaves_nothing_out(overlapping, result):

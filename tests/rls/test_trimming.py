@@ -91,6 +91,12 @@ def test_precomputed_kernel_and_factor(noisy, told):
         assert adjusted_rand_score(res.predict(new), points.predict(X)) == 1.0
 
 
+def test_landmarks_that_are_all_left_out(noisy):
+    X, is_noise = noisy
+    with pytest.raises(ValueError, match="none of the 3 landmarks is among the 75 points"):
+        fastmmc.umc_rls(X, 3, landmarks=np.flatnonzero(is_noise)[:3], trim=10, **QUICK)
+
+
 def test_points_with_known_labels_stay(noisy):
     X, _ = noisy
     known = np.full(len(X), None, dtype=object)
