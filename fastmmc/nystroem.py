@@ -134,7 +134,7 @@ def check_landmarks(landmarks, X, kernel):
 class Features(OneLine):
     """Features whose products approximate the kernel: K ~ Z Z^T with Z = K_nB to_Z."""
 
-    Z: np.ndarray  # (n, r)
+    Z: np.ndarray  # (n, r); None if only the map is kept
     to_Z: np.ndarray  # (b, r) float64
     basis: np.ndarray | csr_array  # (b, d) float64: the landmarks B; sparse if X is, and wide
     indices: np.ndarray | None  # (b,) int64: which points they are, if they are points
@@ -165,6 +165,16 @@ def form_features(X, kernel, form, seed, look=lambda ahead=0.0: None):
     form = replace(form, dtype=np.dtype(np.float64))
     rng = restart_stream(seed, LANDMARK_STREAM)
     return make_features(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
+
+
+def with_landmarks(X, kernel, form, seed, look=lambda ahead=0.0: None):
+    """Return a checked form with the points that :func:`form_features` would choose as landmarks.
+
+    Not for pivots, which are chosen while the features are made.
+    """
+    rng = restart_stream(seed, LANDMARK_STREAM)
+    _, basis = _choose(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
+    return replace(form, landmarks=basis)
 
 
 def brief_features(X, kernel, seed):

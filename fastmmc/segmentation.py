@@ -172,7 +172,7 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     Notes
     -----
     O(m log m) to merge m pixels, then what the method costs on their distinct colours: by default
-    O(r^2) a colour with ``rank=r``, and the rounds on 5,000 groups of like colours at most.
+    O(r) a colour with ``rank=r``, and the rounds on 5,000 groups of like colours at most.
 
     References
     ----------

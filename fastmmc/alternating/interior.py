@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, cho_factor, cho_solve
+from scipy.linalg import blas, lapack
 
 from fastmmc.alternating import _loops_interior as loops
 from fastmmc.alternating.machines import SupportMachine, box, sum_losses
@@ -248,9 +248,9 @@ class _Core:
         shift = (Z.T @ E) / total
         Z -= shift
         self._centre = centre = self._centre + shift
-        try:
-            factor = cho_factor(self._weighted_gram(), lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        # LAPACK itself: what SciPy does around it takes longer where r is some dozens.
+        factor, info = lapack.dpotrf(self._weighted_gram(), lower=1, clean=0, overwrite_a=1)
+        if info != 0:
             return False
         rest = self._rest
         target = self._product - self.w - centre * rest
@@ -261,7 +261,7 @@ class _Core:
             loops.aim(parts, mu, corrected, h)
             shift = (h.sum() + rest) / total  # db + centre^T dw
             np.subtract(h, E * (h.sum() / total), out=dq)
-            dw = cho_solve(factor, Z.T @ dq + target, check_finite=False)
+            dw = lapack.dpotrs(factor, Z.T @ dq + target, lower=1)[0]
             np.matmul(Z, dw, out=dq)
             for _ in range(refinements):
                 dq += shift
@@ -269,7 +269,7 @@ class _Core:
                 du = np.subtract(h, dq, out=dq)
                 missing = Z.T @ du + target - dw
                 shift += (rest + du.sum()) / total
-                dw += cho_solve(factor, missing, check_finite=False)
+                dw += lapack.dpotrs(factor, missing, lower=1)[0]
                 np.matmul(Z, dw, out=dq)
             dq += shift
             return dw, shift - centre @ dw, loops.direct(parts, dq)

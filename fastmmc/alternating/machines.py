@@ -133,11 +133,11 @@ class _Machine:
 
 
 class TrainedMachine(_Machine):
-    """Given weights w (r,) on features Z (n, r)."""
+    """Given weights w (r,) in features, and the scores (n,) of the points."""
 
-    def __init__(self, Z, w):
+    def __init__(self, scores, w):
         self.w = w
-        self.scores = Z @ w
+        self.scores = scores
         self.norm = float(w @ w)
 
 

@@ -138,10 +138,13 @@ class _Merging(Parameters):
         least=2,
         doc="""
         Most points to train on, in features. More are merged where they lie close together: each
-        group is trained as one point with the mean of its features and the sum of its weights, so
-        that rounds cost the same however many points there are; ``tol`` counts ten times. The
-        machine labels all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter``
-        and ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
+        group is trained as one point with the sum of its weights, so that rounds cost the same
+        however many points there are; ``tol`` counts ten times. The point is their mean. For
+        kernels given as values or functions, sparse points, more columns than landmarks, pivoted
+        ones or ``refit`` it has the mean of their features. More than 2,000 representatives begin
+        with the labels of 1,000, unless ``init`` or ``bias`` says how to begin. The machine labels
+        all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter`` and
+        ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
         ``support``. None: all points.
         """,
     )
@@ -415,7 +418,7 @@ def _make_result(problem, outcome, params):
             warn_if_stopped(status, 1, 1)
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
-    rank = problem.Z.shape[1] if problem.is_low_rank else None
+    rank = problem.features.to_Z.shape[1] if problem.is_low_rank else None
     size_bounds = None
     if problem.call.sample_weight is None:
         weights = problem.bounds

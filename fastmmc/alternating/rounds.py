@@ -23,8 +23,8 @@ from fastmmc.alternating.machines import (
 from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import Kernel, box_diagonal, resolve_kernel
-from fastmmc.nystroem import Features, Form, brief_features, form_features
+from fastmmc.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
+from fastmmc.nystroem import Features, Form, brief_features, form_features, with_landmarks
 from fastmmc.results import Status
 
 # A round that lowers the objective by less than this share ends the alternation.
@@ -34,6 +34,10 @@ LEAST_DECREASE = 1e-6
 # machines are trained to a tenth of the usual digits for the same reason.
 MERGED_DECREASE = 1e-4
 MERGED_TOLERANCE = 10.0
+
+# More than twice as many representatives begin with so many, merged from them: like a sample, these
+# make most of the rounds.
+FEW_REPRESENTATIVES = 1000
 
 # Default width of the Gaussian, in diagonals of the box around the points.
 WIDTH = 3.0
@@ -74,7 +78,8 @@ class Problem:
     is_brief: bool = False  # features of low rank, for want of time
     solve_ridge: Callable | None = None  # for least squares: applies (K + diag(1 / g))^-1
     least_decrease: float = LEAST_DECREASE
-    merged: Problem | None = None  # that of representatives, which are trained instead
+    merged: Problem | None = None  # that of representatives, whose rounds come first
+    is_trained: bool = True  # by rounds of its own, and not by those of representatives alone
 
     @property
     def tied(self):
@@ -92,6 +97,19 @@ class Problem:
         return None if self.features is None else self.features.Z
 
     @property
+    def starts_as_told(self):
+        """Whether the first labels are given, or a tied bias asks for the paper's rounds."""
+        return self.tied or not isinstance(self.call.init, str)
+
+    def score(self, w):
+        """Return the scores w . phi(x_i) of all points, (n,)."""
+        if self.Z is not None:
+            return self.Z @ w
+        features = self.features
+        weights = features.to_Z @ w
+        return kernel_product(self.kernel, self.points, features.basis, weights[:, None])[:, 0]
+
+    @property
     def is_low_rank(self):
         """Whether there are features that are not the points themselves."""
         return self.features is not None and self.features.basis.shape[0] > 0
@@ -105,9 +123,9 @@ def prepare(problem, seed):
     problem = replace(problem, kernel=kernel)
     look = problem.control.check_time
     try:
-        made = _with_products(problem, seed, look)
-        merged = _merge(made, look)
-        made = _with_solver(made, look) if merged is None else replace(made, merged=merged)
+        made = _with_representatives(problem, seed, look)
+        if made is None:
+            made = _with_solver(_with_products(problem, seed, look), look)
     except OutOfTime:
         made = _with_solver(_with_products(replace(problem, is_brief=True), seed))
     problem.control.bar.prepare(1.0)
@@ -150,32 +168,77 @@ def _with_solver(problem, look=lambda: None):
     return replace(problem, solve_ridge=feature_solver(problem.Z, ridge, look))
 
 
-def _merge(problem, look):
-    """Return the problem of the representatives, or None if all points are trained.
-
-    A representative has the mean features of its points: where no kink of the loss is between
-    their scores, it loses exactly what they do.
-    """
-    call, points, Z, weights = problem.call, problem.points, problem.Z, problem.bounds.weights
-    most = call.max_representatives
-    if most is None or Z is None or most >= weights.size:
+def _with_representatives(problem, seed, look):
+    """Return the problem with that of its representatives, or None if all points are trained."""
+    call, most = problem.call, problem.call.max_representatives
+    in_features = has_features(problem.kernel, problem.form, call.solver, problem.points)
+    if most is None or most >= problem.bounds.weights.size or not in_features:
         return None
+    if _takes_means(problem):
+        merged = _merge_points(problem, seed, look)
+        problem = replace(problem, features=replace(merged.features, Z=None))
+    else:
+        problem = _with_products(problem, seed, look)
+        merged = _merge_features(problem, most, look)
+    if merged.bounds.weights.size > 2 * FEW_REPRESENTATIVES and not merged.starts_as_told:
+        few = _merge_features(merged, FEW_REPRESENTATIVES, look)
+        merged = replace(merged, merged=_with_solver(few, look))
+    return replace(problem, merged=_with_solver(merged, look), is_trained=False)
+
+
+def _takes_means(problem):
+    """Tell whether the means of points stand for them, so that their own features are not needed.
+
+    Points of more columns than features take longer to merge than these, pivots need the features
+    of all, and a kernel given as a function may take nothing but points of the user's.
+    """
+    points, form = problem.points, problem.form
+    if form.rank is None or issparse(points) or problem.call.refit:
+        return False
+    is_pivoted = isinstance(form.landmarks, str) and form.landmarks == "pivoted"
+    is_known = problem.kernel.name not in ("precomputed", "callable")
+    return is_known and not is_pivoted and points.shape[1] <= form.rank
+
+
+def _merge_points(problem, seed, look):
+    """Return the problem of representatives, with features of their own."""
+    points, kernel, form = problem.points, problem.kernel, problem.form
+    merged, _ = _merge(problem, points, problem.call.max_representatives, look)
+    form = with_landmarks(points, kernel, form, seed, look)
+    return _with_products(replace(merged, form=form), seed, look)
+
+
+def _merge_features(problem, most, look):
+    """Return the problem of representatives, with the mean features of their points."""
+    points, Z = problem.points, problem.Z
     is_gram = problem.kernel.name == "precomputed"
     rows = Z if is_gram or issparse(points) or points.shape[1] > Z.shape[1] else points
-    cells = merge_near(rows, weights, most, look)
-    totals, average = averaging(cells, weights)
+    merged, average = _merge(problem, rows, most, look)
+    return replace(merged, features=replace(problem.features, Z=average @ Z))
+
+
+def _merge(problem, rows, most, look):
+    """Return the problem of representatives, and the matrix that averages points.
+
+    ``rows`` (n, d) tells which points are close together. Where no kink of the loss is between the
+    scores of the points of a representative, it loses what they do: exactly, if its features are
+    the mean of theirs, and up to the curvature of the scores, if they are those of the mean point.
+    """
+    call, points = problem.call, problem.points
+    cells = merge_near(rows, problem.bounds.weights, most, look)
+    totals, average = averaging(cells, problem.bounds.weights)
     init = call.init
     if not isinstance(init, str):
         init = (average @ init > 0.5).astype(np.int64)
+    is_gram = problem.kernel.name == "precomputed"
     merged = replace(
         problem,
         call=replace(call, init=init, tol=MERGED_TOLERANCE * call.tol),
         points=average @ points @ average.T if is_gram else average @ points,
         bounds=replace(problem.bounds, weights=totals),
-        features=replace(problem.features, Z=average @ Z),
         least_decrease=MERGED_DECREASE,
     )
-    return _with_solver(merged, look)
+    return merged, average
 
 
 def has_features(kernel, form, solver, points):
@@ -219,7 +282,7 @@ class Alternation:
     def __init__(self, problem, index, rng):
         self._problem, self._call = problem, problem.call
         seed = int(rng.integers(2**31))
-        if problem.merged is None:
+        if problem.is_trained:
             self._machine = _make_machine(problem, problem.loss, seed)
         self._rounds = []
         self.objective = np.inf
@@ -248,11 +311,11 @@ class Alternation:
         if self._scout is None:
             return self._machine.step(budget) and self._end_round()
         if self._scout.step(budget):
-            if self._problem.merged is not None:
+            if not self._problem.is_trained:
                 return True  # `finish` labels all points
             w = self._scout.solution.w
             self._scout = None
-            split, _ = self._relabel(TrainedMachine(self._problem.Z, w))
+            split, _ = self._relabel(TrainedMachine(self._problem.score(w), w))
             self._machine.expect(w, split.bias)
             self._begin(split.y)
         return False
@@ -266,12 +329,13 @@ class Alternation:
         scout = self._scout
         if scout is not None:
             scout.finish()
-            self._machine = TrainedMachine(self._problem.Z, scout.solution.w)
+            w = scout.solution.w
+            self._machine = TrainedMachine(self._problem.score(w), w)
             self._y = self._relabel(self._machine)[0].y
         if self.n_iter == 0:
             self._machine.look()
             self._keep(*self._relabel(self._machine))
-        if self._problem.merged is not None:
+        if not self._problem.is_trained:
             self.status, self.n_iter, self.n_moves = scout.status, scout.n_iter, scout.n_moves
         self.history, *trace = np.array(self._rounds, dtype=np.float64).T.copy()
         gap, bias, steps = trace
@@ -334,8 +398,7 @@ def _make_scout(problem, index, rng):
     if problem.merged is not None:
         return Alternation(problem.merged, index, rng)
     weights, features = problem.bounds.weights, problem.features
-    follows = problem.tied or not isinstance(problem.call.init, str)
-    if features is None or follows or weights.size <= MOST_WITHOUT_SAMPLE:
+    if features is None or problem.starts_as_told or weights.size <= MOST_WITHOUT_SAMPLE:
         return None
     total = weights.sum()
     drawn = rng.choice(weights.size, SAMPLE, p=weights / total)

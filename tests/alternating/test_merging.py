@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.alternating import rounds
 from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.gram import Kernel
 from tests.alternating import naive
@@ -106,6 +107,76 @@ def test_labels_sizes_and_objective_are_those_of_all_points(function, halves, bi
     if function is not fastmmc.iter_svm and bias == "joint":  # which stays where it starts
         assert merged.objective <= 1.05 * whole.objective
         assert adjusted_rand_score(merged.labels, whole.labels) > 0.8
+
+
+@every
+@pytest.mark.parametrize("init", ["farthest", "given"])
+@pytest.mark.parametrize("bias", ["joint", "tied"])
+def test_many_representatives_begin_with_few_of_them(monkeypatch, function, halves, init, bias):
+    given = {"rank": 20, "balance": 0.2, "sigma": 8.0, "C": 10.0, "random_state": 0, "bias": bias}
+    given["init"] = (halves[:, 0] > 2).astype(int) if init == "given" else init
+    alone = function(halves, max_representatives=150, **given)
+    monkeypatch.setattr(rounds, "FEW_REPRESENTATIVES", 40)
+    trained = record_training(monkeypatch)
+    after_few = function(halves, max_representatives=150, **given)
+    if init == "given" or bias == "tied":
+        # Who says how to begin gets that.
+        assert set(trained) == {150}
+        np.testing.assert_array_equal(after_few.labels, alone.labels)
+        return
+    assert trained[0] == 40 and trained[-1] == 150
+    check_objective(function, after_few, halves, C=10.0)
+    if function is not fastmmc.iter_svm:
+        assert after_few.objective <= 1.02 * alone.objective
+        assert adjusted_rand_score(after_few.labels, alone.labels) > 0.9
+
+
+def record_training(monkeypatch):
+    """Return a list that receives the numbers of points that rounds are begun with."""
+    sizes, begin = [], rounds.Alternation._begin
+
+    def watched(self, y):
+        sizes.append(y.size)
+        begin(self, y)
+
+    monkeypatch.setattr(rounds.Alternation, "_begin", watched)
+    return sizes
+
+
+def test_means_stand_for_their_points_as_well_as_mean_features(monkeypatch, halves):
+    given = {"rank": 30, "sigma": 8.0, "C": 10.0, "balance": 0.2, "random_state": 0}
+    means = fastmmc.iter_svr(halves, max_representatives=150, **given)
+    monkeypatch.setattr(rounds, "_takes_means", lambda problem: False)
+    features = fastmmc.iter_svr(halves, max_representatives=150, **given)
+    # The same landmarks, and so the same features of the points.
+    np.testing.assert_array_equal(means.model.basis, features.model.basis)
+    assert means.objective == pytest.approx(features.objective, rel=0.02)
+    assert adjusted_rand_score(means.labels, features.labels) > 0.95
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rank": 20, "landmarks": "pivoted"},
+        {"rank": 20, "landmarks": "k-means++"},
+        {"landmarks": np.arange(0, 600, 20)},
+        {"rank": 20, "refit": True},
+        {"rank": 2},
+        {"rank": 400, "max_representatives": 100},
+        {"rank": 20, "kernel": lambda X, Z: 1.0 + X @ Z.T},
+        {"rank": 20, "kernel": "laplacian"},
+        {"rank": 4, "kernel": "linear"},
+    ],
+    ids=lambda options: " ".join(f"{k}" for k in options),
+)
+def test_every_choice_of_landmarks_and_kernels(halves, options):
+    given = {"sigma": 8.0, "C": 10.0, "balance": 0.2, "random_state": 0, "max_representatives": 150}
+    if callable(options.get("kernel")):
+        del given["sigma"]
+    result = fastmmc.iter_svr(halves, **given | options)
+    assert abs(result.sizes[0] - result.sizes[1]) <= 0.2 * 600
+    assert adjusted_rand_score(result.labels, halves[:, 0] + halves[:, 1] > 3.4) > 0.5
+    assert (result.predict(halves) == result.labels).mean() > 0.9
 
 
 def check_objective(function, result, X, C):
