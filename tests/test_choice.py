@@ -185,11 +185,23 @@ def test_finds_the_number_of_blobs_of_very_unequal_sizes():
     assert rise.argmax() == 1
 
 
-@pytest.mark.parametrize("n", [4, 5, 9])
-def test_number_of_few_points(n):
+def test_finds_the_number_of_long_clusters():
+    rng = np.random.default_rng(0)
+    at = np.sqrt(rng.uniform(0.04, 1, (2, 300)))
+    angle = 3 * np.pi * at + np.array([[0], [np.pi]])
+    arms = 1.5 * at[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    X = arms.reshape(-1, 2) + rng.normal(scale=0.04, size=(600, 2))
+    result = fastmmc.cluster(X, max_k=12, random_state=0)
+    assert adjusted_rand_score(np.repeat([0, 1], 300), result.labels) == 1.0
+
+
+# Few points, or many clusters of them, have one width only, whose clusters are wide.
+@pytest.mark.parametrize("n, most", [(4, 30), (5, 30), (9, 30), (13, 30), (15, 30), (50, 48)])
+def test_number_of_few_points(n, most):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    result = fastmmc.cluster(X, random_state=0)
+    result = fastmmc.cluster(X, max_k=most, random_state=0)
     assert result.sizes.sum() == n
+    assert list(result.scores) == list(range(2, min(n - 2, most) + 1))
 
 
 def test_number_needs_points():
