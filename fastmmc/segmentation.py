@@ -24,8 +24,8 @@ from fastmmc.saving import stored
 # papers' 0.03 would cut through whatever is larger than half the picture.
 BALANCE = 0.8
 
-# Machines are trained on this many groups of like colours at most. In photographs that raised the
-# objective of two segments by less than 0.3 %.
+# Machines are trained on this many groups of like colours at most. In scikit-learn's photographs
+# that raised the objective of two segments by less than 0.3 %.
 REPRESENTATIVES = 5000
 
 # Split the leaf of the tree that gains most by it: the largest one is often a background of one
