@@ -84,10 +84,18 @@ OPTIONS = (
     Option(
         "--target-sizes",
         parse_sizes,
-        "sizes asked for, separated by commas, one a cluster; they sum to the number of points",
+        "sizes asked for, separated by commas, one a cluster; they sum to the number of points, or "
+        "as shares to 1",
         metavar="SIZES",
     ),
     Option("--min-size", common.parse_count, "no cluster ends smaller than this"),
+    Option("--max-size", common.parse_count, "no cluster ends larger than this"),
+    Option(
+        "--trim",
+        common.parse_amount,
+        "leave out this many points, or below 1 this share, that are least like the others; their "
+        "label is -1",
+    ),
     Option(
         "--link-penalty",
         common.parse_number,
@@ -267,6 +275,8 @@ def _print_result(args, method, shape, y, result, seconds):
     source = common.source_name(args.source)
     headline = f"{method.name} on {source}: {n} points, {d} features, {k} clusters"
     rows = [("sizes", " ".join(map(str, sizes))), ("objective", f"{result.objective:.6g}")]
+    if left_out := n - sum(sizes):
+        rows.append(("left out", f"{left_out} points"))
     if hasattr(result, "loo_mse"):
         report["loo_mse"] = result.loo_mse
         if result.loo_mse is not None:

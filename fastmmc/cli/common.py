@@ -81,6 +81,11 @@ def parse_number(text):
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
+def parse_amount(text):
+    """Return a whole number, or a share."""
+    return parse_count(text) if text.strip().isdecimal() else parse_number(text)
+
+
 def parse_seed(text):
     """Return a seed as the solvers take it."""
     seed = parse_count(text)

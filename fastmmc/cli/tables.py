@@ -92,7 +92,7 @@ class SameColumns(NamedTuple):
         if self.names is not None and names is not None:
             missing = [repr(name) for name in self.names if name not in names]
             if not missing:
-                return [names.index(name) for name in self.names], None
+                return self._named(names), None
             if len(missing) < len(self.names) or is_header(names):
                 raise ValueError(
                     f"the model was made of columns that are missing here, {', '.join(missing)}; "
@@ -105,6 +105,18 @@ class SameColumns(NamedTuple):
         raise ValueError(
             f"there are {n_columns} columns; the model was made of {len(self.numbers)} out of "
             f"{self.n_columns}: list them in the model's order by --columns"
+        )
+
+    def _named(self, names):
+        """Return the numbers of the columns with the model's names."""
+        twice = next((name for name in self.names if names.count(name) > 1), None)
+        if twice is None:
+            return [names.index(name) for name in self.names]
+        if len(names) == self.n_columns and [names[i] for i in self.numbers] == self.names:
+            return self.numbers
+        raise ValueError(
+            f"{names.count(twice)} columns are named {twice!r}; list the columns in the model's "
+            "order by --columns"
         )
 
     def name_some(self, names):

@@ -619,11 +619,21 @@ def test_a_setting_takes_the_method_that_has_it(capsys, table, blobs):
         (["--balance", 0.5], {"balance": 0.5}),
         (["--target-sizes", "20,30,25"], {"target_sizes": [20, 30, 25]}),
         (["--min-size", 22], {"min_size": 22}),
+        (["--max-size", 30], {"max_size": 30}),
     ]:
         report = report_of(capsys, table, *given, *options)
         expected = fastmmc.umc_rls(blobs[0], 3, n_init=2, random_state=0, **params)
         assert report["method"] == "umc-rls" and report["objective"] == expected.objective
         assert report["sizes"] == expected.sizes.tolist()
+
+
+@pytest.mark.parametrize(("told", "n_out"), [("5", 5), ("0.1", 7)])
+def test_points_that_are_left_out(capsys, table, blobs, told, n_out):
+    given = ["cluster", table, "--label-column", "kind", "-k", 3, "--seed", 0, "--trim", told]
+    labels, report = labels_of(capsys, *given)
+    expected = fastmmc.cluster(blobs[0], 3, trim=n_out, random_state=0)
+    np.testing.assert_array_equal(labels, expected.labels)
+    assert np.count_nonzero(labels == -1) == n_out and f"left out   {n_out} points" in report
 
 
 def test_size_options_of_a_method_for_two(capsys, pairs):

@@ -70,6 +70,17 @@ def test_columns_are_found_by_name_or_number(capsys, model, tmp_path, frame, pip
     np.testing.assert_array_equal(labels_of(capsys, "predict", path, "-")[0], labels)
 
 
+def test_columns_of_one_name_keep_their_places(capsys, tmp_path, frame):
+    table, other, path = (tmp_path / name for name in ("twice.csv", "moved.csv", "model.npz"))
+    frame.columns = ["a", "b", "b", "c"]
+    frame.to_csv(table, index=False)
+    frame[["c", "a", "b"]].to_csv(other, index=False)
+    given = [table, "-k", 3, *FEW, "--model", path]
+    labels, _ = labels_of(capsys, "cluster", *given)
+    np.testing.assert_array_equal(labels_of(capsys, "predict", path, table)[0], labels)
+    assert "2 columns are named 'b'; list the columns" in error_of(capsys, "predict", path, other)
+
+
 def test_columns_of_arrays_keep_their_places(capsys, tmp_path, blobs):
     X, _ = blobs
     np.save(tmp_path / "X.npy", np.column_stack([X[:, ::-1], np.arange(75)]))

@@ -138,6 +138,10 @@ fastmmc cluster n.csv -k 2 --target-sizes 10,5,5
     --target-sizes must be 2
 fastmmc cluster n.csv -k 2 --min-size 11
     --min-size must be at most 10
+fastmmc cluster n.csv -k 2 --trim 1.5
+    --trim must be a number of points, or a share at least 0 and below 1; got 1.5
+fastmmc cluster n.csv -k 2 --trim some
+    argument --trim: expected a number; got 'some'
 fastmmc cluster n.csv -k 2 --min-size many
     argument --min-size: expected a whole number; got 'many'
 fastmmc cluster n.csv -k 2 --seed -1
