@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastmmc import saving, validation
 from fastmmc._callbacks import CallbackSupport, fit_tasks, with_callbacks
-from fastmmc._declare import declared, document, two_clusters_only
+from fastmmc._declare import declared, document, two_clusters_only, unknown_name
 from fastmmc._docs import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc._sklearn import (
     BaseEstimator,
@@ -103,6 +103,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
                     many = "RecursiveMMC(k, method=...) or UMCRLS(k)"
                     given = args[0] if args else params["n_clusters"]
                     raise two_clusters_only(cls.__name__, many, given)
+            if error := unknown_name(f"{cls.__name__}()", params, cls._get_param_names()):
+                raise error
             return super().__new__(cls)
 
     @with_callbacks

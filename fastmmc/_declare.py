@@ -41,6 +41,9 @@ P = ParamSpec("P")
 Call = TypeVar("Call")
 Result = TypeVar("Result")
 
+# What functions and estimators, or other libraries, call a parameter.
+OTHER_NAMES = {"n_clusters": "k", "k": "n_clusters", "seed": "random_state"}
+
 
 def parameter(
     *,
@@ -345,17 +348,28 @@ def _explain(name, signature, args, kwargs):
     """Return the TypeError for arguments that do not fit the signature."""
     made = signature.return_annotation
     clusters = inspect.isclass(made) and issubclass(made, ClusteringResult)
-    if clusters and "k" not in signature.parameters and (len(args) > 1 or "k" in kwargs):
+    counts = [*args[1:2], *(kwargs[word] for word in ("k", "n_clusters") if word in kwargs)]
+    if clusters and "k" not in signature.parameters and counts:
         many = f"recursive_mmc(X, k, method={name!r}) or umc_rls(X, k)"
-        return two_clusters_only(name, many, args[1] if len(args) > 1 else kwargs["k"])
-    for unknown in kwargs.keys() - signature.parameters.keys():
-        near = get_close_matches(unknown, signature.parameters, 1)
-        advice = f"; did you mean {near[0]!r}?" if near else ""
-        return TypeError(f"{name}() got an unexpected keyword argument {unknown!r}{advice}")
+        return two_clusters_only(name, many, counts[0])
+    if error := unknown_name(f"{name}()", kwargs, signature.parameters):
+        return error
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
         return TypeError(f"{name}() {error}")
+
+
+def unknown_name(what, given, known):
+    """Return the TypeError for the first name given that is not known; None if all are."""
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is None:
+        return None
+    near = get_close_matches(unknown, known, 1)
+    if (other := OTHER_NAMES.get(unknown)) in known:
+        near = [other]
+    advice = f"; did you mean {near[0]!r}?" if near else ""
+    return TypeError(f"{what} got an unexpected keyword argument {unknown!r}{advice}")
 
 
 def two_clusters_only(name, many, given):

@@ -17,6 +17,7 @@ from fastmmc._typing import MatrixLike
 from fastmmc.execution import (
     Progress,
     RunControl,
+    finish,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -49,6 +50,7 @@ from fastmmc.rls.source import QUICK_RANK, Source, fit_labels
 from fastmmc.rls.trimming import leaving_out
 from fastmmc.saving import stored
 from fastmmc.sizes import imbalance, size_rule
+from fastmmc.threads import exhaust
 
 # Widths sigma: sigma^2 is the median squared distance of a point from its (f n / k)-th neighbour.
 WIDTHS = (4.0, 1.0, 0.25, 0.0625)
@@ -272,6 +274,13 @@ class _Run:
         self._report(fraction, ahead)
         if self._share is not None and (self.is_told() or self.time_left() < ahead):
             raise _Stopped
+
+    def finish(self, work):
+        """Return what is still to be made of all that was found; one interrupt does not end it."""
+        made, interrupted = finish(work)
+        if interrupted:
+            self.status = Status.INTERRUPTED
+        return made
 
     def end_step(self):
         """Count a step."""
@@ -670,7 +679,6 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     (array([100, 100]), True)
     """
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
-    resolve_kernel(Kernel("rbf"), X)  # refuses points whose distances overflow
     n = X.shape[0]
     if call.k == "auto":
         if n < LEAST_POINTS:
@@ -686,6 +694,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     with show_progress(control, "step") as control:
         with without_warnings():
             points = kernel_points(Kernel("points"), X, rows).astype(np.float64)
+            resolve_kernel(Kernel("rbf"), points)  # refuses points whose distances overflow
             most = 0 if k is not None else min(call.max_k, points.shape[0] - 2)
             run = _Run(seed, control, most + N_STEPS)
             chooser = _Chooser(points, run)
@@ -701,11 +710,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             labellings.begin()
             with run.phase(share):
                 labellings.go_on()
-            found = labellings.listed()
-            candidates = _vote(found, k)
+            found = run.finish(labellings.listed)
+            candidates = run.finish(lambda: _vote(found, k))
             eligible = [at for at, one in enumerate(candidates) if one.rule in RULES]
             at = max(eligible, key=lambda at: candidates[at].vote)
-        result, chosen = _finish(call, X, rows, candidates[at], found[at][2].factor, k, run)
+        winner, factor = candidates[at], found[at][2].factor
+        result, chosen = run.finish(lambda: _finish(call, X, rows, winner, factor, k, run))
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1)
@@ -726,14 +736,17 @@ def _sample_size(n, k, max_time):
 
 
 def _label_all(X, rows, winner, factor, k, run):
-    """Return labels of all points: what those that were chosen say, or some where time is short."""
-    n, labels = X.shape[0], winner.labels
-    width = X.nnz / n if issparse(X) else X.shape[1]
-    affordable = run.time_left() / 2 / (PRODUCT_SECONDS * n * (width + EXP_PRODUCTS))
+    """Return labels of all points: what those that were chosen say, or some where time is short.
+
+    None where there is no time even for as many as a quick hat matrix has landmarks.
+    """
+    labels = winner.labels
+    affordable = run.time_left() / 2 / _label_seconds(X)
+    if affordable < min(QUICK_RANK, labels.size):
+        return None
     if affordable < labels.size:
-        size = min(labels.size, max(QUICK_RANK, int(affordable)))
-        part = np.linspace(0, labels.size - 1, size).astype(np.intp)
-        lam = LAM * size / labels.size
+        part = np.linspace(0, labels.size - 1, int(affordable)).astype(np.intp)
+        lam = LAM * part.size / labels.size
         labels, factor = labels[part], make_factor(factor.X[part], lam, factor.kernel, Form(), None)
     model = fit_labels(factor, labels, k).model
     labels = np.argmax(model.decision_function(X), axis=1)
@@ -741,46 +754,62 @@ def _label_all(X, rows, winner, factor, k, run):
     return labels
 
 
+def _label_seconds(X):
+    """Return the seconds that kernel values of all points to another take on a slow core."""
+    n = X.shape[0]
+    width = X.nnz / n if issparse(X) else X.shape[1]
+    return PRODUCT_SECONDS * n * (width + EXP_PRODUCTS)
+
+
 def _finish(call, X, rows, winner, factor, k, run):
     """Return the result of the labels that won, of all points, and the parameters chosen."""
     n, labels = X.shape[0], winner.labels
+    lam = LAM * n / labels.size
+    rank = None if n <= (SAMPLE if issparse(X) else DENSE) else RANK
     is_whole = labels.size == n
     if not is_whole:
         labels = _label_all(X, rows, winner, factor, k, run)
-    of_matrix = {
-        "sigma": winner.sigma,
-        "lam": LAM * n / winner.labels.size,
-        "rank": None if n <= (SAMPLE if issparse(X) else DENSE) else RANK,
-    }
-    search = {"method": "steepest", "init": labels}
+    search = {"method": "steepest"}
     search |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     result = None
     with run.phase():
-        if is_whole:
-            result = run.cluster(factor, k, **search)
-        else:
-            run.look(ahead=LAST_SHARE * (call.max_time or 0.0))
-            result = run.cluster(X, k, **search, **of_matrix)
-    if is_whole and result is None:  # interrupted before there was one
-        result = run.cluster(factor, k, **search)
-    elif not is_whole and (result is None or _is_quick(result)):
-        quick = _keep(X, k, labels, of_matrix | {"rank": QUICK_RANK}, run.seed)
-        result = quick if result is None else replace(quick, status=result.status)
+        if not is_whole:
+            run.look(ahead=np.inf if labels is None else LAST_SHARE * (call.max_time or 0.0))
+            # Where this one takes too long, there is time for another hat matrix.
+            spare = QUICK_RANK * _label_seconds(X)
+
+            def look(share, ahead=0.0):
+                run.look(share, ahead + spare)
+
+            factor = make_factor(X, lam, factor.kernel, Form(rank), run.seed, look)
+        result = run.cluster(factor, k, init=labels, **search)
+    if result is None and is_whole:  # interrupted before there was one
+        result = run.cluster(factor, k, init=labels, **search)
+    elif result is None:
+        factor, labels = _quick_labels(X, rows, winner, labels, lam, factor.kernel, k, run)
+        # No descent on such a hat matrix is to spoil the labels.
+        with without_warnings():
+            kept = {"method": "steepest", "init": labels, "max_iter": 0}
+            result = umc_rls(factor, k, random_state=run.seed, **kept)
     units = {"standardize": True} if call.standardize else {}
-    return result, of_matrix | search | units
+    of_matrix = {"sigma": winner.sigma, "lam": lam, "rank": rank}
+    return result, of_matrix | search | {"init": labels} | units
 
 
-def _keep(X, k, labels, of_matrix, seed):
-    """Return the result of labels that no descent on such a hat matrix is to spoil."""
-    with without_warnings():
-        kept = {"method": "steepest", "init": labels, "max_iter": 0}
-        return umc_rls(X, k, random_state=seed, **kept, **of_matrix)
+def _quick_labels(X, rows, winner, labels, lam, kernel, k, run):
+    """Return a factor that takes little time, and labels of all points, by it if there are none.
 
-
-def _is_quick(result):
-    """Tell whether there was no time for the hat matrix of all points, and one of low rank is."""
-    rank = result.params["rank"]
-    return not result.converged and rank is not None and rank <= QUICK_RANK
+    Its landmarks are some of the points that were chosen.
+    """
+    part = np.linspace(0, rows.size - 1, min(rows.size, QUICK_RANK)).astype(np.intp)
+    factor = make_factor(X, lam, kernel, Form(part.size, rows[part]), run.seed)
+    if labels is None:
+        steps = replace(factor, lam=LAM)._restrict(rows)
+        sample, extend = exhaust(steps, lambda n_rows: None)
+        sums = sample._cluster_sums(winner.labels, k) @ extend
+        labels = factor._cluster_scores(sums).argmax(axis=0)
+        labels[rows] = winner.labels
+    return factor, labels
 
 
 class _AutoClusterCount(ClusterCount):

@@ -21,6 +21,10 @@ ROWS = 192
 PANEL = 128
 FEW_ROWS = 256
 
+# Columns of a matrix up to this long may be multiplied in single precision: that rounds the product
+# to 1e-5 of the rows of the other one.
+SHORT_COLUMNS = 100.0
+
 
 def invert_lower(A, on_progress=None):
     """Invert a C-order positive definite matrix in place; return False if it is not one.
@@ -68,10 +72,11 @@ class Staircase:
     """A matrix for products A M without most of its zeros: a triangular one takes half the time.
 
     ``rows`` are those that are not zero, in the order in which they begin; A has their columns. A
-    matrix of few rows is taken as it is.
+    matrix of few rows is taken as it is. Where ``dtype`` is single, columns of M that are short
+    enough are multiplied in single precision.
     """
 
-    def __init__(self, M):
+    def __init__(self, M, dtype=np.float64):
         m, r = M.shape
         if m <= FEW_ROWS:
             self.rows = np.arange(m)
@@ -83,12 +88,17 @@ class Staircase:
         self._panels = []
         for columns in reversed(_blocks(0, r, PANEL)):
             begun = self.rows[: np.searchsorted(begin, columns.stop)]
-            self._panels.append((columns, M[begun, columns]))
+            panel = M[begun, columns]
+            if np.sum(panel**2, axis=0).max() <= SHORT_COLUMNS**2:
+                panel = panel.astype(dtype)
+            self._panels.append((columns, panel))
 
     def multiply(self, A, out):
         """Write A M to ``out``, which may be A itself if M is triangular."""
+        rounded = A.astype(out.dtype, copy=False)
         for columns, panel in self._panels:
-            out[:, columns] = A[:, : len(panel)] @ panel
+            left = rounded if panel.dtype == out.dtype else A
+            out[:, columns] = left[:, : len(panel)] @ panel
 
 
 def _blocks(start, stop, size):

@@ -236,9 +236,9 @@ def run_restarts(make_search, n_init, control):
     status = Status.CONVERGED
 
     def collect(future):
-        index = running.pop(future)
         search, ended = future.result()
-        (done if ended else started)[index] = search
+        (done if ended else started)[running[future]] = search
+        del running[future]
 
     # The calling thread only waits, so that an interrupt reaches it at once.
     with one_blas_thread(), ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool:
@@ -264,6 +264,8 @@ def run_restarts(make_search, n_init, control):
             status = Status.INTERRUPTED
             for future in list(running):
                 collect(future)
+            if not done and not started:  # nothing had begun
+                raise
         except BaseException:
             board.stop.set()
             raise
@@ -275,6 +277,17 @@ def run_restarts(make_search, n_init, control):
             search.finish()
     chosen = done or started
     return [chosen.get(index) for index in range(n_init)], status, len(done)
+
+
+def finish(work):
+    """Return ``work()``, and whether an interrupt came meanwhile: it is then done once again.
+
+    For what a result needs after its search, which an interrupt is not to lose; the next one does.
+    """
+    try:
+        return work(), False
+    except KeyboardInterrupt:
+        return work(), True
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,5 @@
 """Hat matrix R = K (K + lam I)^-1, dense or of low rank: factors that every RLS method takes."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,7 @@ from fastmmc.block_factor import (
 )
 from fastmmc.blocks import in_blocks, make_blocks
 from fastmmc.cholesky import Staircase, factor_lower, invert_lower, mirror_lower
-from fastmmc.execution import RunControl, fixed_seed, restart_stream
+from fastmmc.execution import RunControl, fixed_seed, restart_stream, warn_user
 from fastmmc.gram import (
     BLOCK,
     Kernel,
@@ -54,6 +53,9 @@ GRAM_SHARE = 0.2
 # lam must be at least this many rounding errors of K, or of R; Q and the leave-one-out error then
 # keep three digits.
 LEAST_LAM = 100.0
+
+# A low-rank Z of more entries is in single precision, unless its type is told.
+DOUBLE_ENTRIES = 100_000_000
 
 # R = I - lam (K + lam I)^-1 loses its digits if lam is below this share of K's largest eigenvalue.
 CHOLESKY_LIMIT = {
@@ -515,22 +517,35 @@ def factor_path(X, lams, kernel, form=None, seed=None, on_progress=None):
     ``seed`` draws the landmarks, the same for every lam. ``on_progress`` is told the share done,
     0..1, anew for each lam; what it raises ends the work.
     """
-    form = form or Form()
-    check_lam(min(lams), kernel, X, form.dtype or X.dtype, form.weights)
+    form = _with_precision(form or Form(), X, kernel, min(lams))
+    check_lam(min(lams), kernel, X, form.dtype, form.weights)
     if form.rank is not None:
         for lam in lams:
             rng = restart_stream(seed, LANDMARK_STREAM)
             yield make_low_rank_factor(X, lam, kernel, form, rng, on_progress)
         return
-    points = X.astype(form.dtype or X.dtype, copy=False)
+    points = X.astype(form.dtype, copy=False)
     path = hat_path(kernel, points, lams, on_progress, form.weights)
     for lam, R in zip(lams, path, strict=True):
         R.flags.writeable = False
         yield DenseFactor(R, lam, kernel, X, form.weights)
 
 
-def check_lam(lam, kernel, X, dtype, weights=None):
-    """Refuse a lam that rounding errors of R or Z, of type ``dtype``, hide.
+def _with_precision(form, X, kernel, lam):
+    """Return the form with the type of R or Z: single if Z is large and this lam allows it."""
+    if form.dtype is not None:
+        return form
+    dtype, single = X.dtype, np.dtype(np.float32)
+    # Pivoted landmarks are fewer than their limit, and take double precision to find.
+    known = form.rank is not None and not np.array_equal(form.landmarks, "pivoted")
+    if known and X.shape[0] * form.rank > DOUBLE_ENTRIES:
+        of_gram, of_hat, _ = _roundings(kernel, X, single, form.weights)
+        dtype = single if lam >= LEAST_LAM * max(of_gram, of_hat) else dtype
+    return replace(form, dtype=dtype)
+
+
+def _roundings(kernel, X, dtype, weights):
+    """Return how far rounding hides lam, in K and in R of this type, and the largest K_jj.
 
     K is known to eps trace(K) in double precision, and 1 - R_jj, which is at least lam / (K_jj +
     lam), to the rounding of R's own type.
@@ -538,15 +553,21 @@ def check_lam(lam, kernel, X, dtype, weights=None):
     diagonal = kernel_diagonal(kernel, X)
     if weights is not None:
         diagonal = weights * diagonal
+    largest = diagonal.max()
     of_gram = np.finfo(np.float64).eps * diagonal.sum()
-    of_hat = float(np.finfo(dtype).eps) * diagonal.max()
+    return of_gram, float(np.finfo(dtype).eps) * largest, largest
+
+
+def check_lam(lam, kernel, X, dtype, weights=None):
+    """Refuse a lam that rounding errors of R or Z, of type ``dtype``, hide."""
+    of_gram, of_hat, largest = _roundings(kernel, X, dtype, weights)
     least = LEAST_LAM * max(of_gram, of_hat)
     if lam < least:
         kinds = "float32" if of_hat > of_gram else "float64"
         wider = "; or give dtype='float64'" if kinds == "float32" else ""
         raise ValueError(
             f"lam={lam:g} is lost in the rounding of {kinds} for this kernel, whose values reach "
-            f"{diagonal.max():.3g}: lam must be at least {least:.3g}{wider}"
+            f"{largest:.3g}: lam must be at least {least:.3g}{wider}"
         )
 
 
@@ -595,7 +616,7 @@ def _shrink(Z, lam):
         factor_lower(L)
         half = solve_triangular(L, np.eye(r), lower=True, check_finite=False).T
 
-        stairs = Staircase(half)
+        stairs = Staircase(half, Z.dtype)
 
         def multiply(rows):
             stairs.multiply(Z[rows], Z[rows])
@@ -659,11 +680,10 @@ def _hat_in_place(A, lam, on_progress):
     """Turn the lower triangle of a Gram matrix into the hat matrix; None if it is indefinite."""
     _add_to_diagonal(A, lam)
     if not invert_lower(A, on_progress):
-        warnings.warn(
-            "the kernel matrix is not positive semidefinite; its negative eigenvalues are "
-            "taken as zero",
+        warn_user(
+            "the kernel matrix is not positive semidefinite; its negative eigenvalues are taken as "
+            "zero",
             UserWarning,
-            stacklevel=2,
         )
         return None
     mirror_lower(A, -lam)

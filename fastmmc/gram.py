@@ -272,7 +272,7 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
-    stairs = Staircase(matrix)
+    stairs = Staircase(matrix, dtype)
     is_given = kernel.name == "precomputed"
     values_of = KernelColumns(kernel, Z if is_given else Z[stairs.rows])
     chosen = stairs.rows if columns is None else columns[stairs.rows]
@@ -368,7 +368,7 @@ def median_width(X, metric="sqeuclidean"):
     width = float(np.median(distances)) or float(np.mean(distances))
     if metric == "sqeuclidean":
         width = math.sqrt(width)
-    return width or 1.0
+    return width or _no_width(points)
 
 
 def default_width(k=None):
@@ -422,7 +422,12 @@ def box_diagonal(X):
     if issparse(X):
         high, low = high.toarray().ravel(), low.toarray().ravel()
     extent = high.astype(np.float64) - low
-    return math.sqrt(float(extent @ extent)) or 1.0
+    return math.sqrt(float(extent @ extent)) or _no_width(X)
+
+
+def _no_width(X):
+    """Return 1.0 if all points are equal, else 0.0: their distances vanish, which is refused."""
+    return 1.0 if count_distinct(X, 2) < 2 else 0.0
 
 
 def resolve_kernel(kernel, X, width=median_width):

@@ -242,7 +242,8 @@ class PrecisionParameters(Parameters):
         check=lambda name, value: validation.check_dtype(value),
         doc="""
         Precision of the hat matrix; single precision halves its memory and the time of the search.
-        None: that of X.
+        None: that of X, but single for a low-rank one of more than 1e8 entries in memory, if lam
+        is not lost in that.
         """,
     )
 

@@ -40,10 +40,11 @@ def warn_of_units(points, X):
     wide = np.flatnonzero(LOST * span > whole[lost].max())
     wide, lost = wide[np.argsort(-span[wide])], lost[np.argsort(whole[lost])]
     ratio = span[wide[0]] / np.median(whole[lost])
+    times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.3g}"
     reach = f"span up to {span[wide[0]]:.3g}" if wide.size > 1 else f"spans {span[wide[0]]:.3g}"
     warn_user(
         f"the columns of X seem to have different units: {_list(wide, names)} {reach}, which is "
-        f"{ratio:,.0f} times the range of {_list(lost, names)}, so the latter hardly count in the "
+        f"{times} times the range of {_list(lost, names)}, so the latter hardly count in the "
         "distances. Give standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
         "sklearn.preprocessing.StandardScaler; take no notice if all columns share a unit",
         UserWarning,

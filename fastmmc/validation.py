@@ -160,6 +160,11 @@ def check_matrix(X, *, name="X", check=None, **options):
             "factor, umc_rls, fast_evo_mmc, cpmmc and sammc, and predict of their results, work on "
             f"the blocks; elsewhere give {name}.compute()"
         )
+    if np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} has masked values, of which the methods take no notice: leave their rows out, "
+            f"or fill them in, as by {name}.filled(...)"
+        )
     check = check or partial(check_array, input_name=name)
     with naming(name):
         return check(check_structure(X) if issparse(X) else X, order="C", **options)

@@ -11,10 +11,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
 import fastmmc
-from fastmmc import choice
+from fastmmc import choice, models, nystroem
 from fastmmc.choice import RULES, SAMPLE, WIDTHS, agreement, weigh
 from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.gram import squared_distances
+from fastmmc.gram import kernel_product, squared_distances
 from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
 from tests.rls.naive import risk
@@ -244,6 +244,26 @@ def test_stops_with_the_best_so_far(n_steps, how, status, text):
     assert sum(one.weight for one in result.candidates) == pytest.approx(1.0)
 
 
+@pytest.mark.jit
+@pytest.mark.parametrize("part", ["_judge", "_vote", "_finish"])
+def test_an_interrupt_of_the_vote_loses_nothing(part, monkeypatch):
+    X, _ = blobs([60, 30, 15])
+    whole = fastmmc.cluster(X, 3, random_state=0)
+    made, work = [], getattr(choice, part)
+
+    def interrupted(*given):
+        made.append(work(*given))
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return made[-1]
+
+    monkeypatch.setattr(choice, part, interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        result = fastmmc.cluster(X, 3, random_state=0)
+    assert result.status == Status.INTERRUPTED and len(made) == 2
+    assert_array_equal(result.labels, whole.labels)
+
+
 @pytest.mark.parametrize("how, status, text", STOPS)
 def test_stops_among_the_numbers(how, status, text):
     X, y = blobs([60, 30, 15])
@@ -333,3 +353,47 @@ def test_a_choice_on_few_points_labels_all(kind):
     assert adjusted_rand_score(y, result.labels) == 1.0
     assert result.status == Status.TIME_LIMIT
     assert all(one.labels.size == 500 for one in result.candidates)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_without_time_all_points_are_passed_over_once(kind, monkeypatch):
+    X, _ = blobs((300, 250, 150))
+    passes = []
+
+    def counted(kernel, points, *args, **kwargs):
+        passes.append(points.shape[0])
+        return kernel_product(kernel, points, *args, **kwargs)
+
+    for module in (nystroem, models):
+        monkeypatch.setattr(module, "kernel_product", counted)
+    with pytest.warns(ConvergenceWarning):
+        result = fastmmc.cluster(kind(X), 3, max_time=1e-6, random_state=0)
+    assert passes.count(len(X)) == 1 and result.params["rank"] <= choice.QUICK_RANK
+    rows = np.sort(restart_stream(fixed_seed(0), 0).choice(700, 500, replace=False))
+    assert_array_equal(result.labels[rows], result.winner.labels)
+
+
+def test_labels_of_all_are_kept_where_time_ends_in_the_hat_matrix_of_all(monkeypatch):
+    X, y = make_blobs(2100, 2, centers=12, center_box=(-99, 99), random_state=0)
+    made = []
+
+    def make_factor(points, lam, kernel, form, seed, look=None):
+        if len(points) == len(X) and form.landmarks is uniform:
+            look(0.5, ahead=1e9)
+        return choice_make_factor(points, lam, kernel, form, seed, look)
+
+    def label_all(*args):
+        made.append(choice_label_all(*args))
+        return made[-1]
+
+    uniform = nystroem.Form().landmarks
+    choice_make_factor, choice_label_all = choice.make_factor, choice._label_all
+    monkeypatch.setattr(choice, "make_factor", make_factor)
+    monkeypatch.setattr(choice, "_label_all", label_all)
+    monkeypatch.setattr(choice, "_sample_size", lambda n, k, max_time: 500)
+    with pytest.warns(ConvergenceWarning, match="max_time was reached") as told:
+        result = fastmmc.cluster(X, 12, max_time=1e6, random_state=0)
+    assert len(told) == 1 and result.status == Status.TIME_LIMIT
+    assert_array_equal(result.labels, made[0])
+    assert result.params["rank"] <= choice.QUICK_RANK
+    assert adjusted_rand_score(y, result.labels) > 0.9

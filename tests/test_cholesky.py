@@ -120,3 +120,19 @@ def test_a_triangular_staircase_works_in_place(monkeypatch, rng):
     expected = A @ M
     pieces.Staircase(M).multiply(A, A)
     np.testing.assert_allclose(A, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_staircase_multiplies_short_columns_in_single_precision(monkeypatch, rng):
+    monkeypatch.setattr(pieces, "PANEL", 5)
+    monkeypatch.setattr(pieces, "FEW_ROWS", 10)
+    M, A = np.triu(rng.standard_normal((17, 17))), rng.standard_normal((9, 17))
+    M[:, 7] *= 1e4
+    out = np.empty((9, 17), dtype=np.float32)
+    stairs = pieces.Staircase(M, out.dtype)
+    stairs.multiply(A, out)
+    exact = A @ M
+    in_double = (np.arange(17) >= 5) & (np.arange(17) < 10)  # the panel of the long column
+    np.testing.assert_array_equal(out[:, in_double], exact[:, in_double].astype(np.float32))
+    assert (out != exact.astype(np.float32)).any()
+    bound = 1e-5 * np.linalg.norm(A, axis=1)
+    assert (np.abs(out - exact)[:, ~in_double].max(axis=1) < bound).all()

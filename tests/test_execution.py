@@ -2,13 +2,16 @@ import os
 import pickle
 import signal
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc import Status, execution
+from fastmmc.rls import source
 
 
 def run(X, **kwargs):
@@ -17,8 +20,8 @@ def run(X, **kwargs):
     )
 
 
-def first_draw(source, index=0):
-    return execution.restart_stream(execution.fixed_seed(source), index).random()
+def first_draw(seed, index=0):
+    return execution.restart_stream(execution.fixed_seed(seed), index).random()
 
 
 def test_every_restart_has_a_stream_of_its_own():
@@ -33,9 +36,9 @@ def test_a_seed_sequence_is_not_used_up():
     assert first_draw(root) == first_draw(root)
 
 
-@pytest.mark.parametrize("source", [np.random.default_rng(0), np.random.RandomState(0)])
-def test_a_generator_moves_on(source):
-    assert first_draw(source) != first_draw(source)
+@pytest.mark.parametrize("seed", [np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_generator_moves_on(seed):
+    assert first_draw(seed) != first_draw(seed)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +130,37 @@ def test_interrupt_gives_back_the_best_so_far(overlapping, interruptible):
         result = run(overlapping, n_init=1_000_000, callback=when_running, max_time=60)
     assert result.status == Status.INTERRUPTED
     assert len(result.objectives) >= 1
+
+
+def test_an_interrupt_before_anything_began_is_raised(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execution.ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execution.run_restarts(lambda index: None, 3, execution.RunControl())
+
+
+@pytest.mark.parametrize("n_interrupts", [0, 1, 2])
+def test_what_follows_a_search_outlasts_one_interrupt(n_interrupts, overlapping, monkeypatch):
+    fit, left = source.fit_labels, iter([KeyboardInterrupt] * n_interrupts)
+
+    def interrupted(*args):
+        if error := next(left, None):
+            raise error
+        return fit(*args)
+
+    whole = run(overlapping)
+    monkeypatch.setattr(source, "fit_labels", interrupted)
+    if n_interrupts == 2:
+        with pytest.raises(KeyboardInterrupt):
+            run(overlapping)
+        return
+    told = pytest.warns(ConvergenceWarning, match="interrupted") if n_interrupts else nullcontext()
+    with told:
+        result = run(overlapping)
+    assert result.status == (Status.INTERRUPTED if n_interrupts else Status.CONVERGED)
+    assert_array_equal(result.labels, whole.labels)
 
 
 def test_an_error_in_a_callback_is_raised(overlapping):

@@ -53,8 +53,9 @@ def test_tiny_lam_goes_through_the_eigenvalues():
 def test_an_indefinite_matrix_is_clipped_with_a_warning(rng):
     A = rng.standard_normal((12, 12))
     K = A + A.T
-    with pytest.warns(UserWarning, match="not positive semidefinite"):
+    with pytest.warns(UserWarning, match="not positive semidefinite") as told:
         R = factors.hat_matrix(Kernel("precomputed"), K, 0.5)
+    assert told[0].filename == __file__
     w, V = np.linalg.eigh(K)
     w = np.maximum(w, 0)
     np.testing.assert_allclose(R, V @ np.diag(w / (w + 0.5)) @ V.T, atol=1e-12)

@@ -99,10 +99,13 @@ def test_a_width_whose_square_is_out_of_range(given, points):
         gram.resolve_kernel(Kernel("laplacian", sigma=1e-310), points[0])
 
 
-@pytest.mark.parametrize(("scale", "size"), [(1e-160, "small"), (1e160, "large")])
-def test_distances_whose_squares_are_out_of_range(scale, size, points):
+@pytest.mark.parametrize(
+    ("scale", "size"), [(1e-300, "small"), (1e-160, "small"), (1e160, "large")]
+)
+@pytest.mark.parametrize("width", [gram.median_width, lambda X, metric: gram.box_diagonal(X)])
+def test_distances_whose_squares_are_out_of_range(scale, size, width, points):
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=f"are too {size} for"):
-        gram.resolve_kernel(Kernel("rbf"), scale * points[0])
+        gram.resolve_kernel(Kernel("rbf"), scale * points[0], width)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import fastmmc
+from fastmmc import factors
 from fastmmc.factors import make_low_rank_factor
 from fastmmc.gram import Kernel
 from fastmmc.nystroem import Form
@@ -143,6 +144,42 @@ def test_single_precision_on_request(how):
         == fastmmc.umc_rls(single, 3, n_init=2, random_state=0, sizes="equal").objective
     )
     assert res.predict(X).shape == (60,)
+
+
+@pytest.mark.parametrize(
+    ("how", "dtype"),
+    [
+        ({"rank": 20}, np.float32),
+        ({"rank": 10}, np.float64),
+        ({"rank": 20, "dtype": "float64"}, np.float64),
+        ({"rank": 20, "lam": 1e-6}, np.float64),
+        ({"rank": 20, "landmarks": "pivoted"}, np.float64),
+        ({"rank": None}, np.float64),
+    ],
+    ids=str,
+)
+def test_only_a_large_factor_is_in_single_precision_unless_told(monkeypatch, how, dtype):
+    monkeypatch.setattr(factors, "DOUBLE_ENTRIES", 600)
+    X = points()
+    F = fastmmc.factor(X, sigma=1.5, random_state=0, **how)
+    assert F.diagonal().dtype == np.float64
+    assert (F.R if how["rank"] is None else F.Z).dtype == dtype
+    if dtype == np.float32:
+        told = fastmmc.factor(X, sigma=1.5, random_state=0, dtype="float32", **how)
+        np.testing.assert_array_equal(F.Z, told.Z)
+
+
+def test_single_precision_is_as_good_with_many_landmarks():
+    X = points(900, 2)
+    single, double = (
+        fastmmc.factor(X, sigma=1.5, rank=300, dtype=dtype, random_state=0)
+        for dtype in ("float32", "float64")
+    )
+    np.testing.assert_allclose(hat(single), hat(double), atol=2e-5)
+    r = single.rank
+    inverse = np.linalg.inv(single.scale.T @ single.scale)
+    Z = single.Z.astype(np.float64)
+    np.testing.assert_allclose(Z.T @ Z, np.eye(r) - single.lam * inverse, atol=2e-5)
 
 
 def test_no_entry_is_below_the_bound_of_its_row():

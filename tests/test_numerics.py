@@ -224,7 +224,7 @@ def test_equal_points_are_told_of_once(name):
         warnings.simplefilter("always")
         call(name, X, random_state=0) if name not in ("sdp-mmc", "gmmc") else call(name, X)
     texts = [str(w.message) for w in caught if w.category is ConvergenceWarning]
-    assert len(texts) == 1 and re.search(r"only 1 distinct point|found 1 clusters", texts[0])
+    assert len(texts) == 1 and re.search(r"only 1 distinct point|found 1 cluster,", texts[0])
     assert caught[0].filename == __file__
 
 

@@ -1,6 +1,7 @@
 """Columns in different units: the warning, and standardising as an option."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -69,6 +70,13 @@ def test_columns_are_called_by_their_names():
         (told,) = heard(lambda call=call: call(table))
         assert "'proline' spans" in str(told.message)
         assert "'nonflavanoid_phenols', 'hue', 'ash' and 8 more" in str(told.message)
+
+
+@pytest.mark.parametrize(("scale", "times"), [(1e4, r"is \d+,\d+ times"), (1e100, r"is .{4}e\+")])
+def test_a_huge_ratio_is_told_in_few_digits(scale, times):
+    X = np.random.default_rng(0).random((50, 2)) * [1.0, scale]
+    (told,) = heard(lambda: fastmmc.factor(X, lam=1.0))
+    assert re.search(times, str(told.message))
 
 
 def silent_sets():

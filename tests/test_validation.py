@@ -5,6 +5,7 @@ import inspect
 import sys
 import types
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ BAD_POINTS = [
     ([[1.0, 2.0], [3.0]], ValueError, r"\bX\b.*(inhomogeneous|sequence)"),
     ([[{}, {}]] * 12, TypeError, r"\bX\b.*(dict|real number)"),
     (None, ValueError, r"\bX\b.*(2D array|None)"),
+    (np.ma.masked_greater(X, np.median(X)), ValueError, "X has masked values"),
 ]
 
 
@@ -287,13 +289,30 @@ BINARY = [method for method in fastmmc.METHODS.values() if method.binary]
 @pytest.mark.parametrize("method", BINARY, ids=lambda method: method.name)
 def test_methods_for_two_clusters_explain_that_they_take_no_number(method, overlapping):
     name = method.function.__name__
-    for call in (lambda f: f(overlapping, 3), lambda f: f(overlapping, k=3)):
+    given = ((overlapping, 3), {}), ((overlapping,), {"k": 3}), ((overlapping,), {"n_clusters": 3})
+    for args, params in given:
         with pytest.raises(TypeError, match=f"{name} makes two clusters.*got 3.*method='{name}'"):
-            call(method.function)
+            method.function(*args, **params)
     for make in (lambda kind: kind(3), lambda kind: kind(n_clusters=3)):
         with pytest.raises(TypeError, match=f"{method.estimator.__name__} makes two.*Recursive"):
             make(method.estimator)
     assert list(inspect.signature(method.function).parameters)[0] == "X"
+
+
+@pytest.mark.parametrize(
+    ("make", "unknown", "meant"),
+    [
+        (partial(fastmmc.umc_rls, [[0.0], [1.0]]), "n_clusters", "k"),
+        (partial(fastmmc.wta, [[0.0], [1.0]], 2), "seed", "random_state"),
+        (fastmmc.UMCRLS, "k", "n_clusters"),
+        (fastmmc.EvoMMC, "sgima", "sigma"),
+        (fastmmc.AutoMMC, "max_clusters", None),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_one_meant(make, unknown, meant):
+    advice = f"; did you mean '{meant}'\\?" if meant else ""
+    with pytest.raises(TypeError, match=rf"\(\) got an unexpected .*argument '{unknown}'{advice}"):
+        make(**{unknown: 2})
 
 
 def test_docs_of_checked_functions_are_still_run():

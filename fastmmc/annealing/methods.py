@@ -295,8 +295,8 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     used, labels = np.unique(best.labels, return_inverse=True)
     if used.size < k:
         warn_user(
-            f"found {used.size} clusters, fewer than the {k} asked for: the other centers are "
-            "nearest to no point, as happens where points coincide"
+            f"found {used.size} cluster{'s' * (used.size > 1)}, fewer than the {k} asked for: the "
+            "other centers are nearest to no point, as happens where points coincide"
         )
     centers = best.centers[used]
     return outcome.result(

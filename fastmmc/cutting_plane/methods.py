@@ -364,8 +364,8 @@ def _cluster(call, control, k, binary):
     # k-means runs on features, which a precomputed kernel has too.
     init = check_init(call.init, n, k, Kernel("linear"), STARTS)
     form = _check_form(points, kernel, **values(call, LandmarkParameters))
-    if binary:  # of more clusters the result says which are empty
-        warn_of_equal_points(points, 2)
+    # Of more clusters a warning says how many were found.
+    told = binary and warn_of_equal_points(points, 2)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
         kernel = resolve_kernel(kernel, points, default_width(k))
@@ -393,7 +393,7 @@ def _cluster(call, control, k, binary):
             f"the quadratic programs were not solved exactly (duality_gap={gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
         )
-    labels, weights, coef = _drop_empty(problem, outcome.best)
+    labels, weights, coef = _drop_empty(problem, outcome.best, told)
     support = None if coef is None else np.flatnonzero(coef.reshape(n, -1).any(axis=1))
     rank = None if features is None else features.Z.shape[1]
     return outcome.result(
@@ -474,27 +474,28 @@ def _squares(rows):
         return float(np.einsum("i,i->", values, values, dtype=np.float64))
 
 
-def _drop_empty(problem, search):
+def _drop_empty(problem, search, told):
     """Return the labels without gaps, and the weights and coefficients of the clusters there are.
 
-    Of two clusters both are kept, and if there is only one it has label 0.
+    Of two clusters both are kept, and if there is only one it has label 0. A warning says how many
+    were found, unless the user was ``told`` why there are fewer.
     """
     weights, labels = search.found.weights, search.found.labels.astype(np.int64)
     coef = search.planes.coefficients() if search.at_end else None
+    used, dense = np.unique(labels, return_inverse=True)
+    if used.size < problem.k and not told:
+        warn_user(
+            f"found {used.size} cluster{'s' * (used.size > 1)}, fewer than the {problem.k} asked "
+            "for: the weights of the others win no point; raise C, or scale the points up"
+        )
     if problem.binary:
         if labels.all():
             labels = 1 - labels
             weights = replace(weights, W=-weights.W, b=-weights.b)
             coef = None if coef is None else -coef
         return labels, weights, coef
-    used, labels = np.unique(labels, return_inverse=True)
-    if used.size < problem.k:
-        warn_user(
-            f"found {used.size} clusters, fewer than the {problem.k} asked for: the weights of "
-            "the others win no point"
-        )
     weights = replace(weights, W=weights.W[used], b=weights.b[used])
-    return labels.astype(np.int64), weights, None if coef is None else coef[:, used]
+    return dense.astype(np.int64), weights, None if coef is None else coef[:, used]
 
 
 def _make_model(points, kernel, features, weights, binary):

@@ -10,7 +10,14 @@ from fastmmc import validation
 from fastmmc._declare import parameter, told, values
 from fastmmc._typing import MatrixLike
 from fastmmc.block_factor import BlockFactor
-from fastmmc.execution import OutOfTime, best_of_restarts, rate_figures, warn_user
+from fastmmc.execution import (
+    OutOfTime,
+    best_of_restarts,
+    finish,
+    rate_figures,
+    warn_if_stopped,
+    warn_user,
+)
 from fastmmc.factors import (
     DenseFactor,
     LowRankFactor,
@@ -21,7 +28,7 @@ from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters, Points, RunParameters
-from fastmmc.results import RLSResult
+from fastmmc.results import RLSResult, Status
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
 
@@ -234,11 +241,18 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
     go into the result as they are.
     """
     outcome = best_of_restarts(make_search, n_init, control)
-    labels = outcome.best.labels
-    fit = fit_labels(factor, labels, k)
-    status = rate_figures(outcome.status, loo_mse=fit.loo_mse)
-    _warn_if_unpredictable(factor, k, fit.loo_mse)
+    labels, status = outcome.best.labels, outcome.status
     sizes = np.bincount(labels, minlength=k)
+
+    def judge():
+        return fit_labels(factor, labels, k), None if bound is None else bound(sizes)
+
+    (fit, least), interrupted = finish(judge)
+    if interrupted and status == Status.CONVERGED:
+        status = Status.INTERRUPTED
+        warn_if_stopped(status, n_init, n_init)
+    status = rate_figures(status, loo_mse=fit.loo_mse)
+    _warn_if_unpredictable(factor, k, fit.loo_mse)
     return outcome.result(
         RLSResult,
         params | factor_params(factor),
@@ -248,7 +262,7 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
         loo_mse=fit.loo_mse,
         loo_scores=fit.loo_scores,
         outlier_scores=factor._own_shares(),
-        bound=None if bound is None else bound(sizes),
+        bound=least,
         **fields,
     )
 

@@ -20,7 +20,7 @@ from fastmmc.gram import Kernel
 from tests.cutting_plane import naive
 
 # Weights of clusters that win no point are usual for this method, and have a test of their own.
-pytestmark = pytest.mark.filterwarnings("ignore:found . clusters, fewer than the")
+pytestmark = pytest.mark.filterwarnings("ignore:found . clusters?, fewer than the")
 
 
 def cpm3c_of(k, X, **params):
@@ -447,6 +447,14 @@ def test_a_program_that_is_not_solved_exactly_is_told_of(scale, overlapping):
         result = cpm3c(scale * overlapping + shift, random_state=0)
     assert result.status == Status.NUMERICAL
     assert cpm3c(overlapping + 100.0, random_state=0).converged
+
+
+def test_one_cluster_of_two_is_told_of(two_blobs):
+    X = 1e-4 * two_blobs[0]
+    with pytest.warns(ConvergenceWarning, match="found 1 cluster, fewer than the 2 .* raise C"):
+        res = fastmmc.cpmmc(X, n_init=2, random_state=0)
+    assert res.sizes.tolist() == [60, 0]
+    assert fastmmc.cpmmc(X, C=1e8, n_init=2, random_state=0).sizes.min() > 0
 
 
 def test_fewer_clusters_than_asked_for_are_told_of():
