@@ -41,8 +41,9 @@ def search_either_way(search, kernel, plan, control, seed):
     comes first, so that there is its result however soon the run is stopped.
     """
     links = plan.links.reduced(plan.n)
-    is_open = plan.known is None and plan.has_random_start and plan.k > 1
-    if not is_open or kernel.name == "precomputed" or len(links) < LEAST_LINKS:
+    has_points = kernel.name != "precomputed"
+    is_open = plan.k > 1 and plan.has_random_start and has_points
+    if not is_open or len(links) < LEAST_LINKS:
         return search(plan, control)
     shares = np.linspace(0.0, 1.0, FOLDS + 2)
     parts = [control.part(*ends) for ends in zip(shares[:-1], shares[1:], strict=True)]

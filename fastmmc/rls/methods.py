@@ -106,7 +106,8 @@ class _UMCRLSSearch(Parameters):
         kind='{"random", "kmeans"} or (n,) array_like of int',
         doc="""
         Labels to start from: balanced random, k-means, or given. With ``sizes="free"`` random
-        means Ward's clusters in the metric of R, a spectral clustering and random seeds.
+        means Ward's clusters in the metric of R, a spectral clustering and random seeds. Links may
+        choose k-means instead of random, see Notes.
         """,
     )
     n_rounds: int = parameter(
@@ -381,7 +382,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     taken if it keeps more of the hidden ones, by more than the standard error, or no fewer with a
     lower objective; ``params["init"]`` is then "kmeans", and ``objectives`` and ``history`` are
     those of this one start. That takes about four times as long as the search alone. It is not done
-    where ``init`` or known labels are given, or ``kernel="precomputed"``.
+    where ``init`` is given, or ``kernel="precomputed"``.
 
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
