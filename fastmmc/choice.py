@@ -45,8 +45,8 @@ from fastmmc.rls import umc_rls
 from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
+from fastmmc.rls.memetic import TOLERANCE
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
-from fastmmc.rls.size_choice import TOLERANCE
 from fastmmc.rls.source import Source, fit_labels, quick_rank
 from fastmmc.rls.trimming import leaving_out
 from fastmmc.saving import stored

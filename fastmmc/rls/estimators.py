@@ -10,7 +10,13 @@ from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._typing import MatrixLike
 from fastmmc.parameters import ClusterCount, SemiSupervised
 from fastmmc.rls.evolution import EvoMMCParameters, FastEvoMMCParameters, evo_mmc, fast_evo_mmc
-from fastmmc.rls.methods import UMCRLSParameters, count_starts, umc_rls
+from fastmmc.rls.methods import (
+    STARTS_ON_CELLS,
+    UMCRLSParameters,
+    count_starts,
+    searches_cells,
+    umc_rls,
+)
 
 
 class RLSClusterer(Clusterer):
@@ -144,7 +150,8 @@ class UMCRLS(
         return self._fit(X, y, **told)
 
     def _count_tasks(self, n):
-        return count_starts(self, n)
+        on_cells = searches_cells(self, n, self.n_clusters)
+        return STARTS_ON_CELLS if on_cells else count_starts(self, n)
 
 
 class EvoMMC(

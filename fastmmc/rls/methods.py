@@ -56,7 +56,12 @@ from fastmmc.rls.linked import (
     size_excess,
 )
 from fastmmc.rls.memetic import MemeticSearch
-from fastmmc.rls.multilevel import MultilevelSearch, count_cells
+from fastmmc.rls.multilevel import (
+    BoundedSearch,
+    MultilevelSearch,
+    cells_suffice,
+    count_cells,
+)
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.size_choice import SizeChoice
@@ -69,6 +74,7 @@ from fastmmc.threads import exhaust
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
+STARTS_ON_CELLS = 3
 
 # Rounds of shaking: the quota is that of the last one long before.
 MOST_ROUNDS = 10_000
@@ -91,7 +97,9 @@ class _UMCRLSSearch(Parameters):
     method: Literal["auto", "shaking", "steepest", "stochastic", "memetic"] = parameter(
         default="auto",
         doc="""
-        Search. "auto" is shaking, or where sizes are free or chosen the search for these. Shaking
+        Search. "auto" is shaking, or where sizes are free or chosen the search for these, and
+        of more than 3,000 points in up to 60 clusters the memetic search on cells of them (Notes),
+        unless another parameter of the search, ``n_init`` or ``rank=None`` is given. Shaking
         lets the clusters take turns in claiming points, more than their share at first and less
         and less so (the paper's UMC-RLS). The next two are plain descents (Steep-RLS, Stoc-RLS);
         without ``balance`` nothing keeps them from large clusters. Memetic recombines whole
@@ -191,11 +199,12 @@ class _UMCRLSSizes(SizeParameters):
         least=0,
         doc="""
         Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
-        None: the paper's rule, by which shaking ends near the targets and the descents are free.
+        None: the paper's rule, by which shaking ends near the targets and the descents are free;
+        for the memetic search, on cells or not, 0.4.
         Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
         clusters, are brought back, and a descent within these bounds follows, as it always does
-        where there are links. For the memetic search None is 0.4. With ``sizes="free"`` None leaves
-        the sizes free, or is 0 where ``target_sizes`` are given.
+        where there are links. With ``sizes="free"`` None leaves the sizes free, or is 0 where
+        ``target_sizes`` are given.
         """,
     )
     bound: bool = parameter(
@@ -214,7 +223,8 @@ class _UMCRLSRun(RLSRunParameters):
         default="auto",
         doc="""
         Starts; the one with the lowest objective wins. "auto": 30, above 10,000 points 300,000 / n,
-        and one of the memetic search and of free sizes, which make a population of their own.
+        and one of the memetic search and of free sizes, which make a population of their own; 3
+        on cells.
         With two clusters round 0 of the shaking forgets the start, so the first start is the
         paper's method and the others begin with round 1. Where all starts would be equal (given
         labels, unless stochastic or memetic) one is run. Where sizes are chosen there is
@@ -404,6 +414,13 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     less than twice as many as cells, have a sample of 3,000 instead (50 k if that is more, 10,000
     at most).
 
+    Sizes that are equal, given or bounded (``sizes="equal"``, ``balance``, ``target_sizes``), of
+    more than 3,000 points in up to 60 clusters: rank and cells are those of sizes that are chosen.
+    Three times cells are made and the memetic search goes over them, and up to ten clusters once
+    more from its best labels; bounds hold there as nearly as cells can be packed. The labels of the
+    points are then brought within the bounds, and all points descend by moves and swaps that keep
+    to them. Weighted and linked points have no cells, nor has a dense hat matrix.
+
     Points in blocks: of a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers, a sample
     (20,000 points, or 200 k, or 4 times the rank) is searched as described, with lam in proportion.
     It also decides width, landmarks and, where nothing rules them, sizes. Then all points descend
@@ -444,7 +461,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
         return search_in_blocks(call, control, umc_rls)
     source = check_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
-    if plan.near is not None and call.rank == "auto":
+    if (plan.near is not None or plan.on_cells) and call.rank == "auto":
         source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
@@ -527,11 +544,15 @@ def resolve_sizes(call):
     return "equal" if call.sizes == "auto" and is_told else call.sizes
 
 
-def resolve_method(call):
-    """Return the search of a call."""
-    if call.method != "auto":
-        return call.method
-    return "shaking" if resolve_sizes(call) == "equal" else "memetic"
+def searches_cells(call, n, k):
+    """Tell whether labels of about equal sizes are searched on cells of the points.
+
+    They are if there are many points, and the call says nothing of a search. Sizes of clusters of
+    few cells cannot be kept to.
+    """
+    is_left = not told(call, _UMCRLSSearch) and isinstance(call.n_init, str)
+    is_many = n > DENSE_CHOICE and cells_suffice(n, k) and call.rank is not None
+    return resolve_sizes(call) == "equal" and k > 1 and is_left and is_many
 
 
 def count_starts(call, n):
@@ -558,7 +579,12 @@ def _make_plan(call, source):
     links, known = _check_links(call, n, k, known)
     total, heaviest, told_sizes = _in_masses(call, n)
     check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
-    sizes, method, balance = resolve_sizes(call), resolve_method(call), call.balance
+    sizes, balance = resolve_sizes(call), call.balance
+    on_cells = links is None and searches_cells(call, n, k)
+    on_cells = on_cells and not isinstance(source.factor, DenseFactor)
+    method = call.method
+    if method == "auto":
+        method = "shaking" if sizes == "equal" and not on_cells else "memetic"
     if k == 1 and sizes == "auto":
         sizes = "equal"
     is_free = sizes != "equal"
@@ -609,6 +635,7 @@ def _make_plan(call, source):
         weights=call.sample_weight,
         link_penalty=call.link_penalty,
         asked_sizes=bool(told(call, SizeParameters)),
+        on_cells=on_cells,
     )
     if sizes != "auto" or not is_free:
         return plan
@@ -739,6 +766,8 @@ def _search(factor, plan, call, seed, control):
         return _judge_links(result, plan)
     if plan.free:
         return _search_free(factor, plan, call, seed, control)
+    if plan.on_cells and plan.has_random_start:
+        return _search_cells(factor, plan, seed, control)
     n_init = 1 if plan.starts_are_equal() else count_starts(call, plan.n)
     form = choose_form(factor, plan)
     try:
@@ -759,6 +788,20 @@ def _search(factor, plan, call, seed, control):
         return make_single(form, plan, index, rng)
 
     result = _best_result(factor, make_search, n_init, plan, control)
+    if plan.default_sizes and result.converged:
+        warn_of_other_sizes(factor, result.labels, plan.k)
+    return result
+
+
+def _search_cells(factor, plan, seed, control):
+    """Run the search of about equal sizes on cells of the points and return its result."""
+    diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // STARTS_ON_CELLS)
+    count = count_cells(plan.n, plan.k)
+
+    def make_search(index):
+        return BoundedSearch(factor, diag, plan, count, restart_stream(seed, index), threads)
+
+    result = _best_result(factor, make_search, STARTS_ON_CELLS, plan, control)
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result

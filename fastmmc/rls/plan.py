@@ -65,6 +65,7 @@ class LabelSearchPlan:
     weights: np.ndarray | None = None  # (n,) of the points; None: all 1
     link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
     asked_sizes: bool = False  # whether the user has set bounds on sizes
+    on_cells: bool = False  # whether labels of about equal sizes are searched on cells
 
     @property
     def total(self):

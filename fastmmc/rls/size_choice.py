@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
 
-from fastmmc.factors import DenseFactor
-from fastmmc.gram import Kernel
-from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE, Population, mean_error
+from fastmmc.rls.free import Population, mean_error
 from fastmmc.rls.genie import Genie
-from fastmmc.rls.memetic import MemeticSearch
-from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
+from fastmmc.rls.memetic import MemeticSearches
 from fastmmc.sizes import imbalance
 
 # Labels of other sizes must have less than this share of the error of those of about equal sizes.
 FAR_BETTER = 0.5
-
-# Objectives that differ by less are equal.
-TOLERANCE = 1e-9
 
 # Neighbours whose labels predict that of a point, too.
 NEIGHBOURS = 10
@@ -38,17 +30,15 @@ class SizeChoice(Population):
 
     def __init__(self, points, plan, index, rng):
         super().__init__(points, plan, index, rng)
-        # A search claim by claim reads R alone.
-        self._factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
-        self._search = self._near = None
+        self._near = MemeticSearches(points.matrix, plan.near, plan.n_near, rng)
         self._polished = self._chosen = None
 
     def run(self):
         """Search; yield at the end of each slice."""
-        for fraction in self._search_near():
+        for fraction in self._near.run():
             self.fraction = 0.4 * fraction
             yield
-        self._polished = self._descend(self._near.labels)
+        self._polished = self._descend(self._end_near())
         yield
         distances = angles(self.points.matrix)
         genie, others = Genie(distances), []
@@ -62,31 +52,12 @@ class SizeChoice(Population):
             yield
         self._choose([*others, self.best[1]], neighbours)
 
-    def _search_near(self):
-        """Search labels of about equal sizes; yield the share that is done."""
-        near, n_near = self.plan.near, self.plan.n_near
-        diag, form = self._factor.diagonal(), ClaimForm()
-
-        def make_single(form, plan, index, rng):
-            return make_start(self._factor, diag, form, plan, index, rng)
-
-        n_searches = n_near + (near.k <= GENTLE_CLUSTERS)
-        for at in range(n_searches):
-            if at == n_near:
-                near = replace(near, init=self._near.labels, start_round=GENTLE_ROUND)
-            self._search = MemeticSearch(self._factor, diag, form, near, make_single, self._rng)
-            while not self._search.step(SLICE):
-                yield (at + self._search.fraction()) / n_searches
-            self._take_near()
-
-    def _take_near(self):
-        """End the search of about equal sizes and keep its labels if they are the best."""
-        search, self._search = self._search, None
-        search.finish()
-        self.n_iter += search.n_iter
-        self.n_moves += search.n_moves
-        if self._near is None or search.objective < self._near.objective - TOLERANCE:
-            self._near = search
+    def _end_near(self):
+        """Return the best labels of about equal sizes so far, None if there are none."""
+        labels = self._near.finish()
+        self.n_iter += self._near.n_iter
+        self.n_moves += self._near.n_moves
+        return labels
 
     def _descend(self, labels):
         labels, _, made = self.points.descend(labels, self.plan.rule)
@@ -119,9 +90,8 @@ class SizeChoice(Population):
             return self._chosen
         if self._polished is not None:
             return self._polished
-        if self._search is not None:
-            self._take_near()
-        return super().finish() if self._near is None else self._near.labels
+        labels = self._end_near()
+        return super().finish() if labels is None else labels
 
 
 def angles(R):

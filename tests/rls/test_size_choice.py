@@ -121,7 +121,7 @@ def test_error_is_that_of_the_formula():
     X, y = gaussians([12, 9, 6], spread=2.0)
     factor = fastmmc.factor(X, lam=0.3)
     ones = np.ones(len(X), dtype=np.int64)
-    plan = SimpleNamespace(k=3, rule=size_rule(len(X), 3))
+    plan = SimpleNamespace(k=3, rule=size_rule(len(X), 3), near=None, n_near=1)
     choice = SizeChoice(Groups(factor.R, ones, ones.astype(bool)), plan, 0, None)
     neighbours = np.argsort(naive.hat_distances(factor.R), axis=1)[:, :10]
     got = choice._error(y, neighbours)

@@ -1,0 +1,160 @@
+"""Labels of bounded sizes that are searched on cells of many points."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc import Status
+from fastmmc.rls import methods, multilevel
+from fastmmc.rls.methods import count_starts, searches_cells
+from tests.rls import naive
+
+
+@pytest.fixture
+def few_cells(monkeypatch):
+    """Search on 60 cells from 121 points on."""
+    monkeypatch.setattr(multilevel, "CELLS", 60)
+    monkeypatch.setattr(multilevel, "CELLS_PER_CLUSTER", 1)
+    monkeypatch.setattr(methods, "DENSE_CHOICE", 100)
+    monkeypatch.setattr(methods, "CHOICE_RANK", 40)
+
+
+def blobs(sizes, seed=0, spread=20.0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.standard_normal((y.size, len(sizes))) + spread * np.eye(len(sizes))[y], y
+
+
+def noise(n=300):
+    return np.random.default_rng(0).standard_normal((n, 2))
+
+
+RULES = [
+    {},
+    {"balance": 0},
+    {"balance": 0.1},
+    {"target_sizes": [0.5, 0.3, 0.2], "balance": 0.05},
+    {"target_sizes": [150, 100, 50]},
+    {"min_size": 90, "max_size": 110, "balance": 0.4},
+    {"max_size": 100},
+]
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bounds_hold_and_no_move_within_them_helps(rule, dtype):
+    X = noise().astype(dtype)
+    factor = fastmmc.factor(X, rank=40, random_state=0)
+    result = fastmmc.umc_rls(factor, 3, sizes="equal", random_state=0, **rule)
+    assert result.converged and result.params["method"] == "memetic"
+    lower, upper = result.size_bounds.T
+    assert (result.sizes >= lower).all() and (result.sizes <= upper).all()
+    assert (upper - lower).max() <= 300 * 0.8 / 3 + 1
+    Z = factor.Z.astype(np.float64)
+    R = Z @ Z.T
+    assert result.objective == pytest.approx(naive.risk(R, result.labels, 3))
+    shifts = naive.shifts(R, result.labels, 3)
+    is_open = (result.sizes < upper) & (result.sizes > lower)[result.labels][:, None]
+    assert shifts[is_open & (np.arange(3) != result.labels[:, None])].min(initial=0.0) > -1e-6
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+def test_clusters_of_the_sizes_told_are_found():
+    X, y = blobs([200, 60, 100])
+    told = {"target_sizes": [60, 200, 100], "balance": 0}
+    result = fastmmc.umc_rls(X, 3, rank=80, random_state=0, **told)
+    assert adjusted_rand_score(y, result.labels) > 0.98
+    assert_array_equal(result.sizes, [60, 200, 100])
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+def test_known_labels_are_kept_within_bounds():
+    X, y = blobs([100, 100, 100])
+    known = np.full(len(y), -1)
+    known[::20] = y[::20]
+    result = fastmmc.umc_rls(X, 3, rank=60, known_labels=known, balance=0, random_state=0)
+    assert_array_equal(result.labels[::20], y[::20])
+    assert_array_equal(result.sizes, 100)
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+def test_labels_are_the_same_for_any_number_of_threads():
+    args = {"sizes": "equal", "rank": 50, "random_state": 3}
+    one, four = (fastmmc.umc_rls(noise(), 5, n_jobs=m, **args) for m in (1, 4))
+    assert_array_equal(one.labels, four.labels)
+    assert one.objective == four.objective
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_equal_points(k):
+    X = np.repeat(np.eye(4), 60, axis=0)
+    result = fastmmc.umc_rls(X, k, balance=0, random_state=0)
+    assert np.ptp(result.sizes) <= 1
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+def test_one_column_and_sparse_points():
+    X = noise()[:, :1]
+    dense, thin = (
+        fastmmc.umc_rls(points, 3, sizes="equal", rank=20, random_state=0)
+        for points in (X, sparse.csr_array(X))
+    )
+    assert dense.sizes.sum() == 300 and adjusted_rand_score(dense.labels, thin.labels) > 0.99
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("calls", [1, 2, 4])
+def test_a_stop_gives_back_labels_within_bounds(calls):
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.fraction)
+        return len(seen) == calls
+
+    X = np.random.default_rng(0).standard_normal((20_000, 2))
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        result = fastmmc.umc_rls(X, 3, balance=0, random_state=0, callback=stop)
+    assert result.status == Status.CALLBACK and np.ptp(result.sizes) <= 1
+
+
+def test_what_is_asked_of_the_search_is_done():
+    def on_cells(n=20_000, k=5, **told):
+        return searches_cells(fastmmc.UMCRLS(k, **told), n, k)
+
+    assert on_cells(sizes="equal") and on_cells(balance=0.1) and on_cells(target_sizes=[4_000] * 5)
+    assert on_cells(sizes="equal", rank=300)
+    for told in (
+        {},
+        {"sizes": "free"},
+        {"method": "shaking"},
+        {"sizes": "equal", "n_init": 30},
+        {"sizes": "equal", "rank": None},
+        {"sizes": "equal", "init": "kmeans"},
+        {"sizes": "equal", "n_rounds": 5},
+    ):
+        assert not on_cells(**told)
+    assert not on_cells(n=methods.DENSE_CHOICE, balance=0.1)
+    assert not on_cells(k=1, balance=0.1)
+    assert on_cells(k=60, balance=0.1) and not on_cells(k=61, balance=0.1)
+
+
+@pytest.mark.usefixtures("few_cells")
+def test_a_dense_hat_matrix_is_searched_as_a_whole():
+    factor = fastmmc.factor(noise(150), random_state=0)
+    result = fastmmc.umc_rls(factor, 2, sizes="equal", random_state=0)
+    assert result.params["method"] == "shaking"
+    assert len(result.objectives) == count_starts(fastmmc.UMCRLS(sizes="equal"), 150)
