@@ -39,17 +39,8 @@ class Links(OneLine):
     cannot: np.ndarray  # (q, 2) int64
     n_conflicts: int = 0  # cannot-links between objects that chains of must-links join
 
-    def __len__(self):
-        return len(self.must) + len(self.cannot)
-
-    def reduced(self, n):
-        """Return links of n objects that imply the same, as few as can be, in whatever form."""
-        group = join(self.must, n)
-        order = np.argsort(group, kind="stable")
-        chain = np.column_stack((order[:-1], order[1:]))
-        first = np.unique(group, return_index=True)[1]
-        apart = np.unique(np.sort(group[self.cannot], axis=1), axis=0)
-        return Links(chain[group[order[:-1]] == group[order[1:]]], first[apart])
+    def __bool__(self):
+        return len(self.must) + len(self.cannot) > 0
 
     def n_violations(self, labels):
         """Count the must-links apart and the cannot-links together in (n,) labels."""

@@ -32,8 +32,8 @@ ALL_KEPT = 0.8
 STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 
 
-class Stopped(Exception):
-    """Ends the tests on hidden labels or links, with the Status of the search that was stopped."""
+class _Stopped(Exception):
+    """Ends the tests on hidden labels, with the Status of the search that was stopped."""
 
 
 def search_with_known(search, factor, plan, control):
@@ -61,7 +61,7 @@ def search_with_known(search, factor, plan, control):
         try:
             if _classifier_wins(search, factor, plan, clusters, control.part(FOUND, TESTED)):
                 given = _from_classifier(factor, plan, clusters)
-        except Stopped as stopped:
+        except _Stopped as stopped:
             (status,) = stopped.args
     n_init = found.params["n_init"]
     control = control.part(TESTED, 1.0)
@@ -186,7 +186,7 @@ def _classifier_wins(search, factor, plan, clusters, control):
                 control.part(i / n_parts, (i + 1) / n_parts),
             )
         if result.status in STOPPED:
-            raise Stopped(result.status)
+            raise _Stopped(result.status)
         errors += np.count_nonzero(result.labels[hidden] != plan.known[hidden])
     return errors < allowed
 

@@ -62,14 +62,6 @@ def masses_of(weights, unit):
     return np.maximum(1, np.rint(weights * unit)).astype(np.int64)
 
 
-def size_excess(labels, plan):
-    """Return by how much the sizes of clusters are beyond their bounds, (k,); 0 or less if not."""
-    unit = mass_unit(plan.weights)
-    sizes = np.bincount(labels, plan.weights, plan.k) * unit
-    slack = 0.5 if unit == 1 else plan.n  # of the rounding of weights
-    return np.maximum(plan.rule.lower - sizes, sizes - plan.rule.upper) - slack
-
-
 @dataclass(frozen=True, eq=False)
 class Merging:
     """Points merged into groups, what these count for, and which are to be apart."""

@@ -45,16 +45,7 @@ from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.free import ALL, SAMPLE, FreeSearch, Population, make_matrix, sample_size
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.link_choice import search_either_way
-from fastmmc.rls.linked import (
-    LinkedSearch,
-    Merging,
-    NearSearch,
-    make_groups,
-    mass_unit,
-    masses_of,
-    size_excess,
-)
+from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit, masses_of
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.multilevel import (
     BoundedSearch,
@@ -114,8 +105,7 @@ class _UMCRLSSearch(Parameters):
         kind='{"random", "kmeans"} or (n,) array_like of int',
         doc="""
         Labels to start from: balanced random, k-means, or given. With ``sizes="free"`` random
-        means Ward's clusters in the metric of R, a spectral clustering and random seeds. Links may
-        choose k-means instead of random, see Notes.
+        means Ward's clusters in the metric of R, a spectral clustering and random seeds.
         """,
     )
     n_rounds: int = parameter(
@@ -385,14 +375,6 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     is broken unless no labels without were found, which is warned of. That takes up to two more
     arrays of the size of the hat matrix. Of more points than are searched at once a sample is
     drawn that has all or none of the points that links connect, and all points descend.
-
-    Ten links or more also choose where labels come from. The labels of least objective follow each
-    link, and may err in between; those near k-means of the merged points often err less. So a third
-    of the links is hidden in turn, and both ways are told the others. The descent from k-means is
-    taken if it keeps more of the hidden ones, by more than the standard error, or no fewer with a
-    lower objective; ``params["init"]`` is then "kmeans", and ``objectives`` and ``history`` are
-    those of this one start. That takes about four times as long as the search alone. It is not done
-    where ``init`` is given, or ``kernel="precomputed"``.
 
     Free sizes: labellings are improved by moving groups of points, parts of Ward's tree in the
     metric of R from large to small, and then the points, O(n^2) each; the groups on which two
@@ -758,12 +740,7 @@ def _search(factor, plan, call, seed, control):
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
     if plan.links is not None:
-
-        def search_linked(plan, control):
-            return _search_linked(factor, plan, call, seed, control)
-
-        result = search_either_way(search_linked, factor.kernel, plan, control, seed)
-        return _judge_links(result, plan)
+        return _search_linked(factor, plan, call, seed, control)
     if plan.free:
         return _search_free(factor, plan, call, seed, control)
     if plan.on_cells and plan.has_random_start:
@@ -856,15 +833,18 @@ def _search_linked(factor, plan, call, seed, control):
         args = factor, merging, groups, plan, sample, index, rng, control.check_time, kind
         return LinkedSearch(*args)
 
-    return _best_result(factor, make_search, 1 if k == 1 else n_init, plan, control)
+    result = _best_result(factor, make_search, 1 if k == 1 else n_init, plan, control)
+    return _judge_links(result, plan)
 
 
 def _judge_links(result, plan):
     """Return a result with links or weights; say where links or sizes could not be kept."""
     links, rule, unit = plan.links, plan.rule, mass_unit(plan.weights)
-    too_far = size_excess(result.labels, plan) > 0
+    sizes = np.bincount(result.labels, plan.weights, plan.k)
+    slack = 0.5 if unit == 1 else plan.n  # of the rounding of weights
+    too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper) > slack
     if too_far.any() and plan.asked_sizes:
-        h, sizes = np.flatnonzero(too_far)[0], np.bincount(result.labels, plan.weights, plan.k)
+        h = np.flatnonzero(too_far)[0]
         raise ValueError(
             f"no labels were found that keep to the links, weights and sizes asked for: cluster "
             f"{h} has the size {sizes[h]:g}, which must be at least {rule.lower[h] / unit:g} and "
