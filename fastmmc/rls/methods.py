@@ -73,7 +73,8 @@ MOST_ROUNDS = 10_000
 # Points that free sizes are searched on where max_time is too short for more.
 QUICK_SAMPLE = 500
 
-# Points up to which the hat matrix is dense where sizes are chosen, and its rank for more.
+# Points up to which the hat matrix is dense where the search is left to us, and its rank for more:
+# from there on low rank is as good and quicker (asv_benchmarks/paper_tables/dense_or_low_rank.md).
 DENSE_CHOICE = 3_000
 CHOICE_RANK = 500
 
