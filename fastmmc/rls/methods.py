@@ -190,12 +190,11 @@ class _UMCRLSSizes(SizeParameters):
         least=0,
         doc="""
         Every size stays within balance * n / k of its target; 0: sizes that differ by one at most.
-        None: the paper's rule, by which shaking ends near the targets and the descents are free;
-        for the memetic search, on cells or not, 0.4.
-        Sizes that shaking leaves further than n / (2 k) from their targets, as it may for many
-        clusters, are brought back, and a descent within these bounds follows, as it always does
-        where there are links. With ``sizes="free"`` None leaves the sizes free, or is 0 where
-        ``target_sizes`` are given.
+        None: 0 where ``target_sizes`` are given; else the paper's rule, by which shaking ends near
+        n / k and the descents are free, 0.4 for the memetic search, on cells or not, and no limit
+        where sizes are free. Sizes that shaking leaves further than n / (2 k) from n / k, as it may
+        for many clusters, are brought back, and a descent within these bounds follows, as it always
+        does where there are links.
         """,
     )
     bound: bool = parameter(
@@ -575,11 +574,11 @@ def _make_plan(call, source):
     least = k * heaviest / total
     slack = {name: max(share, least) for name, share in BALANCE.items()}
     default = None if is_free else slack.get(method)
-    if is_free and balance is None and call.target_sizes is not None:
-        balance = 0.0
+    if call.target_sizes is not None:
+        default = 0.0 if call.sample_weight is None else least
     if balance is not None and call.sample_weight is not None:
         balance = max(balance, least)
-    bounded = method == "memetic"
+    bounded = method == "memetic" or call.target_sizes is not None
     counted = known if call.sample_weight is None else None
     rule = size_rule(
         total, k, balance=balance, known=counted, default=default, bounded=bounded, **told_sizes
@@ -588,8 +587,8 @@ def _make_plan(call, source):
         _check_groups(links, n, k, rule.upper.max() if call.sample_weight is None else n)
     params = values(call, Clusters, _UMCRLSSearch, _UMCRLSSizes)
     params |= {"method": method, "sizes": sizes}
-    if call.balance is None and (method == "memetic" or is_free):
-        params["balance"] = balance if is_free else default
+    if call.balance is None and (bounded or is_free):
+        params["balance"] = default
     if links:
         params["link_penalty"] = call.link_penalty
     if call.bound and call.sample_weight is not None and not is_free:

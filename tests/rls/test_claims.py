@@ -141,7 +141,7 @@ def test_shaking_equals_its_naive_twin(overlapping, hat, k, start_round):
 def test_shaking_with_target_sizes_equals_its_naive_twin(overlapping, hat):
     targets = np.array([10, 35, 15])
     labels = np.repeat(np.arange(3), targets)
-    result = one_start(overlapping, 3, init=labels, target_sizes=targets)
+    result = one_start(overlapping, 3, init=labels, target_sizes=targets, balance=3.0)
     expected = naive.shake(hat, labels, 3, targets=targets)
     np.testing.assert_array_equal(result.labels, expected)
 

@@ -59,6 +59,19 @@ def test_min_size_holds(overlapping, method):
     assert quick(overlapping, 6, method=method, min_size=8).sizes.min() >= 8
 
 
+@pytest.mark.parametrize(
+    "search", [{}, {"method": "steepest"}, {"method": "memetic"}, {"rank": 20}, {"sizes": "free"}]
+)
+@pytest.mark.parametrize("sizes", [[50, 15, 10], [0.2, 0.2, 0.6]])
+def test_target_sizes_are_met_unless_a_balance_says_otherwise(blobs, search, sizes):
+    X, _ = blobs
+    wanted = sizes if isinstance(sizes[0], int) else (np.array(sizes) * len(X)).round()
+    assert len(X) == 75
+    result = fastmmc.umc_rls(X, 3, target_sizes=sizes, random_state=0, **search)
+    np.testing.assert_array_equal(result.sizes, wanted)
+    assert result.at_size_bound.all() and result.params["balance"] == 0.0
+
+
 def test_target_sizes_are_met_by_shaking(blobs):
     X, y = blobs
     sizes = np.bincount(y)
