@@ -260,46 +260,55 @@ def part_pairs(state, pairs, most):
 
 
 @njit
+def excess(state, h, added):
+    """Return how far the size of a cluster is out of its bounds with so much mass added."""
+    count = state.counts[h] + added
+    return max(0, count - state.upper[h], state.lower[h] - count)
+
+
+@njit
+def brings_nearer(state, i, h):
+    """Tell whether a move of group i to cluster h brings sizes nearer to their bounds."""
+    a, w = state.labels[i], state.masses[i]
+    before = excess(state, a, 0) + excess(state, h, 0)
+    return excess(state, a, -w) + excess(state, h, w) < before
+
+
+@njit
 def fit_masses(state, pairs):
     """Move groups until all sizes are within the bounds; return whether they are.
 
-    Each move brings the sizes nearer to the bounds and puts no pair together that should not be; it
-    is the one of the least cost for its mass.
+    Each move brings the sizes nearer to the bounds and puts no pair together that should not be.
+    Those of the least cost for their mass come first, an eighth of the groups at a time.
     """
-    labels, counts, masses = state.labels, state.counts, state.masses
-    lower, upper = state.lower, state.upper
-    g, k = labels.size, counts.size
+    labels, masses = state.labels, state.masses
+    g, k = labels.size, state.counts.size
     near, changes = np.empty(k), np.empty(k)
+    costs, goals = np.empty(g), np.empty(g, dtype=np.int64)
     while True:
         off = 0
         for h in range(k):
-            off += max(0, counts[h] - upper[h], lower[h] - counts[h])
+            off += excess(state, h, 0)
         if off == 0:
             return True
-        found, to = -1, -1
-        best = np.inf
+        n_found = 0
         for i in range(g):
-            a = labels[i]
-            w = masses[i]
-            if not state.movable[i]:
-                continue
-            was = max(0, counts[a] - upper[a], lower[a] - counts[a])
-            leaving = max(0, counts[a] - w - upper[a], lower[a] - counts[a] + w) - was
+            costs[i] = np.inf
             ready = False
             for h in range(k):
-                if h == a:
-                    continue
-                was = max(0, counts[h] - upper[h], lower[h] - counts[h])
-                if leaving + max(0, counts[h] + w - upper[h], lower[h] - counts[h] - w) - was >= 0:
+                if h == labels[i] or not state.movable[i] or not brings_nearer(state, i, h):
                     continue
                 if not ready:
                     fill_near(pairs, labels, i, near)
                     fill_changes(state, i, near, changes)
                     ready = True
-                if near[h] <= near[a] and changes[h] / w < best:
-                    best = changes[h] / w
-                    found = i
-                    to = h
-        if found < 0:
+                if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
+                    costs[i] = changes[h] / masses[i]
+                    goals[i] = h
+            n_found += costs[i] < np.inf
+        if n_found == 0:
             return False
-        shift_group(state, found, to)
+        for i in np.argsort(costs)[: 1 + n_found // 8]:
+            fill_near(pairs, labels, i, near)
+            if brings_nearer(state, i, goals[i]) and near[goals[i]] <= near[labels[i]]:
+                shift_group(state, i, goals[i])
