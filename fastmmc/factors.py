@@ -500,7 +500,8 @@ def _with_precision(form, X, kernel, lam):
         return form
     dtype, single = X.dtype, np.dtype(np.float32)
     # Pivoted landmarks are fewer than their limit, and take double precision to find.
-    known = form.rank is not None and not np.array_equal(form.landmarks, "pivoted")
+    pivoted = isinstance(form.landmarks, str) and form.landmarks == "pivoted"
+    known = form.rank is not None and not pivoted
     if known and X.shape[0] * form.rank > DOUBLE_ENTRIES:
         of_gram, of_hat, _ = _roundings(kernel, X, single, form.weights)
         dtype = single if lam >= LEAST_LAM * max(of_gram, of_hat) else dtype

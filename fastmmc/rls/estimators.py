@@ -1,5 +1,6 @@
 """scikit-learn estimators of the RLS family."""
 
+from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
@@ -150,7 +151,9 @@ class UMCRLS(
         return self._fit(X, y, **told)
 
     def _count_tasks(self, n):
-        on_cells = searches_cells(self, n, self.n_clusters)
+        # What is no number of clusters is refused by the function.
+        is_count = isinstance(self.n_clusters, Integral)
+        on_cells = is_count and searches_cells(self, n, self.n_clusters)
         return STARTS_ON_CELLS if on_cells else count_starts(self, n)
 
 
