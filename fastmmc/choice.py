@@ -46,6 +46,7 @@ from fastmmc.rls.estimators import RLSClusterer
 from fastmmc.rls.free import Groups, error_of
 from fastmmc.rls.genie import GINIS, Genie
 from fastmmc.rls.memetic import TOLERANCE
+from fastmmc.rls.outliers import without_outlier_scores
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.rls.source import Source, fit_labels, quick_rank
 from fastmmc.rls.trimming import leaving_out
@@ -348,7 +349,8 @@ class _Width:
 
     def search(self, k, **params):
         """Return objective and labels of a search."""
-        result = self._run.cluster(self.factor, k, SEARCH_SHARE, **params)
+        with without_outlier_scores():
+            result = self._run.cluster(self.factor, k, SEARCH_SHARE, **params)
         return result.objective, result.labels
 
     def descend(self, labels, k):

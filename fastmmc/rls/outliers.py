@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from contextvars import ContextVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +20,30 @@ LAM_SHARE = 0.2
 # take n m^2: less than a second.
 SAMPLE = 1_000
 PRODUCTS = 5 * 10**9
+
+# The scores of each factor, which all its clusterings share.
+_SCORES: WeakKeyDictionary = WeakKeyDictionary()
+_WANTED = ContextVar("wanted", default=True)
+
+
+@contextmanager
+def without_outlier_scores():
+    """Leave them out of the results of this thread's runs, of which only the labels are needed."""
+    token = _WANTED.set(False)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
+def outlier_scores(factor):
+    """Return the outlier scores of a factor's points, (n,) float64; None if they are left out."""
+    if not _WANTED.get():
+        return None
+    if factor not in _SCORES:
+        scores = score_outliers(factor.X, factor.kernel, factor.lam, factor.weights)
+        _SCORES[factor] = scores
+    return _SCORES[factor].copy()
 
 
 def score_outliers(points, kernel, lam, weights=None):

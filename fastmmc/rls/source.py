@@ -31,7 +31,7 @@ from fastmmc.parameters import KernelParameters, Points, RunParameters
 from fastmmc.results import RLSResult, Status
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
-from fastmmc.rls.outliers import score_outliers
+from fastmmc.rls.outliers import outlier_scores
 
 # What a factor brings with it.
 FACTOR_PARAMETERS = (
@@ -267,7 +267,7 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
         model=fit.model,
         loo_mse=fit.loo_mse,
         loo_scores=fit.loo_scores,
-        outlier_scores=score_outliers(factor.X, factor.kernel, factor.lam, factor.weights),
+        outlier_scores=outlier_scores(factor),
         bound=least,
         **fields,
     )

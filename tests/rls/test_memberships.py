@@ -49,6 +49,29 @@ def test_leave_one_out_scores_equal_refitting(overlapping, result):
     np.testing.assert_allclose(result.outlier_scores, expected, atol=1e-12)
 
 
+@pytest.fixture
+def scored(monkeypatch):
+    """Which factors' points were scored."""
+    seen, score = [], outliers.score_outliers
+    monkeypatch.setattr(outliers, "score_outliers", lambda *told: seen.append(1) or score(*told))
+    return seen
+
+
+def test_outlier_scores_are_made_once_for_a_factor(overlapping, scored):
+    factor = fastmmc.factor(overlapping, lam=0.1)
+    first, other = (fastmmc.umc_rls(factor, k, n_init=1, random_state=0) for k in (2, 3))
+    assert len(scored) == 1
+    np.testing.assert_array_equal(first.outlier_scores, other.outlier_scores)
+    first.outlier_scores[:] = 0.0
+    assert other.outlier_scores.min() > 0.0
+
+
+@pytest.mark.jit
+def test_outlier_scores_are_those_of_the_labels_that_win(overlapping, scored):
+    assert fastmmc.cluster(overlapping, 3, random_state=0).outlier_scores.shape == (60,)
+    assert len(scored) == 1
+
+
 @pytest.mark.parametrize("weights", [None, np.arange(1, 61) / 30.0], ids=["alike", "weighted"])
 @pytest.mark.parametrize("most", [{"SAMPLE": 25}, {"PRODUCTS": 60 * 25**2}], ids=str)
 def test_outlier_scores_of_a_sample_and_each_point(overlapping, weights, most, monkeypatch):
