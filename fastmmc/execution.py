@@ -385,6 +385,11 @@ def warn_of_equal_points(points, k):
     return distinct < k
 
 
+def warn_of_fewer(found, k, why):
+    """Warn that there are fewer clusters than were asked for; ``why`` also says what to do."""
+    warn_user(f"found {found} cluster{'s' * (found > 1)}, fewer than the {k} asked for: {why}")
+
+
 # Whether warnings are kept back, as in a search that is one of many.
 _MUTED = ContextVar("muted", default=False)
 

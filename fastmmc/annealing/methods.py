@@ -23,7 +23,7 @@ from fastmmc.execution import (
     fixed_seed,
     restart_stream,
     show_progress,
-    warn_user,
+    warn_of_fewer,
 )
 from fastmmc.gram import Kernel, dense_rows
 from fastmmc.models import row_blocks
@@ -294,9 +294,10 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     best = outcome.best
     used, labels = np.unique(best.labels, return_inverse=True)
     if used.size < k:
-        warn_user(
-            f"found {used.size} cluster{'s' * (used.size > 1)}, fewer than the {k} asked for: the "
-            "other centers are nearest to no point, as happens where points coincide"
+        warn_of_fewer(
+            used.size,
+            k,
+            "the other centers are nearest to no point, as happens where points coincide",
         )
     centers = best.centers[used]
     return outcome.result(

@@ -10,7 +10,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import assign_rows, first_prototypes
-from fastmmc.execution import warn_user
+from fastmmc.execution import warn_of_fewer
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.links import Links, partner_lists
 from fastmmc.results import History, Status
@@ -104,10 +104,7 @@ def warn_if_fewer(method, init, sizes, kept, min_share):
     if n_small:
         reasons.append(f"{n_small} had fewer points than min_share={min_share:g} of them")
         cures.append("min_share=0 keeps all that have a point")
-    warn_user(
-        f"found {len(kept)} cluster{'s' * (len(kept) > 1)}, fewer than the {k} asked for: "
-        f"{' and '.join(reasons)}; {'; '.join(cures)}"
-    )
+    warn_of_fewer(len(kept), k, f"{' and '.join(reasons)}; {'; '.join(cures)}")
 
 
 def make_prototypes(centers, wins=None):

@@ -22,6 +22,7 @@ from fastmmc.execution import (
     restart_stream,
     show_progress,
     warn_of_equal_points,
+    warn_of_fewer,
     warn_user,
 )
 from fastmmc.factors import eigh_seconds
@@ -484,9 +485,10 @@ def _drop_empty(problem, search, told):
     coef = search.planes.coefficients() if search.at_end else None
     used, dense = np.unique(labels, return_inverse=True)
     if used.size < problem.k and not told:
-        warn_user(
-            f"found {used.size} cluster{'s' * (used.size > 1)}, fewer than the {problem.k} asked "
-            "for: the weights of the others win no point; raise C, or scale the points up"
+        warn_of_fewer(
+            used.size,
+            problem.k,
+            "the weights of the others win no point; raise C, or scale the points up",
         )
     if problem.binary:
         if labels.all():

@@ -28,7 +28,7 @@ _WANTED = ContextVar("wanted", default=True)
 
 @contextmanager
 def without_outlier_scores():
-    """Leave them out of the results of this thread's runs, of which only the labels are needed."""
+    """Leave them out of the results of this thread's runs, as these are for something else."""
     token = _WANTED.set(False)
     try:
         yield

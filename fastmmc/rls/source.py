@@ -63,6 +63,7 @@ def quick_rank(n):
 class FactorSource(Points):
     """Points, or what was made of them."""
 
+    # More than the points of other methods, which mypy takes for a mistake.
     X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
         kind="(n, d) array_like, sparse matrix, dask.array or factor",

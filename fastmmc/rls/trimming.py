@@ -17,7 +17,7 @@ from fastmmc.gram import default_width, resolve_kernel
 from fastmmc.labels import check_init, read_known_labels
 from fastmmc.links import check_pairs
 from fastmmc.nystroem import Form
-from fastmmc.rls.outliers import score_outliers
+from fastmmc.rls.outliers import score_outliers, without_outlier_scores
 
 Solver = TypeVar("Solver", bound=Callable[..., Any])
 
@@ -45,7 +45,8 @@ def leaving_out(make_source: Callable[..., Any]) -> Callable[[Solver], Solver]:
             is_out = np.zeros(scores.size, dtype=bool)
             is_out[ranked[:count]] = True
             rest = np.flatnonzero(~is_out)
-            made = solve(of_rest(call, source, rest, init), control)
+            with without_outlier_scores():
+                made = solve(of_rest(call, source, rest, init), control)
 
             def whole(one):
                 params = one.params | {"trim": call.trim}

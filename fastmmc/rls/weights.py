@@ -113,7 +113,8 @@ def _labelled(result, points, is_out):
     """Return the result for all points: those left out take the label that the model predicts."""
     # No point of weight 0 has a share in any prediction, its own either.
     scores = np.zeros(is_out.size)
-    scores[~is_out] = result.outlier_scores
+    if result.outlier_scores is not None:  # trimming has those of all points already
+        scores[~is_out] = result.outlier_scores
     result = of_all(result, points, is_out, scores)
     labels = np.where(is_out, result.loo_scores.argmax(axis=1), result.labels)
     return replace(result, labels=labels, sizes=np.bincount(labels, minlength=result.sizes.size))

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import fastmmc
 from fastmmc import memberships
 from fastmmc.gram import Kernel, kernel_product
-from fastmmc.rls import outliers
+from fastmmc.rls import outliers, trimming
 from tests.rls import naive
 
 # max_iter=0 keeps given labels, and says that it stopped.
@@ -70,6 +70,22 @@ def test_outlier_scores_are_made_once_for_a_factor(overlapping, scored):
 def test_outlier_scores_are_those_of_the_labels_that_win(overlapping, scored):
     assert fastmmc.cluster(overlapping, 3, random_state=0).outlier_scores.shape == (60,)
     assert len(scored) == 1
+
+
+@pytest.mark.parametrize("weights", [None, np.repeat([1.0, 0.0], [50, 10])])
+def test_trimming_scores_all_points_and_not_the_rest_again(overlapping, monkeypatch, weights):
+    sizes, score = [], outliers.score_outliers
+
+    def count(points, *told):
+        sizes.append(len(points))
+        return score(points, *told)
+
+    for module in (outliers, trimming):
+        monkeypatch.setattr(module, "score_outliers", count)
+    told = {"n_init": 1, "sizes": "equal", "random_state": 0, "sample_weight": weights}
+    result = fastmmc.umc_rls(overlapping, 3, trim=5, **told)
+    assert sizes == [60]
+    assert result.outlier_scores[result.labels < 0].min() == np.sort(result.outlier_scores)[-5]
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(1, 61) / 30.0], ids=["alike", "weighted"])
