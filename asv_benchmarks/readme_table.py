@@ -32,7 +32,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc import factors, gram
+from fastmmc import cholesky, factors, gram
 
 ROOT = Path(__file__).parent.parent
 RUN_TIMES = "notebooks/evo_run_times.png"
@@ -128,7 +128,7 @@ def whole_call_rows():
     def linear_algebra():
         A = np.empty((4000, 4000))
         gram.fill_lower_gram(kernel, X, A)
-        factors._add_to_diagonal(A, 0.25)
+        cholesky.add_to_diagonal(A, 0.25)
         lapack.dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
         lapack.dpotri(A.T, lower=0, overwrite_c=1)
 

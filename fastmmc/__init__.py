@@ -27,6 +27,7 @@ from fastmmc.rls import *
 from fastmmc.saving import load
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
+from fastmmc.status import Status
 
 # Loaded when they are first asked for, so that importing the package stays light.
 _LAZY = ("distributed", "plotting")
@@ -42,6 +43,7 @@ __all__ = [
     "LowRankFactor",
     "Progress",
     "RecursiveMMC",
+    "Status",
     "cluster",
     "datasets",
     "distributed",

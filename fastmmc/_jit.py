@@ -3,9 +3,12 @@
 import gc
 import logging
 from contextlib import contextmanager
+from functools import cached_property
 
 import numba
+from numba import types
 from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
 logger = logging.getLogger("fastmmc")
 
@@ -14,8 +17,8 @@ logger = logging.getLogger("fastmmc")
 def _collector_paused():
     """Keep the garbage collector from running.
 
-    When the first function is loaded, Numba creates so many lasting objects that searching them for
-    garbage again and again takes half of the time.
+    Where Numba compiles or loads a function it makes so many lasting objects that searching them
+    for garbage again and again takes a sixth of the time to compile, and half of that to load.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -35,8 +38,7 @@ class _ForgivingCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         try:
-            with _collector_paused():
-                return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except Exception as error:  # whatever is wrong with the file, compiling again mends it
             logger.debug("compile cache not read: %s", error)
             return None
@@ -48,19 +50,68 @@ class _ForgivingCache(FunctionCache):
             logger.debug("compile cache not written: %s", error)
 
 
+class _Inner(CPUDispatcher):
+    """Entry of a compiled function for compiled functions.
+
+    Numba would compile it once more for each number that the compiler knows: the 0 that a count
+    starts from, the -1 for no cluster. It does so for truth values alone: where it is known that
+    a matrix is dense, or is not, searches take half of the time.
+    """
+
+    def get_call_template(self, args, kws):
+        kws = {name: _plain(kind) for name, kind in kws.items()}
+        return super().get_call_template([_plain(kind) for kind in args], kws)
+
+
+def _plain(kind):
+    """Return the type of a number that the compiler may know, and any other type as it is."""
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
+
+
+class _Loop(CPUDispatcher):
+    """A compiled function with two entries, each of which is made where it is called.
+
+    Whatever lets Python call a function, as arguments are converted for it, is half of what the
+    compiler makes of a short one. What other compiled functions call goes without, and needs no
+    cache of its own: it is a part of theirs.
+    """
+
+    def compile(self, sig):
+        with _collector_paused():
+            return super().compile(sig)
+
+    @cached_property
+    def _inner(self):
+        """Dispatcher of the entry for compiled functions."""
+        return _Inner(self.py_func, targetoptions=self.targetoptions | {"no_cpython_wrapper": True})
+
+    @property
+    def _numba_type_(self):
+        return self._inner._numba_type_
+
+
 def njit(function, fastmath=False):
     """Compile ``function`` lazily without the interpreter lock, cached if possible.
 
     It may only call compiled functions of its own file: Numba looks for changes there and nowhere
     else. Returns ``function`` itself under ``NUMBA_DISABLE_JIT=1``.
     """
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    if dispatcher is not function:
-        try:
-            dispatcher._cache = _ForgivingCache(function)
-        except RuntimeError as error:  # no folder is writable: compile in every process
-            logger.debug("compile cache off: %s", error)
-    return dispatcher
+    if numba.config.DISABLE_JIT:
+        return function
+    options = {
+        "nopython": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "boundscheck": None,
+        "no_cfunc_wrapper": True,  # an entry for C, which nobody calls
+    }
+    loop = _Loop(function, targetoptions=options)
+    try:
+        loop._cache = _ForgivingCache(function)
+    except RuntimeError as error:  # no folder is writable: compile in every process
+        logger.debug("compile cache off: %s", error)
+    return loop
 
 
 def njit_sum(function):

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from fastmmc._declare import values
 from fastmmc._display import OneLine
 from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 from fastmmc.blocks import Blocks, check_block, in_blocks, map_rows
-from fastmmc.cholesky import factor_lower
+from fastmmc.cholesky import ridge_root
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import Kernel, kernel_product
 from fastmmc.nystroem import (
@@ -185,9 +184,7 @@ def make_block_factor(blocks, lam, kernel, basis, dtype):
     make = blocks.share(_Features(kernel, basis, to_Z, d, dtype or blocks.dtype))
     features = blocks.keep([blocks.task(_call, make, rows) for rows in blocks.rows])
     (L,) = blocks.total([blocks.task(_square, Z) for Z in features])
-    L.flat[:: len(L) + 1] += lam
-    factor_lower(L)
-    half = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False).T
+    half = ridge_root(L, lam)
     return BlockFactor(lam, kernel, basis, to_Z @ half, half, blocks, features)
 
 

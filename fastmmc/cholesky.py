@@ -8,7 +8,7 @@ looked at between two of them. About n^3 / 2 multiplications, nearly all of them
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
 from fastmmc.threads import counter, map_of_threads
 
@@ -50,6 +50,18 @@ def factor_lower(A, on_progress=None):
     n_products = A.shape[0] ** 3 / 6
     with map_of_threads(n_products) as map_pieces:
         return _factor(A, map_pieces, counter(n_products, on_progress))
+
+
+def ridge_root(A, lam):
+    """Turn A into L, with L L^T the former A + lam I, in place, and return L^-T."""
+    add_to_diagonal(A, lam)
+    factor_lower(A)
+    return solve_triangular(A, np.eye(len(A)), lower=True, check_finite=False).T
+
+
+def add_to_diagonal(A, value):
+    """Add a number, or (n,) numbers, to the diagonal of A, in place."""
+    A.flat[:: len(A) + 1] += value
 
 
 def mirror_lower(A, scale=1.0, look=lambda: None):

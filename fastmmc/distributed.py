@@ -52,7 +52,8 @@ def fit_restarts(
     Returns
     -------
     ClusteringResult
-        That of the restart with the lowest objective, the first of several. ``objectives`` has
+        That of the restart with the lowest objective, the first of several; where ``umc_rls``
+        chose a narrower width, or links a larger lam, in some, among these. ``objectives`` has
         those of all, and ``best_init`` says which it was.
 
     Raises
@@ -85,7 +86,14 @@ def fit_restarts(
         delayed(function)(*args, n_init=1, random_state=stream, **params) for stream in streams
     )
     objectives = np.array([result.objective for result in results])
-    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
+    # Objectives of two hat matrices cannot be compared. A narrower width is taken if it is far
+    # better, and a larger lam if links speak for it; a call chooses one of them at most.
+    widths, lams = (
+        np.array([result.params.get(name) or 0.0 for result in results])
+        for name in ("sigma", "lam")
+    )
+    is_candidate = np.isfinite(objectives) & (widths == widths.min()) & (lams == lams.max())
+    best = int(np.argmin(np.where(is_candidate, objectives, np.inf)))
     found = results[best]
     params = found.params | {"n_init": n_init}
     return replace(found, objectives=objectives, best_init=best, params=params)

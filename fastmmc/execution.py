@@ -1,4 +1,4 @@
-"""Running restarts: random streams, threads, budgets, progress, time limit, interrupt."""
+"""Running restarts: random streams, threads, budgets, progress, history, time limit, interrupt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc.gram import count_distinct
-from fastmmc.results import STATUS_TEXT, Status
+from fastmmc.status import STATUS_TEXT, Status
 from fastmmc.threads import limit_openmp, one_blas_thread
 
 logger = logging.getLogger("fastmmc")
@@ -288,6 +288,37 @@ def finish(work):
         return work(), False
     except KeyboardInterrupt:
         return work(), True
+
+
+# History entries that a slice of a compiled loop can write before it must return.
+HISTORY_CAPACITY = 4096
+
+
+class History:
+    """What a search notes along its way: the objective after so many moves or generations."""
+
+    def __init__(self):
+        self._counts = []
+        self._values = []
+
+    def note(self, count, value):
+        """Append an entry."""
+        self._counts.append(int(count))
+        self._values.append(float(value))
+
+    def drain(self, entries, pos, slot):
+        """Take the entries of a compiled loop, which counts them in pos[slot]."""
+        for count, value in entries[: pos[slot]]:
+            self.note(count, value)
+        pos[slot] = 0
+
+    def counts(self):
+        """Return the counts, (T,) int64."""
+        return np.array(self._counts, dtype=np.int64)
+
+    def values(self):
+        """Return the objectives, (T,) float64."""
+        return np.array(self._values, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

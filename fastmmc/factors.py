@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
@@ -23,7 +23,7 @@ from fastmmc.block_factor import (
     sample_size,
 )
 from fastmmc.blocks import in_blocks, make_blocks
-from fastmmc.cholesky import Staircase, factor_lower, invert_lower, mirror_lower
+from fastmmc.cholesky import Staircase, add_to_diagonal, invert_lower, mirror_lower, ridge_root
 from fastmmc.execution import RunControl, fixed_seed, restart_stream, warn_user
 from fastmmc.gram import (
     BLOCK,
@@ -371,8 +371,8 @@ class _FactorCall(
         default=None,
         least=1,
         doc="""
-        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, or the
-        median distance for None.
+        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
+        looks at a narrower one, or the median distance for None.
         """,
     )
     lam: float = parameter(
@@ -529,9 +529,13 @@ def check_lam(lam, kernel, X, dtype, weights=None):
     if lam < least:
         kinds = "float32" if of_hat > of_gram else "float64"
         wider = "; or give dtype='float64'" if kinds == "float32" else ""
+        values = "for this kernel, whose values reach"
+        if weights is not None:
+            values = "for this kernel and sample_weight, as values times weights reach"
+            wider += "; or lower sample_weight in proportion"
         raise ValueError(
-            f"lam={lam:g} is lost in the rounding of {kinds} for this kernel, whose values reach "
-            f"{largest:.3g}: lam must be at least {least:.3g}{wider}"
+            f"lam={lam:g} is lost in the rounding of {kinds} {values} {largest:.3g}: lam must be "
+            f"at least {least:.3g}{wider}"
         )
 
 
@@ -576,10 +580,7 @@ def _shrink(Z, lam):
         for product, n_rows in map_pieces(square, gen_batches(len(Z), BLOCK)):
             L += product
             yield n_rows
-        L.flat[:: r + 1] += lam
-        factor_lower(L)
-        half = solve_triangular(L, np.eye(r), lower=True, check_finite=False).T
-
+        half = ridge_root(L, lam)
         stairs = Staircase(half, Z.dtype)
 
         def multiply(rows):
@@ -642,7 +643,7 @@ def hat_path(kernel, X, lams, on_progress=None, weights=None):
 
 def _hat_in_place(A, lam, on_progress):
     """Turn the lower triangle of a Gram matrix into the hat matrix; None if it is indefinite."""
-    _add_to_diagonal(A, lam)
+    add_to_diagonal(A, lam)
     if not invert_lower(A, on_progress):
         warn_user(
             "the kernel matrix is not positive semidefinite; its negative eigenvalues are taken as "
@@ -651,12 +652,8 @@ def _hat_in_place(A, lam, on_progress):
         )
         return None
     mirror_lower(A, -lam)
-    _add_to_diagonal(A, 1.0)
+    add_to_diagonal(A, 1.0)
     return A
-
-
-def _add_to_diagonal(A, value):
-    A.flat[:: A.shape[0] + 1] += value
 
 
 def eigh_seconds(n):

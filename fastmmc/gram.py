@@ -45,8 +45,9 @@ SPARSE_COLUMNS = 1000
 # Width heuristics use all pairs of up to this many points, and a sample of more.
 WIDTH_SAMPLE = 2000
 
-# Neighbours within the default width, in units of an average cluster.
+# Neighbours within the default width, and within a narrower one, in units of an average cluster.
 NEIGHBOUR_SHARE = 2
+NARROW_SHARE = 1 / 8
 
 
 @stored()
@@ -157,9 +158,7 @@ class Kernel(OneLine):
 
     def check_symmetric(self, X):
         """Refuse a kernel given as a function if its values for some of X are not symmetric."""
-        n = X.shape[0]
-        chosen = np.linspace(0, n - 1, min(n, TRIED)).astype(np.intp)
-        points = dense_rows(X, chosen)
+        points = dense_rows(X, evenly(X.shape[0], TRIED))
         # Halves, whose difference cannot overflow.
         values = self._call(points, points) / 2
         worst = np.abs(values - values.T).max()
@@ -235,6 +234,11 @@ def kernel_points(kernel, X, rows=slice(None)):
 def dense_rows(X, rows):
     """Return rows of a dense or sparse matrix, given by slice or indices, as a dense array."""
     return X[rows].toarray() if issparse(X) else X[rows]
+
+
+def evenly(n, most):
+    """Return at most so many of the indices of n points, evenly spread."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
 def count_distinct(X, most):
@@ -376,17 +380,18 @@ def default_width(k=None):
     return median_width if k is None else partial(neighbour_width, k)
 
 
-def neighbour_width(k, X, metric="sqeuclidean"):
+def neighbour_width(k, X, metric="sqeuclidean", share=NEIGHBOUR_SHARE):
     """Return the median distance of a point to its (2 n / k)-th neighbour.
 
     It is the default width of ``umc_rls`` for k > 4 clusters: twice as many points are nearer as an
     average cluster has. For fewer it is :func:`median_width`, which that of half the points comes
     close to and larger shares exceed. For "sqeuclidean" it is the square root of the median squared
-    distance. Samples and equal points are treated as in :func:`median_width`.
+    distance. Samples and equal points are treated as in :func:`median_width`. ``share`` stands in
+    for the 2.
     """
     points = _width_sample(X)
     n = points.shape[0]
-    rank = max(1, round(NEIGHBOUR_SHARE * n / k))
+    rank = max(1, round(share * n / k))
     if rank >= n / 2:
         return median_width(X, metric)
     distances = np.partition(_pairwise(points, metric), rank, axis=1)[:, rank]
@@ -401,7 +406,7 @@ def _width_sample(X):
     n, kernel = X.shape[0], Kernel("points")
     if n <= WIDTH_SAMPLE:
         return kernel_points(kernel, X)
-    return kernel_points(kernel, X, np.linspace(0, n - 1, WIDTH_SAMPLE).astype(np.intp))
+    return kernel_points(kernel, X, evenly(n, WIDTH_SAMPLE))
 
 
 def _pairwise(points, metric):

@@ -135,6 +135,23 @@ def matched_clusters(a, b, k):
     return linear_sum_assignment(overlap, maximize=True)[1]
 
 
+def agreement(labellings, k, weights=None):
+    """Return the adjusted Rand index of each pair, (m, m), of points that count ``weights``."""
+    m = len(labellings)
+    n = labellings[0].size if weights is None else weights.sum()
+    together = np.empty((m, m))
+    for i in range(m):
+        for j in range(i + 1):
+            names = np.unique(labellings[i] * k + labellings[j], return_inverse=True)[1]
+            counts = np.bincount(names, weights)
+            together[i, j] = together[j, i] = np.sum(counts * (counts - 1.0)) / 2.0
+    own = np.diagonal(together)
+    expected = np.outer(own, own) / max(1.0, n * (n - 1) / 2.0)
+    most = (own[:, None] + own) / 2.0
+    same = most - expected <= 0
+    return np.where(same, 1.0, (together - expected) / np.where(same, 1.0, most - expected))
+
+
 def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     """Return ``init`` as one of the names in ``choices``, or as (n,) int64 labels 0..k-1."""
     if isinstance(init, str):

@@ -42,11 +42,15 @@ class Links(OneLine):
     def __bool__(self):
         return len(self.must) + len(self.cannot) > 0
 
+    def hold(self, labels):
+        """Tell which links (n,) labels keep, (p + q,) bool."""
+        together = labels[self.must[:, 0]] == labels[self.must[:, 1]]
+        apart = labels[self.cannot[:, 0]] != labels[self.cannot[:, 1]]
+        return np.concatenate((together, apart))
+
     def n_violations(self, labels):
         """Count the must-links apart and the cannot-links together in (n,) labels."""
-        apart = labels[self.must[:, 0]] != labels[self.must[:, 1]]
-        together = labels[self.cannot[:, 0]] == labels[self.cannot[:, 1]]
-        return int(apart.sum() + together.sum())
+        return int(np.count_nonzero(~self.hold(labels)))
 
 
 def check_links(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +19,7 @@ from fastmmc._names import Named
 from fastmmc._typing import MatrixLike
 from fastmmc.blocks import in_blocks, map_rows
 from fastmmc.saving import stored, write
+from fastmmc.status import STATUS_TEXT, Status
 
 __all__ = [
     "CentroidResult",
@@ -29,92 +29,10 @@ __all__ = [
     "SDPResult",
     "SegmentationResult",
     "SizedResult",
-    "Status",
     "Tree",
     "TreeNode",
     "TreeResult",
 ]
-
-
-@stored()
-class Status(IntEnum):
-    """Why a run ended.
-
-    Attributes
-    ----------
-    CONVERGED : int
-        The search came to its end.
-    MAX_ITER : int
-        ``max_iter`` was reached.
-    TIME_LIMIT : int
-        ``max_time`` was reached.
-    INTERRUPTED : int
-        Ctrl-C was pressed.
-    CALLBACK : int
-        The callback asked to stop.
-    NUMERICAL : int
-        Rounding or overflow left no way on.
-    INFEASIBLE : int
-        No cluster can be split further.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> res = fastmmc.umc_rls(X, 2, random_state=0)
-    >>> res.status == fastmmc.Status.CONVERGED, res.converged
-    (True, True)
-    """
-
-    CONVERGED = 0
-    MAX_ITER = 1
-    TIME_LIMIT = 2
-    INTERRUPTED = 3
-    CALLBACK = 4
-    NUMERICAL = 5
-    INFEASIBLE = 6
-
-
-STATUS_TEXT = {
-    Status.CONVERGED: "converged",
-    Status.MAX_ITER: "the iteration limit max_iter was reached",
-    Status.TIME_LIMIT: "the time limit max_time was reached",
-    Status.INTERRUPTED: "the run was interrupted",
-    Status.CALLBACK: "the callback asked to stop",
-    Status.NUMERICAL: "a numerical problem stopped the run",
-    Status.INFEASIBLE: "no cluster can be split further",
-}
-
-
-# History entries that a slice of a compiled loop can write before it must return.
-HISTORY_CAPACITY = 4096
-
-
-class History:
-    """What a search notes along its way: the objective after so many moves or generations."""
-
-    def __init__(self):
-        self._counts = []
-        self._values = []
-
-    def note(self, count, value):
-        """Append an entry."""
-        self._counts.append(int(count))
-        self._values.append(float(value))
-
-    def drain(self, entries, pos, slot):
-        """Take the entries of a compiled loop, which counts them in pos[slot]."""
-        for count, value in entries[: pos[slot]]:
-            self.note(count, value)
-        pos[slot] = 0
-
-    def counts(self):
-        """Return the counts, (T,) int64."""
-        return np.array(self._counts, dtype=np.int64)
-
-    def values(self):
-        """Return the objectives, (T,) float64."""
-        return np.array(self._values, dtype=np.float64)
 
 
 # Clusters up to which each size is shown.
@@ -134,11 +52,6 @@ def _links_row(result):
         return {}
     constraints = number_of(result.n_constraints, "constraint")
     return {"n_violations": f"{result.n_violations} of {constraints}"}
-
-
-def _bound_row(bound, remark=""):
-    """Return the row of a lower bound, none where there is no bound."""
-    return {} if bound is None else {"bound": f"{bound:.6g}{remark}"}
 
 
 @stored(
@@ -555,9 +468,9 @@ class RLSResult(SizedResult):
         if self.params.get("trim"):
             rows["left out"] = number_of(len(self.labels) - int(self.sizes.sum()), "point")
         rows |= _links_row(self)
-        return rows | _bound_row(
-            self.bound, f", gap {self.gap:.3g}" if self.bound is not None else ""
-        )
+        if self.bound is not None:
+            rows["bound"] = f"{self.bound:.6g}, gap {self.gap:.3g}"
+        return rows
 
     @property
     def gap(self) -> float | None:
@@ -636,7 +549,8 @@ class SDPResult(SizedResult):
     solver_status: str = ""
 
     def _own_rows(self):
-        return _bound_row(self.bound) | {"solver_status": self.solver_status}
+        rows = {} if self.bound is None else {"bound": f"{self.bound:.6g}"}
+        return rows | {"solver_status": self.solver_status}
 
 
 @stored(centers="f8:kd", all_centers="f8:ad", kept="i8:k", weights="f8:a", representatives="f:pd")

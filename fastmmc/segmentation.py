@@ -18,6 +18,7 @@ from fastmmc.parameters import RandomState, Rank, RunParameters
 from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.results import ClusteringResult, SegmentationResult
+from fastmmc.rls.outliers import without_outlier_scores
 from fastmmc.saving import stored
 
 # Segments are rarely of one size, so neither of two needs more than a tenth of the pixels; the
@@ -204,7 +205,8 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     if "gamma" not in params:
         _check_width(call.sigma, pixels)
     params = _complete_params(method, params, call, len(points))
-    found = _cluster(method, points, k, counts, params, values(call, RunParameters))
+    with without_outlier_scores():
+        found = _cluster(method, points, k, counts, params, values(call, RunParameters))
     label_image = found.labels[colour_of].reshape(shape)
     if call.min_region > 1:
         label_image = _merge_small_regions(label_image, call.min_region)

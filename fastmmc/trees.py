@@ -12,13 +12,13 @@ from fastmmc.execution import RunControl, warn_user
 from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.parameters import RunParameters
 from fastmmc.registry import Method
-from fastmmc.results import STATUS_TEXT, ClusteringResult, Status, Tree, TreeNode
+from fastmmc.results import ClusteringResult, Tree, TreeNode
+from fastmmc.rls.outliers import without_outlier_scores
 from fastmmc.saving import stored
+from fastmmc.status import STATUS_TEXT, STOPPED, Status
 
 # What the call of the whole tree says, which tells every split.
 OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParameters)))
-
-STOPS = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 
 # Least seconds for a split, as max_time must be positive.
 LEAST_TIME = 1e-3
@@ -224,7 +224,8 @@ class TreeGrower:
             leaf.refusal = "its points are equal"
             return
         try:
-            result = self.method.function(points, **self._arguments(leaf))
+            with without_outlier_scores():
+                result = self.method.function(points, **self._arguments(leaf))
         except (ValueError, TypeError, MemoryError) as error:
             if error is self.raised:
                 raise
@@ -244,7 +245,7 @@ class TreeGrower:
         leaf.gain = max(0.0, leaf.scatter - sum(part.scatter for part in leaf.parts))
         leaf.split = result
         self.n_tried += 1
-        if result.status in STOPS:
+        if result.status in STOPPED:
             self.stopped = result.status
         elif self._tell():
             self.stopped = Status.CALLBACK

@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 
 from fastmmc._names import column_names
 from fastmmc.execution import is_first, warn_user
+from fastmmc.gram import evenly
 
 # A column is lost beside another if all its values lie within this share of what that one spans
 # between its quantiles below. So neither outliers nor rare values make a difference of units.
@@ -54,9 +55,7 @@ def warn_of_units(points, X):
 def _spans(points):
     """Return what each column spans between its quantiles, and in all, by some of the points."""
     n, d = points.shape
-    size = min(n, max(LEAST_POINTS, MOST_NUMBERS // d))
-    rows = np.linspace(0, n - 1, size).astype(np.intp)
-    sample = points[rows].astype(np.float64)
+    sample = points[evenly(n, max(LEAST_POINTS, MOST_NUMBERS // d))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
         low, high = np.quantile(sample, QUANTILES, axis=0)
         return high - low, np.ptp(sample, axis=0)

@@ -61,7 +61,7 @@ def picture(seed):
 
 
 BLOBS, TRUTH = mixture(1, [20, 30, 25], 4, 3.0)
-TWO, SIDES = mixture(2, [55, 65], 3, 1.5)
+TWO = mixture(2, [55, 65], 3, 1.5)[0]
 NOISE = np.random.default_rng(3).standard_normal((90, 3))
 RINGS = rings(4, 120)
 DIGITS = fastmmc.datasets.load("digits")[0][::12].astype(np.float64)

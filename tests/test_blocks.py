@@ -174,6 +174,17 @@ def test_a_tangent_step_is_the_best_labelling_for_its_scores(points, mapped):
     assert result.sizes.tolist() == [1000, 1000, 1000]
 
 
+@pytest.mark.parametrize("first", [(0.0, 0.0, 0.0), (9.0, -14.0, 5.0)])
+def test_prices_for_very_unequal_sizes(first, rng):
+    """Once they went so far off that no point was between clusters, and stayed there."""
+    scores = 0.01 * rng.standard_normal((2000, 3))
+    wanted = np.array([1980.0, 7.5, 12.5])
+    prices = blocked.find_prices(scores, wanted, np.array(first), rough=True)
+    sizes = np.bincount((scores + prices).argmax(axis=1), minlength=3)
+    assert np.abs(sizes - wanted).max() <= 2.5
+    assert np.isfinite(blocked.find_prices(scores, wanted, np.array(first), rough=False)).all()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_sizes_within_keep_their_sum(seed):
     rng = np.random.default_rng(seed)

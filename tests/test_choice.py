@@ -1,5 +1,7 @@
 """Tests of the choice of width and size rule by a vote."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,13 +13,17 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
 import fastmmc
-from fastmmc import choice, models, nystroem
-from fastmmc.choice import RULES, SAMPLE, WIDTHS, agreement, weigh
+from fastmmc import models, nystroem
+from fastmmc.choice import Candidate, labellings, methods, vote
+from fastmmc.choice.labellings import WIDTHS
+from fastmmc.choice.methods import SAMPLE
+from fastmmc.choice.results import RULES
+from fastmmc.choice.widths import Chooser
 from fastmmc.execution import fixed_seed, restart_stream
 from fastmmc.gram import kernel_product, squared_distances
-from fastmmc.results import Status
 from fastmmc.rls.genie import Genie
 from fastmmc.rls.source import QUICK_RANK
+from fastmmc.status import Status
 from tests.rls.naive import risk
 
 
@@ -115,16 +121,38 @@ def test_vote_is_that_of_the_definition(iris):
         assert one.vote == pytest.approx(np.dot(weights, votes))
 
 
-def test_agreement_is_the_adjusted_rand_index():
-    rng = np.random.default_rng(0)
-    labellings = [rng.integers(4, size=40) for _ in range(5)] + [np.zeros(40, int)] * 2
-    wanted = [[adjusted_rand_score(a, b) for b in labellings] for a in labellings]
-    assert_allclose(agreement(labellings, 4), wanted, atol=1e-12)
+def free_cost(R, labels, k):
+    E = (labels[:, None] == np.arange(k)).astype(float)
+    return k - np.sum(np.sum(E * (R @ E), axis=0) / E.sum(axis=0))
+
+
+def test_all_widths_draw_the_borders_of_the_winner():
+    X = scale(fastmmc.datasets.load("breast_cancer")[0])
+    result = fastmmc.cluster(X, 2, random_state=0)
+    before, after = result.winner.labels, result.labels
+    assert 0.9 < adjusted_rand_score(before, after) < 1.0
+    factors = [fastmmc.factor(X, sigma=s) for s in {one.sigma for one in result.candidates}]
+    costs = [sum(free_cost(F.R, labels, 2) for F in factors) for labels in (before, after)]
+    assert costs[1] < costs[0]
+    assert_array_equal(fastmmc.umc_rls(X, 2, **result.chosen).labels, after)
+    assert result.chosen["sizes"] == "free"
+    assert result.chosen["sigma"] == result.params["sigma"] in {F.kernel.sigma for F in factors}
+
+
+def test_borders_that_make_other_clusters_are_not_taken(monkeypatch):
+    X, y = fastmmc.datasets.load("moons")
+    chooser = Chooser(X, SimpleNamespace(seed=0, look=lambda *args: None))
+    widths = {4.0: chooser.width(2 * len(X))}
+    winner = Candidate("of the moons", 4.0, widths[4.0].sigma, "linked", 0.1, 1.0, 1.0, y)
+    assert vote.join_widths(winner, widths, 2) is winner
+    monkeypatch.setattr(vote, "ALIKE", 0.0)
+    joined = vote.join_widths(winner, widths, 2)
+    assert 0.0 < adjusted_rand_score(y, joined.labels) <= 0.9
 
 
 def test_weights_price_unequal_sizes_and_share_by_rule():
     even, uneven = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
-    weights = weigh(np.array([0.1, 0.1, 0.0]), [even, uneven, even], ["a", "b", "b"], 2)
+    weights = vote.weigh(np.array([0.1, 0.1, 0.0]), [even, uneven, even], ["a", "b", "b"], 2)
     price = 2.0 * 0.75**0.75 * 0.25**0.25
     assert weights[0] / weights[1] == pytest.approx(2.0 * price)
     assert weights.argmax() == 2
@@ -258,11 +286,14 @@ def test_stops_with_the_best_so_far(n_steps, how, status, text):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("part", ["_judge", "_vote", "_finish"])
-def test_an_interrupt_of_the_vote_loses_nothing(part, monkeypatch):
+@pytest.mark.parametrize(
+    "module, part",
+    [(labellings, "judge"), (methods, "vote"), (methods, "join_widths"), (methods, "_finish")],
+)
+def test_an_interrupt_of_the_vote_loses_nothing(module, part, monkeypatch):
     X, _ = blobs([60, 30, 15])
     whole = fastmmc.cluster(X, 3, random_state=0)
-    made, work = [], getattr(choice, part)
+    made, work = [], getattr(module, part)
 
     def interrupted(*given):
         made.append(work(*given))
@@ -270,11 +301,19 @@ def test_an_interrupt_of_the_vote_loses_nothing(part, monkeypatch):
             raise KeyboardInterrupt
         return made[-1]
 
-    monkeypatch.setattr(choice, part, interrupted)
+    monkeypatch.setattr(module, part, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         result = fastmmc.cluster(X, 3, random_state=0)
     assert result.status == Status.INTERRUPTED and len(made) == 2
     assert_array_equal(result.labels, whole.labels)
+
+
+def test_few_points_are_tried_in_few_clusters():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    assert list(fastmmc.cluster(X, random_state=0).scores) == [2, 3, 4, 5]
+    assert list(fastmmc.cluster(X, max_k=7, random_state=0).scores) == [2, 3, 4, 5, 6, 7]
+    assert list(fastmmc.cluster(X[:4], random_state=0).scores) == [2]
+    assert methods._largest_number(None, 2000) == 30
 
 
 @pytest.mark.parametrize("how, status, text", STOPS)
@@ -284,7 +323,7 @@ def test_stops_among_the_numbers(how, status, text):
     with pytest.warns(ConvergenceWarning, match=text):
         result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
-    assert heard[-1].n_init == 30 + 16
+    assert heard[-1].n_init == 10 + 16
     assert list(result.scores) == [2, 3, 4]
     assert list(result.errors) == [2, 3, 4, 5]
     assert adjusted_rand_score(y, result.labels) == 1.0
@@ -351,10 +390,11 @@ def test_the_estimator_takes_sparse_points():
 
 
 def test_the_choice_is_made_on_fewer_points_where_time_is_short():
-    sizes = [choice._sample_size(5000, None, max_time) for max_time in (1e-6, 10.0, 60.0, None)]
+    sizes = [methods._sample_size(5000, None, max_time) for max_time in (1e-6, 10.0, 60.0, None)]
     assert sizes == [500, 1000, 2000, 2000]
     assert (
-        choice._sample_size(400, None, 1e-6) == 400 and choice._sample_size(9000, 600, 0.1) == 1200
+        methods._sample_size(400, None, 1e-6) == 400
+        and methods._sample_size(9000, 600, 0.1) == 1200
     )
 
 
@@ -393,17 +433,17 @@ def test_labels_of_all_are_kept_where_time_ends_in_the_hat_matrix_of_all(monkeyp
     def make_factor(points, lam, kernel, form, seed, look=None):
         if len(points) == len(X) and form.landmarks is uniform:
             look(0.5, ahead=1e9)
-        return choice_make_factor(points, lam, kernel, form, seed, look)
+        return make_given(points, lam, kernel, form, seed, look)
 
     def label_all(*args):
-        made.append(choice_label_all(*args))
+        made.append(label_given(*args))
         return made[-1]
 
     uniform = nystroem.Form().landmarks
-    choice_make_factor, choice_label_all = choice.make_factor, choice._label_all
-    monkeypatch.setattr(choice, "make_factor", make_factor)
-    monkeypatch.setattr(choice, "_label_all", label_all)
-    monkeypatch.setattr(choice, "_sample_size", lambda n, k, max_time: 500)
+    make_given, label_given = methods.make_factor, methods._label_all
+    monkeypatch.setattr(methods, "make_factor", make_factor)
+    monkeypatch.setattr(methods, "_label_all", label_all)
+    monkeypatch.setattr(methods, "_sample_size", lambda n, k, max_time: 500)
     with pytest.warns(ConvergenceWarning, match="max_time was reached") as told:
         result = fastmmc.cluster(X, 12, max_time=1e6, random_state=0)
     assert len(told) == 1 and result.status == Status.TIME_LIMIT

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc.registry import METHODS
-from fastmmc.results import Status
+from fastmmc.status import Status
 from tests.rls import naive
 
 N = 24

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastmmc
+from fastmmc._jit import njit
 
 pytestmark = pytest.mark.jit
 
@@ -124,3 +125,17 @@ def test_the_garbage_collector_stays_as_it_was(env):
         "gc.disable()\nmoves.shift_row(U[0], U[0], 1.0)\nprint(gc.isenabled())"
     )
     assert python(code, **env).split()[1:] == ["True", "False"]
+
+
+def test_a_callee_is_compiled_for_known_truth_values_and_not_for_known_numbers():
+    @njit
+    def callee(x, flag, at):
+        return x + at if flag else x
+
+    @njit
+    def caller(x):
+        return callee(x, True, 0) + callee(x, False, -1) + callee(x, True, 1)
+
+    assert caller(1.0) == 4.0
+    kinds = {tuple(map(str, kinds[1:])) for kinds in callee._inner.signatures}
+    assert kinds == {("Literal[bool](True)", "int64"), ("Literal[bool](False)", "int64")}

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import adjusted_rand_score
 
 from fastmmc.gram import Kernel
 from fastmmc.labels import (
+    agreement,
     check_init,
     check_known_labels,
     integer_labels,
@@ -143,3 +146,12 @@ def test_small_examples():
     assert matched_clusters([0, 0, 1, 2], [2, 2, 0, 0], 3).tolist() == [2, 0, 1]
     labels = integer_labels("init", [0.0, 1.0], 2)
     assert labels.tolist() == [0, 1] and labels.dtype == np.int64
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(40) % 3], ids=["points", "weighted"])
+def test_agreement_is_the_adjusted_rand_index(weights):
+    rng = np.random.default_rng(0)
+    labellings = [rng.integers(4, size=40) for _ in range(5)] + [np.zeros(40, int)] * 2
+    repeated = [np.repeat(labels, 1 if weights is None else weights) for labels in labellings]
+    wanted = [[adjusted_rand_score(a, b) for b in repeated] for a in repeated]
+    assert_allclose(agreement(labellings, 4, weights), wanted, atol=1e-12)

@@ -11,7 +11,7 @@ import fastmmc
 from fastmmc import execution
 from fastmmc.gram import Kernel, kernel_diagonal
 from fastmmc.registry import METHODS
-from fastmmc.results import Status
+from fastmmc.status import Status
 from tests.rls import naive
 
 LONG = np.longdouble

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 import fastmmc
-from fastmmc.choice import LEAST_ERROR
+from fastmmc.choice.vote import LEAST_ERROR
 from fastmmc.plotting import (
     ChoiceDisplay,
     ClusterDisplay,

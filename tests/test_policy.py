@@ -35,7 +35,7 @@ TOP = {
 }
 
 
-FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")} - TOP
+FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")} - {*TOP, *COMPOSED}
 
 
 def layer(module):
@@ -47,7 +47,7 @@ def layer(module):
         return "_loops" if inner.startswith("_loops") else inner if inner in INNER else "topic"
     if module == "fastmmc" or family in TOP:
         return "top"
-    return module if module in COMPOSED else "shared"
+    return family if family in COMPOSED else "shared"
 
 
 def module_name(file):

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import Status
 from fastmmc.registry import METHODS, Method
+from fastmmc.rls import outliers
 
 BINARY = [m for m in METHODS.values() if m.binary and m.extra is None]
 # On the blobs of these tests the objective of iterSVR is lower with two points on the other side.
@@ -332,6 +333,19 @@ def test_one_cluster(overlapping):
     assert str(res.tree) == "cluster 0: 60 points"
     with pytest.raises(ValueError, match="2 features"):
         res.predict(overlapping[:, :2])
+
+
+def test_no_outliers_are_scored_of_parts_that_nobody_sees(overlapping, monkeypatch):
+    def score(*args):
+        raise AssertionError("scored")
+
+    monkeypatch.setattr(outliers, "score_outliers", score)
+    assert fastmmc.recursive_mmc(overlapping, 3, method="evo_mmc", random_state=0).sizes.size == 3
+    image = overlapping.reshape(6, 10, 3)
+    for method in ("umc_rls", "evo_mmc"):
+        assert fastmmc.segment(image, 3, method=method, random_state=0).sizes.size == 3
+    with pytest.raises(AssertionError, match="scored"):
+        fastmmc.evo_mmc(overlapping, random_state=0)
 
 
 @pytest.mark.parametrize("rule", ["largest", "gain"])

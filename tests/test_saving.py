@@ -1,5 +1,6 @@
 """Results and estimators in files: what was saved is read, and nothing else is."""
 
+import inspect
 import io
 import json
 import pickle
@@ -36,6 +37,8 @@ def new_points():
 def call(method, X, k=2, **params):
     for name in method.needs:
         pytest.importorskip(name)
+    if "random_state" in inspect.signature(method.function).parameters:
+        params.setdefault("random_state", 0)
     return method.function(X, **params) if method.binary else method.function(X, k, **params)
 
 
@@ -43,7 +46,10 @@ def fit(method, X, **params):
     for name in method.needs:
         pytest.importorskip(name)
     many = {} if method.binary else {"n_clusters": 2}
-    return method.estimator(**many, **params).fit(X)
+    model = method.estimator(**many, **params)
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=0)
+    return model.fit(X)
 
 
 def assert_same(one, other, at=""):

@@ -209,7 +209,7 @@ def test_the_parameters_chosen_tell_of_it(wine):
     X = wine[0]
     result = fastmmc.cluster(X, 3, standardize=True, random_state=0)
     assert result.chosen["standardize"]
-    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen, sizes="equal").labels, result.labels)
+    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen).labels, result.labels)
 
 
 def test_pictures_show_the_points_as_they_were(wine):

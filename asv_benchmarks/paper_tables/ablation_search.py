@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.rls import batches, methods, plan
+from fastmmc.rls import batches, plan, search
 from fastmmc.rls.memetic import MemeticSearch, matched_clusters
 from fastmmc.sizes import fit_sizes
 
@@ -138,10 +138,10 @@ def run_digits(width, lam, seed):
 
 def run_variant(name, width, lam, seed):
     """Return what describes the result of one variant."""
-    search, constants, params = VARIANTS[name]
+    variant, constants, params = VARIANTS[name]
     factor, y = digits_factor(width, lam)
     with (
-        mock.patch.object(methods, "MemeticSearch", search),
+        mock.patch.object(search, "MemeticSearch", variant),
         mock.patch.multiple(plan, **constants) if constants else nullcontext(),
     ):
         run = fastmmc.umc_rls(

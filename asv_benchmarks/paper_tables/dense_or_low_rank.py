@@ -12,7 +12,7 @@ from common import Source, draw, load_source, main, number, sources, table, time
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.rls import methods
+from fastmmc.rls import planning
 
 SETS = sources("usps", "letter", "pendigits") | {"Gaussians": Source("Gaussians", draw=10_000)}
 SIZES = 2_000, 3_000, 5_000, 7_000, 10_000
@@ -53,7 +53,7 @@ def sample(source, n):
 def cluster(X, k, way):
     rank, search = WAYS[way]
     # Cells at every number of points.
-    with patch.object(methods, "DENSE_CHOICE", 0):
+    with patch.object(planning, "DENSE_CHOICE", 0):
         return fastmmc.umc_rls(
             X, k, sizes="equal", balance=BALANCE, rank=rank, random_state=0, **search
         )

@@ -15,7 +15,7 @@ from suite import BEYOND, CHOICES, MOST_COUNT, PEERS, agreement, count_clusters
 from suite import label as label_default
 
 import fastmmc
-from fastmmc.choice import RULES
+from fastmmc.choice.results import RULES
 from fastmmc.gram import squared_distances
 from fastmmc.rls.genie import Genie
 
@@ -549,9 +549,10 @@ def page(run):
         f"{len(names)} sets. Figures are adjusted Rand indices with the clusters as they were "
         "made; noise is left out of the score, not of the data. The sets were made after the rules "
         "of `cluster` and the default of `umc_rls`, and none was changed after a score had been "
-        'seen. Then the score of the number of clusters was changed with every other set, "seen" '
-        "below, in view; the bundled sets had been in view long before. The others were scored "
-        "when that rule stood."
+        "seen. Then the score of the number of clusters, the second width of `umc_rls` and the "
+        'borders that all widths draw in `cluster` were made with every other set, "seen" below, '
+        "in view; the bundled sets had been in view long before. The others were scored when each "
+        "rule stood."
     )
     yield "## k given"
     yield (

@@ -106,7 +106,9 @@ def move_and_scan(grad, rise, fall, row_i, row_j, step, high, low, where):
             value = g[lane] + down[lane]
             low[lane] = value if value < low[lane] else low[lane]
     i, best = first_of_lanes(high, where)
-    least = low.min()
+    least = low[0]
+    for lane in range(1, LANES):
+        least = min(least, low[lane])
     for p in range(whole, n):
         grad[p] -= step * (row_i[p] - row_j[p])
         if grad[p] + rise[p] > best:
@@ -381,10 +383,13 @@ def best_split(scores, weight, weighted, squares, first, last, loss, epsilon, ti
     """
     n = scores.size
     n_offsets = 2 if epsilon > 0.0 else 1
-    low_start = np.zeros(n_offsets, dtype=np.int64)
-    high_start = np.full(n_offsets, first)
-    clipped_low = np.zeros(n_offsets, dtype=np.int64)
-    clipped_high = np.zeros(n_offsets, dtype=np.int64)
+    low_start = np.empty(n_offsets, dtype=np.int64)
+    high_start = np.empty(n_offsets, dtype=np.int64)
+    clipped_low = np.empty(n_offsets, dtype=np.int64)
+    clipped_high = np.empty(n_offsets, dtype=np.int64)
+    for o in range(n_offsets):
+        low_start[o] = 0
+        high_start[o] = first
     best, best_m, best_b = np.inf, -1, 0.0
     for m in range(first, last + 1):
         if loss == SQUARE:

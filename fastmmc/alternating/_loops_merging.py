@@ -54,7 +54,8 @@ def part(values, is_above, room):
         values[n_below] = value
         n_above += is_above[i]
         n_below += 1 - is_above[i]
-    values[n_below:] = room[:n_above]
+    for i in range(n_above):
+        values[n_below + i] = room[i]
 
 
 @njit

@@ -23,7 +23,7 @@ from fastmmc._libsvm import (
     train_linear_machine,
 )
 from fastmmc.alternating import _loops as loops
-from fastmmc.cholesky import factor_lower
+from fastmmc.cholesky import add_to_diagonal, factor_lower
 from fastmmc.execution import OutOfTime, RunControl
 
 # Most steps of the dual solver in one round, as a multiple of n.
@@ -506,7 +506,7 @@ class LeastSquaresMachine(_Machine):
 def dense_solver(K, ridge, look=lambda: None):
     """Return a function that applies (K + diag(ridge))^-1, from one Cholesky factorisation."""
     A = K.copy()
-    A.flat[:: A.shape[0] + 1] += ridge
+    add_to_diagonal(A, ridge)
     if not factor_lower(A, lambda share: look()):
         raise np.linalg.LinAlgError("the kernel matrix is not positive semidefinite")
     # The transpose is in the order that LAPACK wants.

@@ -27,6 +27,7 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
     warn_of_equal_points,
+    warn_user,
 )
 from fastmmc.gram import kernel_points
 from fastmmc.labels import check_init
@@ -41,8 +42,9 @@ from fastmmc.parameters import (
     Rank,
     SizeParameters,
 )
-from fastmmc.results import MarginResult, Status
+from fastmmc.results import MarginResult
 from fastmmc.sizes import binary_bounds, binary_size_bounds
+from fastmmc.status import Status
 
 
 class _Rounds(Parameters):
@@ -181,8 +183,9 @@ class _WeightedPoints(Points):
         kind="(n,) array_like",
         doc="""
         Weights, at least 0: a point of weight s counts as s equal points, in the loss and in the
-        size rule, which is then kept as nearly as whole points allow. A point of weight 0 does not
-        count, and gets its label from the model.
+        size rule, which is then kept as nearly as whole points allow. So weights multiply C: with
+        a mean of 1 they leave it as it is. A point of weight 0 does not count, and gets its label
+        from the model.
         """,
     )
 
@@ -364,6 +367,8 @@ def _alternate(loss, points, kernel, call, control):
 
         n_init = call.n_init if isinstance(init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
+        if outcome.best.status == Status.NUMERICAL:
+            _advise(problem)
         params = values(call, _Regression, SizeParameters)
         if problem.merged is not None:
             params["max_representatives"] = call.max_representatives
@@ -391,6 +396,17 @@ def _check_training(call, kernel, form, points, weights):
             f"tol must be at least {least:.2g}, what double precision can reach with C={C:g} and "
             f"a largest weight of {largest:g}; got {tol:g}; give a larger tol, or a lower C"
         )
+
+
+def _advise(problem):
+    """Warn of a machine that did not reach its tolerance, and say what keeps it from that."""
+    times, weights = "", ""
+    if problem.call.sample_weight is not None:
+        times, weights = " times the largest weight", ", or sample_weight with a mean of 1"
+    warn_user(
+        f"the machine did not reach its tolerance, as C{times} is {problem.cost.max():.3g}: give a "
+        f"lower C{weights}, or a larger tol; duality_gap tells how far it is"
+    )
 
 
 def _weight_bounds(call, weights):

@@ -25,7 +25,7 @@ from fastmmc.alternating.start import first_labels, gram_matrix
 from fastmmc.execution import OutOfTime, RunControl
 from fastmmc.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
 from fastmmc.nystroem import Features, Form, brief_features, form_features, with_landmarks
-from fastmmc.results import Status
+from fastmmc.status import Status
 
 # A round that lowers the objective by less than this share ends the alternation.
 LEAST_DECREASE = 1e-6

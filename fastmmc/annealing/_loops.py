@@ -52,7 +52,11 @@ def sum_pulls(points, weights, labels, distances, least, k):
     farther than ``least`` lies at its center and has no direction: its weight goes to
     ``at_center`` (k,).
     """
-    pulls, sums, at_center = np.zeros(k), np.zeros((k, points.shape[1])), np.zeros(k)
+    pulls, sums, at_center = np.empty(k), np.empty((k, points.shape[1])), np.empty(k)
+    for j in range(k):
+        pulls[j] = at_center[j] = 0.0
+        for f in range(points.shape[1]):
+            sums[j, f] = 0.0
     total = 0.0
     for i in range(labels.size):
         j = labels[i]

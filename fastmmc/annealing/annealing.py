@@ -25,7 +25,7 @@ from fastmmc.annealing.representatives import (
 from fastmmc.annealing.search import Search
 from fastmmc.gram import dense_rows
 from fastmmc.labels import matched_clusters
-from fastmmc.results import Status
+from fastmmc.status import Status
 
 # Steps towards the geometric medians of the representatives of clusters that have changed.
 MEDIAN_STEPS = 10

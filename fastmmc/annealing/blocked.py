@@ -28,7 +28,7 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.results import Status
+from fastmmc.status import Status
 
 
 def search_in_blocks(call, control, solve_sample):

@@ -13,7 +13,7 @@ from fastmmc.annealing.points import Points, Walker, descend
 from fastmmc.annealing.representatives import cut, make_cover
 from fastmmc.annealing.search import Search
 from fastmmc.gram import dense_rows
-from fastmmc.results import Status
+from fastmmc.status import Status
 
 # A descent ends when a round gains less than this share of the objective.
 SEARCH_TOL = 1e-5

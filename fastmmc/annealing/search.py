@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.annealing.points import Walker, descend_briefly, make_model
+from fastmmc.execution import History
 from fastmmc.gram import dense_rows
-from fastmmc.results import History, Status
+from fastmmc.status import Status
 
 
 class Search:

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc import plotting
 from fastmmc.cli import common, predict, sources
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
+from fastmmc.plotting import ClusterDisplay
+from fastmmc.plotting.base import import_pyplot
 from fastmmc.registry import METHODS
-from fastmmc.results import STATUS_TEXT
 from fastmmc.standardization import fit_scaler
+from fastmmc.status import STATUS_TEXT
 
 # What is taken without --method: it chooses all, or has most of the settings.
 CHOOSER, USUAL = "cluster", "umc-rls"
@@ -51,7 +52,11 @@ OPTIONS = (
         metavar="N",
         short=("-k",),
     ),
-    Option("--max-k", common.parse_count, "largest number that --k auto considers"),
+    Option(
+        "--max-k",
+        common.parse_count,
+        "largest number that --k auto considers; 30, or less for few points",
+    ),
     Option("--lam", common.parse_number, "regularisation, greater than 0"),
     Option(
         "--sigma", common.parse_number, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"
@@ -240,7 +245,7 @@ def _read_pairs(path, n):
 
 
 def _check_picture_format(path):
-    plotting.import_pyplot()
+    import_pyplot()
     from matplotlib.figure import Figure
 
     known = [f".{end}" for end in Figure().canvas.get_supported_filetypes()]
@@ -252,7 +257,7 @@ def _save_picture(path, result, X):
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")
-    plotting.ClusterDisplay.from_result(result, X, ax=figure.subplots())
+    ClusterDisplay.from_result(result, X, ax=figure.subplots())
     figure.savefig(path, dpi=150)
 
 

@@ -210,7 +210,7 @@ def allowed_winner(prototypes, links, i, j):
     """
     forbidden, votes, cost = prototypes.forbidden, prototypes.votes, prototypes.cost
     count_winners(prototypes, links, links.cannot_start, links.cannot, i, forbidden)
-    if forbidden.min() > 0:
+    if forbidden[smallest(forbidden)] > 0:
         forbidden[:] = 0
     count_winners(prototypes, links, links.must_start, links.must, i, votes)
     most = 0
@@ -373,7 +373,8 @@ def list_partners(known, own, memory_size, equal, given_start, given, start, par
         label = known[own[i]] if own[i] >= 0 else -1
         if label < 0:
             if fill:
-                partners[count : count + end - p] = given[p:end]
+                for at in range(p, end):
+                    partners[count + at - p] = given[at]
             count += end - p
             continue
         for o in range(max(0, own[i] - memory_size), own[i]):

@@ -10,9 +10,10 @@ from sklearn.utils import gen_batches
 from fastmmc._loops_centers import all_distances
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import first_prototypes
+from fastmmc.execution import History
 from fastmmc.gram import dense_rows
 from fastmmc.links import Links
-from fastmmc.results import History, Status
+from fastmmc.status import Status
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048

@@ -42,7 +42,8 @@ from fastmmc.parameters import (
     Points,
     RunParameters,
 )
-from fastmmc.results import CentroidResult, Status
+from fastmmc.results import CentroidResult
+from fastmmc.status import Status
 
 BATCH = ("lcvqe", "cvqe")
 

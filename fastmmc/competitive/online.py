@@ -10,10 +10,10 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import assign_rows, first_prototypes
-from fastmmc.execution import warn_of_fewer
+from fastmmc.execution import History, warn_of_fewer
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.links import Links, partner_lists
-from fastmmc.results import History, Status
+from fastmmc.status import Status
 
 # Methods that weigh the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}

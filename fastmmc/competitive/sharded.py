@@ -49,7 +49,8 @@ from fastmmc.parameters import (
     Watch,
 )
 from fastmmc.registry import registry_name
-from fastmmc.results import CentroidResult, Status
+from fastmmc.results import CentroidResult
+from fastmmc.status import Status
 
 # Names in the registry and of the functions.
 METHODS = {registry_name(method): method for method in WEIGHTED}

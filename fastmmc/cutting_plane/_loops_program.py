@@ -45,6 +45,15 @@ def dot(x, y, size):
 
 
 @njit
+def largest(x):
+    """Return the largest absolute value."""
+    value = 0.0
+    for i in range(x.size):
+        value = max(value, abs(x[i]))
+    return value
+
+
+@njit
 def add_scaled(out, x, factor, size):
     """Add a multiple of the first entries, in place."""
     for i in range(size):
@@ -213,8 +222,10 @@ def recentre(Q, q, A, r, weight, a, centre, base, lack):
     """
     n, m = q.size, r.size
     farthest = 0.0
-    base[:] = q
-    lack[:] = r
+    for t in range(m):
+        lack[t] = r[t]
+    for j in range(n):
+        base[j] = q[j]
     for j in range(n):
         farthest = max(farthest, abs(a[j] - centre[j]))
         centre[j] = a[j]
@@ -245,19 +256,20 @@ def solve_program(Q, q, A, r, a, y, max_steps):
     n, m = q.size, r.size
     # With this weight neither Q nor A^T A is lost in the rounding of the other, whatever the scales
     # of the features and of r are, nor in the ridge.
-    weight = max(np.abs(q).max(), TINY) / np.abs(r).max()
-    largest = weight
+    weight = max(largest(q), TINY) / largest(r)
+    scale = weight
     for j in range(n):
-        largest = max(largest, Q[j, j])
-    ridge = RIDGE * largest
+        scale = max(scale, Q[j, j])
+    ridge = RIDGE * scale
     weight = max(weight, 10.0 * ridge)
     L = np.empty((n, n))
     free = np.empty(n, dtype=np.int64)
-    is_free = np.zeros(n, dtype=np.bool_)
+    is_free = np.empty(n, dtype=np.bool_)
     target, slope, ahead = np.empty(n), np.empty(n), np.empty((m + 1, n))
-    centre, base, lack = np.zeros(n), np.empty(n), np.empty(m)
+    centre, base, lack = np.empty(n), np.empty(n), np.empty(m)
     size = 0
     for j in range(n):
+        centre[j] = 0.0
         is_free[j] = a[j] != 0.0
         a[j] = max(a[j], 0.0)
     recentre(Q, q, A, r, weight, a, centre, base, lack)

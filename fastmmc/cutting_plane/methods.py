@@ -46,7 +46,8 @@ from fastmmc.parameters import (
     Points,
     Rank,
 )
-from fastmmc.results import MarginResult, Status
+from fastmmc.results import MarginResult
+from fastmmc.status import Status
 
 # Programs multiply products of points and parameters, which must not leave the range of doubles.
 MOST_SQUARES = 1e150

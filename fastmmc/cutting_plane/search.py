@@ -11,8 +11,8 @@ from fastmmc._declare import Parameters
 from fastmmc._means import k_means
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import dense_rows, is_wide
-from fastmmc.results import Status
+from fastmmc.gram import dense_rows, evenly, is_wide
+from fastmmc.status import Status
 
 STARTS = ("random", "kmeans")
 
@@ -269,7 +269,7 @@ def first_weights(problem, rng):
         W, b = centers - mean, -0.5 * np.einsum("ij,ij->i", centers, centers)
         if problem.binary:
             W, b = W[1:] - W[:1], b[1:] - b[:1]
-    sample = np.linspace(0, rows.shape[0] - 1, min(START_SAMPLE, rows.shape[0])).astype(np.intp)
+    sample = evenly(rows.shape[0], START_SAMPLE)
     # Wide rows stay sparse.
     scores = (
         rows[sample] @ W.T - W @ mean if is_wide(rows) else (dense_rows(rows, sample) - mean) @ W.T

@@ -1,6 +1,6 @@
 """Pictures of clusterings, in the manner of scikit-learn's Display objects."""
 
-from fastmmc.plotting.base import COLORS, MARKERS, import_pyplot
+from fastmmc.plotting.base import COLORS, MARKERS
 from fastmmc.plotting.clusters import ClusterDisplay, SegmentationDisplay, ShakingDisplay
 from fastmmc.plotting.points import ExemplarDisplay, InfluenceDisplay, MarginDisplay
 from fastmmc.plotting.search import ChoiceDisplay, ObjectiveDisplay, TreeDisplay
@@ -17,5 +17,4 @@ __all__ = [
     "SegmentationDisplay",
     "ShakingDisplay",
     "TreeDisplay",
-    "import_pyplot",
 ]

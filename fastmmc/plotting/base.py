@@ -24,23 +24,7 @@ LARGEST_POINT = 36
 
 
 def import_pyplot() -> Any:
-    """Import matplotlib.pyplot, or say how to install it.
-
-    Returns
-    -------
-    module
-        ``matplotlib.pyplot``.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-
-    Examples
-    --------
-    >>> import_pyplot().__name__
-    'matplotlib.pyplot'
-    """
+    """Import matplotlib.pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

@@ -96,7 +96,7 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
         ----------
         X : (n, d) array_like or sparse matrix, optional
             The points; None: those that the result remembers, which it does if it was made with a
-            dense hat matrix (``umc_rls`` up to 10,000 points, ``evo_mmc``).
+            dense hat matrix (``umc_rls`` up to 3,000 points, ``evo_mmc``).
 
         Raises
         ------

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fastmmc.choice import LEAST_ERROR, Candidate, ChoiceResult
+from fastmmc.choice import Candidate, ChoiceResult
+from fastmmc.choice.vote import LEAST_ERROR
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,

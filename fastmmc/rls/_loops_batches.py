@@ -5,7 +5,7 @@ follow one pass the better; those that are accepted for a gain are checked again
 moment.
 """
 
-# compiled-with: _loops_moves.py 3b037379a6dc
+# compiled-with: _loops_moves.py 576e777f319b
 import numpy as np
 
 from fastmmc._jit import njit, njit_sum

@@ -13,7 +13,7 @@ Loops take a budget in row elements and return when it is used up; everything th
 on is in the state, so the slicing never changes a result.
 """
 
-# compiled-with: _loops_moves.py 3b037379a6dc
+# compiled-with: _loops_moves.py 576e777f319b
 from typing import NamedTuple
 
 import numpy as np
@@ -288,7 +288,7 @@ def shake(state, work, quota, floors, budget):
 @njit
 def best_target(R, labels, counts, U, diag, j, upper, w):
     """Return the shift and the cluster of the best move of point j, (inf, -1) if none is open."""
-    o = labels[j]
+    o = np.int64(labels[j])
     best = np.inf
     target = -1
     for h in range(counts.size):
@@ -468,7 +468,7 @@ def polish(state, work, budget):
         pos[CLEAN] += 1
         if not movable[i]:
             continue
-        a = labels[i]
+        a = np.int64(labels[i])
         w = mass(masses, i)
         shift, target = np.inf, -1
         if counts[a] - w >= state.lower[a]:

@@ -26,7 +26,7 @@ Random numbers come from a generator whose state is in the arrays, so slices of 
 the reference code draw the same ones.
 """
 
-# compiled-with: _loops_moves.py 3b037379a6dc
+# compiled-with: _loops_moves.py 576e777f319b
 from typing import NamedTuple
 
 import numpy as np

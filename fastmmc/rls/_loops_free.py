@@ -9,7 +9,7 @@ q_a - 2 U[a, i] + R_ii and q_b into q_b + 2 U[b, i] + R_ii, O(1) a candidate. Wh
 a point may be a group of them: its row of R is then the sum of theirs, its weight their number.
 """
 
-# compiled-with: _loops_moves.py 3b037379a6dc
+# compiled-with: _loops_moves.py 576e777f319b
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def descend(state, budget):
         pos[AT] = (i + 1) % n
         pos[CLEAN] += 1
         budget -= k
-        a = labels[i]
+        a = np.int64(labels[i])
         w = weights[i]
         if not movable[i] or counts[a] - w < lower[a]:
             continue
@@ -141,7 +141,7 @@ def swap(state, least, budget):
         if not movable[i]:
             continue
         budget -= 4 * n
-        a = labels[i]
+        a = np.int64(labels[i])
         w = weights[i]
         best = -tol
         partner = -1
@@ -165,7 +165,7 @@ def swap(state, least, budget):
                     best = -of_a - of_b
                     partner = j
         if partner >= 0:
-            b = labels[partner]
+            b = np.int64(labels[partner])
             apart = diag[i] + diag[partner] - 2.0 * R[i, partner]
             within[a] += apart + 2.0 * (U[a, partner] - U[a, i])
             within[b] += apart + 2.0 * (U[b, i] - U[b, partner])
@@ -193,7 +193,7 @@ def descend_block(state, start, scores):
     moves = 0
     for at in range(scores.shape[0]):
         i = start + at
-        a = labels[i]
+        a = np.int64(labels[i])
         if not state.movable[i] or counts[a] <= state.lower[a]:
             continue
         best = -np.inf
@@ -265,7 +265,9 @@ def agglomerate(D, weights, first, second, height):
     """
     m = weights.size
     chain = np.empty(m, dtype=np.int64)
-    alive = np.arange(m)
+    alive = np.empty(m, dtype=np.int64)
+    for i in range(m):
+        alive[i] = i
     left = m
     length = 0
     for t in range(m - 1):

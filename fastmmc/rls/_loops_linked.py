@@ -10,7 +10,7 @@ with the price of every pair of groups that should be apart and is not. Such pai
 rows: the partners of group i are partners[start[i] : start[i + 1]], with their prices.
 """
 
-# compiled-with: _loops_moves.py 3b037379a6dc
+# compiled-with: _loops_moves.py 576e777f319b
 from typing import NamedTuple
 
 import numpy as np
@@ -72,8 +72,8 @@ def fill_near(pairs, labels, i, near):
 @njit
 def fill_changes(state, i, near, changes):
     """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by."""
-    labels, counts, within, diag = state.labels, state.counts, state.within, state.diag
-    a = labels[i]
+    counts, within, diag = state.counts, state.within, state.diag
+    a = np.int64(state.labels[i])
     w = state.masses[i]
     rest = within[a] - 2.0 * fit(state.matrix, state.dense, state.sums, a, i) + diag[i]
     loss = part(state.free, rest, counts[a] - w) - part(state.free, within[a], counts[a])
@@ -88,7 +88,7 @@ def fill_changes(state, i, near, changes):
 def shift_group(state, i, d):
     """Move group i to cluster d."""
     within, diag = state.within, state.diag
-    a = state.labels[i]
+    a = np.int64(state.labels[i])
     within[a] += diag[i] - 2.0 * fit(state.matrix, state.dense, state.sums, a, i)
     within[d] += diag[i] + 2.0 * fit(state.matrix, state.dense, state.sums, d, i)
     move(state.matrix, None, state.labels, state.counts, state.sums, i, d, state.masses[i])
@@ -138,7 +138,7 @@ def try_chain(state, pairs, i, d, chain, inside):
     """Swap a chain that begins at group i with cluster d if that lowers the cost; tell whether."""
     labels, counts, within = state.labels, state.counts, state.within
     lower, upper, free = state.lower, state.upper, state.free
-    a = labels[i]
+    a = np.int64(labels[i])
     length = gather_chain(state, pairs, i, d, chain, inside)
     if length == 0:
         return False
@@ -214,9 +214,12 @@ def part_pairs(state, pairs, most):
     labels = state.labels
     g, k = labels.size, state.counts.size
     near, changes = np.empty(k), np.empty(k)
-    closed = np.zeros((g, k), dtype=np.int64)
+    closed = np.empty((g, k), dtype=np.int64)
     best_labels = labels.copy()
     best_price = np.inf
+    for i in range(g):
+        for h in range(k):
+            closed[i, h] = 0
     step = 0
     while True:
         total = 0.0
@@ -246,7 +249,8 @@ def part_pairs(state, pairs, most):
                     to = h
         if total < best_price:
             best_price = total
-            best_labels[:] = labels
+            for i in range(g):
+                best_labels[i] = labels[i]
         if total == 0.0 or step == most:
             break
         step += 1
@@ -255,7 +259,7 @@ def part_pairs(state, pairs, most):
             shift_group(state, found, to)
     for i in range(g):
         if labels[i] != best_labels[i]:
-            shift_group(state, i, best_labels[i])
+            shift_group(state, i, np.int64(best_labels[i]))
     return best_price
 
 
@@ -269,46 +273,41 @@ def excess(state, h, added):
 @njit
 def brings_nearer(state, i, h):
     """Tell whether a move of group i to cluster h brings sizes nearer to their bounds."""
-    a, w = state.labels[i], state.masses[i]
+    a, w = np.int64(state.labels[i]), state.masses[i]
     before = excess(state, a, 0) + excess(state, h, 0)
     return excess(state, a, -w) + excess(state, h, w) < before
 
 
 @njit
-def fit_masses(state, pairs):
-    """Move groups until all sizes are within the bounds; return whether they are.
+def price_fits(state, pairs, costs, goals):
+    """Set the cost for its mass of each group's best move towards sizes within the bounds.
 
-    Each move brings the sizes nearer to the bounds and puts no pair together that should not be.
-    Those of the least cost for their mass come first, an eighth of the groups at a time.
+    Such a move brings the sizes nearer to the bounds and puts no pair together that should not be;
+    ``goals`` (g,) tells where it leads, and ``costs`` (g,) are inf where there is none.
     """
     labels, masses = state.labels, state.masses
-    g, k = labels.size, state.counts.size
+    k = state.counts.size
     near, changes = np.empty(k), np.empty(k)
-    costs, goals = np.empty(g), np.empty(g, dtype=np.int64)
-    while True:
-        off = 0
+    for i in range(labels.size):
+        costs[i] = np.inf
+        ready = False
         for h in range(k):
-            off += excess(state, h, 0)
-        if off == 0:
-            return True
-        n_found = 0
-        for i in range(g):
-            costs[i] = np.inf
-            ready = False
-            for h in range(k):
-                if h == labels[i] or not state.movable[i] or not brings_nearer(state, i, h):
-                    continue
-                if not ready:
-                    fill_near(pairs, labels, i, near)
-                    fill_changes(state, i, near, changes)
-                    ready = True
-                if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
-                    costs[i] = changes[h] / masses[i]
-                    goals[i] = h
-            n_found += costs[i] < np.inf
-        if n_found == 0:
-            return False
-        for i in np.argsort(costs)[: 1 + n_found // 8]:
-            fill_near(pairs, labels, i, near)
-            if brings_nearer(state, i, goals[i]) and near[goals[i]] <= near[labels[i]]:
-                shift_group(state, i, goals[i])
+            if h == labels[i] or not state.movable[i] or not brings_nearer(state, i, h):
+                continue
+            if not ready:
+                fill_near(pairs, labels, i, near)
+                fill_changes(state, i, near, changes)
+                ready = True
+            if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
+                costs[i] = changes[h] / masses[i]
+                goals[i] = h
+
+
+@njit
+def make_fits(state, pairs, groups, goals):
+    """Make the moves of some groups from :func:`price_fits` that still are such moves."""
+    near = np.empty(state.counts.size)
+    for i in groups:
+        fill_near(pairs, state.labels, i, near)
+        if brings_nearer(state, i, goals[i]) and near[goals[i]] <= near[state.labels[i]]:
+            shift_group(state, i, goals[i])

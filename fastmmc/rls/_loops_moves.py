@@ -13,6 +13,9 @@ times the same. Searches keep shifts without the factor.
 Products of rows of Z are summed in double precision whatever the dtype of Z is. So a search
 descends on one and the same quadratic form, in which swapping two equal points changes nothing;
 with products rounded to single precision it may seem to gain a little for ever.
+
+A label that loops hand on as a cluster is ``np.int64(labels[i])``: for its own type, all that it is
+handed to would be compiled once more.
 """
 
 from typing import NamedTuple
@@ -100,7 +103,11 @@ def mass(masses, i):
 @njit
 def heaviest(masses):
     """Return the largest mass."""
-    return 1 if masses is None else masses.max()
+    most = 1
+    if masses is not None:
+        for i in range(masses.size):
+            most = max(most, masses[i])
+    return most
 
 
 @njit

@@ -12,6 +12,7 @@ from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.rls import _loops_batches as batches
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.claims import ClaimSearch
+from fastmmc.rls.free import quick_labels
 from fastmmc.rls.labelling import LabelSearch, compact
 from fastmmc.sizes import fit_sizes, proportional_sizes, with_known
 
@@ -119,8 +120,12 @@ class BatchSearch(LabelSearch):
 
     def finish(self):
         """Do what every search does, from fresh sums."""
+        is_begun = np.isfinite(self._state.value[moves.OBJECTIVE])
         if self._sample is not None:
             self._extend_sample()
+        elif self._plan.has_random_start and not is_begun:
+            args = self._factor, self._state.diag, self._plan, self._rng
+            self._state.labels[:] = quick_labels(*args)
         self._fill()
         return super().finish()
 

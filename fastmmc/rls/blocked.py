@@ -31,7 +31,8 @@ from fastmmc.block_factor import (
     sample_size,
 )
 from fastmmc.blocks import Blocks, check_shape, make_blocks
-from fastmmc.execution import rate_figures, show_progress, warn_if_stopped
+from fastmmc.cholesky import add_to_diagonal
+from fastmmc.execution import History, rate_figures, show_progress, warn_if_stopped
 from fastmmc.factors import check_lam, factor_sample, leave_one_out_residuals
 from fastmmc.gram import kernel_product
 from fastmmc.models import KernelModel
@@ -43,11 +44,12 @@ from fastmmc.parameters import (
     Regularisation,
     SizeParameters,
 )
-from fastmmc.results import History, RLSResult, Status
+from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.source import refuse_beside_factor
 from fastmmc.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
+from fastmmc.status import Status
 
 # The search ends with a pass that lowers the objective by less than this share, or with the last.
 GAIN = 1e-5
@@ -110,14 +112,12 @@ def search_in_blocks(call, control, solve_sample):
 def _refuse(call):
     """Refuse what is asked for of single points, which nobody sees here."""
     wanted = {
-        "known_labels": getattr(call, "known_labels", None) is not None,
         "init": not isinstance(call.init, str),
         "bound": getattr(call, "bound", False),
         "trim": getattr(call, "trim", 0) != 0,
-        "sample_weight": getattr(call, "sample_weight", None) is not None,
-        "must_link": getattr(call, "must_link", None) is not None,
-        "cannot_link": getattr(call, "cannot_link", None) is not None,
     }
+    for name in ("known_labels", "sample_weight", "must_link", "cannot_link"):
+        wanted[name] = getattr(call, name, None) is not None
     for name, is_wanted in wanted.items():
         if is_wanted:
             raise ValueError(
@@ -312,7 +312,7 @@ class _Descent:
         half = self._factor.half
         Y = solve_triangular(half, Z.T, trans="T", check_finite=False).T
         inner = Y.T @ Y
-        inner.flat[:: len(inner) + 1] += self._factor.lam * m / n
+        add_to_diagonal(inner, self._factor.lam * m / n)
         of_clusters = np.zeros((k, Y.shape[1]))
         moves.build_sums(Y, compact(labels, k), of_clusters)
         coef = solve(inner, of_clusters.T, assume_a="pos", check_finite=False)
@@ -462,9 +462,12 @@ def _newton(scores, wanted, prices, width):
         if np.abs(missing).max() <= 1e-3 * wanted.min():
             break
         curvature = (np.diag(sizes) - degrees.T @ degrees) / width
-        # All prices alike change nothing, nor do those of clusters that no point is between.
-        curvature += np.trace(curvature) / k * (1.0 / k + 1e-9 * np.eye(k))
+        # All prices alike change nothing; those of clusters that no point is between do, if far
+        # enough: they go the way that their sizes lack.
+        curvature += np.trace(curvature) / k**2
+        curvature += np.diag(np.maximum(wanted, 1.0) * (1e-9 / width))
         change = solve(curvature, missing, assume_a="sym", check_finite=False)
+        change -= change.mean()
         change *= min(1.0, 10 * width / max(np.abs(change).max(), 1e-300))
         for _ in range(20):
             new = price(prices + change)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastmmc.execution import HISTORY_CAPACITY
 from fastmmc.factors import LowRankFactor
-from fastmmc.results import HISTORY_CAPACITY, Status
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import LabelSearch
+from fastmmc.status import Status
 
 
 class ClaimSearch(LabelSearch):

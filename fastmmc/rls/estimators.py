@@ -11,13 +11,9 @@ from fastmmc._clusterer import COMMON_FIELDS, Clusterer
 from fastmmc._typing import MatrixLike
 from fastmmc.parameters import ClusterCount, SemiSupervised
 from fastmmc.rls.evolution import EvoMMCParameters, FastEvoMMCParameters, evo_mmc, fast_evo_mmc
-from fastmmc.rls.methods import (
-    STARTS_ON_CELLS,
-    UMCRLSParameters,
-    count_starts,
-    searches_cells,
-    umc_rls,
-)
+from fastmmc.rls.methods import umc_rls
+from fastmmc.rls.parameters import UMCRLSParameters
+from fastmmc.rls.planning import STARTS_ON_CELLS, count_starts, searches_cells
 
 
 class RLSClusterer(Clusterer):

@@ -236,35 +236,12 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     return _evolve(call, control)
 
 
-@function_of(_FastEvoMMCCall)
+@function_of(_FastEvoMMCCall, like=evo_mmc)
 def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     """Cluster in two by evolutionary MMC on the low-rank hat matrix (FastEvoMMC).
 
     :func:`evo_mmc` with R = Z Z^T of rank r and one parent and child: F(y) = n - |Z^T y|^2, and a
     child that flips s labels costs O(sr).
-
-    Returns
-    -------
-    RLSResult
-        ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
-        counts generations, ``n_moves`` the children that survived and the moves of the polish.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
-        matrix.
-    MemoryError
-        If the hat matrix, or its factor, does not fit into free memory.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        no point tells the cluster of another, or clusters of other sizes fit far better than those
-        of the default sizes.
-    UserWarning
-        If columns of X seem to have different units.
 
     Notes
     -----

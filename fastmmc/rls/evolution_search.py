@@ -8,12 +8,13 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fastmmc._means import k_means
+from fastmmc.execution import HISTORY_CAPACITY
 from fastmmc.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.gram import BLOCK, Kernel, kernel_points, squared_distances
-from fastmmc.results import HISTORY_CAPACITY, Status
 from fastmmc.rls import _loops_evolution as evolution
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.sliced import SlicedSearch
+from fastmmc.status import Status
 
 # Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200

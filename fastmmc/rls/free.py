@@ -17,15 +17,17 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc import memory
+from fastmmc.execution import History
 from fastmmc.factors import LowRankFactor, hat_path, leave_one_out_residuals
 from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
-from fastmmc.results import History, Status
 from fastmmc.rls import _loops_free as loops
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes, reorder_to_targets
+from fastmmc.status import Status
+from fastmmc.threads import exhaust
 
 # Points that are searched all at once. Of more a sample is, of this size, or this many for each
 # cluster but no more than the last number.
@@ -33,6 +35,9 @@ ALL = 5_000
 SAMPLE = 3_000
 SAMPLE_PER_CLUSTER = 50
 MOST_SAMPLED = 10_000
+
+# Points that are searched where max_time is too short for more.
+QUICK_SAMPLE = 500
 
 # Groups of points that the eigenvectors of the spectral start are over, or this many for each
 # cluster.
@@ -57,6 +62,12 @@ class Groups:
     weights: np.ndarray  # (m,) int64
     movable: np.ndarray  # (m,) bool, False where a label is known
 
+    @classmethod
+    def of_points(cls, R, movable=None):
+        """Return single points with this hat matrix, all of which move unless it is told."""
+        movable = np.ones(len(R), dtype=np.bool_) if movable is None else movable
+        return cls(R, np.ones(len(R), dtype=np.int64), movable)
+
     @property
     def n(self):
         """Number of groups."""
@@ -67,6 +78,7 @@ class Groups:
         weights = np.bincount(members, weights=self.weights).astype(np.int64)
         matrix = np.empty((weights.size, weights.size))
         loops.merge_groups(self.matrix, members, None, matrix)
+        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
         movable = np.ones(weights.size, dtype=np.bool_)
         movable[members[~self.movable]] = False
         return Groups(matrix, weights, movable)
@@ -115,6 +127,11 @@ class Groups:
         edges = coo_matrix((np.ones(first.size), (first, second)), shape=(self.n, self.n))
         return connected_components(edges, directed=False)[1].astype(np.int64)
 
+    def recombine(self, a, b, k):
+        """Return k clusters of the parts on which two labellings agree, by Ward's rule."""
+        members = np.unique((a * k + b) * 2 + self.movable, return_inverse=True)[1]
+        return self.merge(members).cut(k)[members]
+
     @cached_property
     def cuts(self):
         """Half as many parts of the tree each time."""
@@ -122,8 +139,7 @@ class Groups:
 
     def fitted(self, labels, rule):
         """Return labels whose sizes keep to the rule, changed where the points are nearest."""
-        counts = np.bincount(labels, minlength=rule.lower.size)
-        if (counts >= rule.lower).all() and (counts <= rule.upper).all():
+        if rule.allows(np.bincount(labels, minlength=rule.lower.size)):
             return labels
         state = self.state(labels, rule)
         return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, self.movable)
@@ -336,10 +352,7 @@ class Population:
     def _child(self):
         """Recombine two labellings drawn at random."""
         i, j = self._rng.choice(len(self._all), 2, replace=False)
-        key = (self._all[i][1] * self.plan.k + self._all[j][1]) * 2 + self.points.movable
-        members = np.unique(key, return_inverse=True)[1]
-        cells = self.points.merge(members)
-        return cells.cut(self.plan.k)[members]
+        return self.points.recombine(self._all[i][1], self._all[j][1], self.plan.k)
 
     def feasible(self, labels):
         """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
@@ -492,7 +505,7 @@ class FreeSearch(SlicedSearch):
         matrix = factor.R if self._sample == 0 else (yield from self._hat_of_sample())
         if self._sample:
             plan = plan.of_sample(self._indices, keep_best=False)
-        points = Groups(matrix, np.ones(plan.n, dtype=np.int64), plan.movable)
+        points = Groups.of_points(matrix, plan.movable)
         self._population = self._kind(points, plan, self._index, self._rng)
 
     def _hat_of_sample(self):
@@ -504,6 +517,8 @@ class FreeSearch(SlicedSearch):
     def _labels_of_all(self):
         """Return what the population found, or the labels to start from, for all points."""
         plan = self._plan
+        if self._population is None and plan.has_random_start:
+            return quick_labels(self._factor, self._diag, plan, self._rng, self._kind)
         if self._population is None:
             return self._fitted(plan.start_labels(self._rng))
         labels = self._population.finish()
@@ -518,8 +533,7 @@ class FreeSearch(SlicedSearch):
     def _fitted(self, labels):
         """Return labels of all points whose sizes keep to the rule."""
         rule = self._plan.rule
-        counts = np.bincount(labels, minlength=self._plan.k)
-        if (counts >= rule.lower).all() and (counts <= rule.upper).all():
+        if rule.allows(np.bincount(labels, minlength=self._plan.k)):
             return labels
         state = self._whole(labels)
         sums = state.sums
@@ -530,16 +544,15 @@ class FreeSearch(SlicedSearch):
     def _whole(self, labels):
         """Return the state of all points."""
         plan, factor = self._plan, self._factor
-        weights = np.ones(plan.n, dtype=np.int64)
         if not isinstance(factor, LowRankFactor):
-            return Groups(factor.R, weights, plan.movable).state(labels, plan.rule)
+            return Groups.of_points(factor.R, plan.movable).state(labels, plan.rule)
         labels = compact(labels, plan.k)
         W = np.empty((plan.k, factor.rank))
         moves.build_sums(factor.Z, labels, W)
         return loops.State(
             matrix=factor.Z,
             labels=labels,
-            weights=weights,
+            weights=np.ones(plan.n, dtype=np.int64),
             counts=np.bincount(labels, minlength=plan.k),
             sums=W,
             within=np.sum(W**2, axis=1),
@@ -562,3 +575,12 @@ class FreeSearch(SlicedSearch):
                 loops.descend_block(state, start, block @ state.sums.T.astype(block.dtype))
                 yield
             self._note()
+
+
+def quick_labels(factor, diag, plan, rng, kind=Population):
+    """Return labels of all points by the clusters of few of them, as there is no time for more."""
+    args = factor, diag, plan, min(plan.n, QUICK_SAMPLE), 0, rng
+    search = FreeSearch(*args, lambda ahead: None, kind)
+    exhaust(search._make_population(), lambda n_rows: None)
+    next(search._population.run())
+    return search._labels_of_all()

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.linalg import solve
 
 from fastmmc.execution import warn_if_stopped, without_warnings
-from fastmmc.gram import kernel_points, kernel_product
+from fastmmc.gram import evenly, kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.memberships import margins
-from fastmmc.results import Status
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
 from fastmmc.sizes import fit_sizes, held_sizes
+from fastmmc.status import STOPPED, Status
 
 # Parts of the known labels that are hidden in turn.
 FOLDS = 5
@@ -28,8 +28,6 @@ FOUND, TESTED = 0.5, 0.9
 # the first of them.
 OVERRULINGS = 5
 ALL_KEPT = 0.8
-
-STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.CALLBACK)
 
 
 class _Stopped(Exception):
@@ -149,21 +147,15 @@ def _with_stand_ins(known, clusters, k):
     told = known.copy()
     for h in np.flatnonzero(counts == 0):
         members = np.flatnonzero((clusters == h) & (known < 0))
-        told[_evenly(members, wanted)] = h
+        told[members[evenly(members.size, wanted)]] = h
     return told
 
 
 def _told_rows(known):
     """Return the points whose labels are known; of very many some, from each class its share."""
     rows = np.flatnonzero(known >= 0)
-    return np.sort(_evenly(rows[np.argsort(known[rows], kind="stable")], MOST_TOLD))
-
-
-def _evenly(rows, most):
-    """Return at most so many of the rows, evenly spread."""
-    if rows.size <= most:
-        return rows
-    return rows[np.linspace(0, rows.size - 1, most).astype(np.intp)]
+    by_class = rows[np.argsort(known[rows], kind="stable")]
+    return np.sort(by_class[evenly(rows.size, MOST_TOLD)])
 
 
 def _classifier_wins(search, factor, plan, clusters, control):

@@ -83,7 +83,7 @@ class LabelSearch(SlicedSearch):
         Points change clusters where the scores lose least by it.
         """
         state, rule = self._state, self._plan.rule
-        if (state.counts >= rule.lower).all() and (state.counts <= rule.upper).all():
+        if rule.allows(state.counts):
             return False
         scores = self._scores()
         # Its own row of R holds a point where it is; leaving makes that fall away.

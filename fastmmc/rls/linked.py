@@ -11,7 +11,7 @@ in the true objective by moves that heed the links, alone or with those that are
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -60,6 +60,22 @@ def mass_unit(weights):
 def masses_of(weights, unit):
     """Return the masses of points or groups of these weights, at least 1."""
     return np.maximum(1, np.rint(weights * unit)).astype(np.int64)
+
+
+def fit_sizes(state, pairs):
+    """Move groups until all sizes are within the bounds; return whether they are.
+
+    Moves of the least cost for their mass come first, an eighth of the groups at a time.
+    """
+    g = state.labels.size
+    costs, goals = np.empty(g), np.empty(g, dtype=np.int64)
+    while not np.array_equal(np.clip(state.counts, state.lower, state.upper), state.counts):
+        loops.price_fits(state, pairs, costs, goals)
+        n_found = np.count_nonzero(np.isfinite(costs))
+        if n_found == 0:
+            return False
+        loops.make_fits(state, pairs, np.argsort(costs, kind="stable")[: 1 + n_found // 8], goals)
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +217,7 @@ class Merging:
         n_linked = np.unique(self.cannot).size
         if self.hard and self.count_together(state.labels):
             loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
-        loops.fit_masses(state, pairs)
+        fit_sizes(state, pairs)
 
     def state(self, matrix, dense, labels, plan, free):
         """Return what the compiled loops of linked groups work on."""
@@ -268,46 +284,26 @@ class NearSearch:
     def __init__(self, points, plan, index, rng):
         factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
         diag = factor.diagonal()
-
-        def make_single(form, plan, index, rng):
-            return make_start(factor, diag, form, plan, index, rng)
-
+        make_single = partial(make_start, factor, diag)
         self.points = points
+        self.fraction = 0.0
         if plan.method == "memetic":
             self._search = MemeticSearch(factor, diag, ClaimForm(), plan, make_single, rng)
         else:
             self._search = make_single(ClaimForm(), plan, index, rng)
-        self._is_over = False
-
-    @property
-    def fraction(self):
-        """An estimate of the share of the work that is done."""
-        return self._search.fraction()
-
-    @property
-    def status(self):
-        """Why it ended."""
-        return self._search.status
-
-    @property
-    def n_iter(self):
-        """Rounds, sweeps or children."""
-        return self._search.n_iter
-
-    @property
-    def n_moves(self):
-        """Labels changed."""
-        return self._search.n_moves
 
     def run(self):
         """Search; yield at the end of each slice."""
         while not self._search.step(SLICE):
+            self.fraction = self._search.fraction()
             yield
 
     def finish(self):
-        """Return the labels."""
-        self._search.finish()
-        return self._search.labels
+        """Return the labels, and take the figures."""
+        search = self._search
+        search.finish()
+        self.status, self.n_iter, self.n_moves = search.status, search.n_iter, search.n_moves
+        return search.labels
 
 
 class LinkedSearch(SlicedSearch):

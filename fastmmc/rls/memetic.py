@@ -10,11 +10,11 @@ from sklearn.metrics.cluster import contingency_matrix
 from fastmmc.factors import DenseFactor
 from fastmmc.gram import Kernel
 from fastmmc.labels import matched_clusters
-from fastmmc.results import Status
 from fastmmc.rls.batches import ClaimForm, make_start
 from fastmmc.rls.free import SLICE
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.rls.sliced import SlicedSearch
+from fastmmc.status import Status
 
 # Objectives that differ by less are equal.
 TOLERANCE = 1e-9
@@ -39,6 +39,7 @@ class MemeticSearch(SlicedSearch):
         self._rng = rng
         self._population = []
         self._current = None
+        self.parents = []  # labels of the first individuals
 
     def finish(self):
         """Take the best labels and the final figures, and let the work space go."""
@@ -60,6 +61,7 @@ class MemeticSearch(SlicedSearch):
         for index in range(plan.population):
             parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
             yield from self._improve(parent)
+            self.parents.append(parent.labels)
             self._fraction = 0.4 * (index + 1) / plan.population
         # Children go on from labels of all points.
         form = replace(self._form, sample=0)
@@ -142,6 +144,7 @@ class MemeticSearches:
         self._rng = rng
         self._search = self._best = None
         self.n_moves = self.n_iter = 0
+        self.starts = []  # labels of the parents of all searches, and of further starts
 
     def run(self):
         """Search; yield the share that is done at the end of each slice."""
@@ -160,12 +163,26 @@ class MemeticSearches:
                 yield (at + self._search.fraction()) / count
             self._end()
 
+    def more_starts(self, count):
+        """Make starts until there are so many with the parents; yield at the end of each slice."""
+        diag = self._factor.diagonal()
+        for index in range(len(self.starts), count):
+            plan = self._plan.of_parent(index)
+            start = make_start(self._factor, diag, ClaimForm(), plan, index, self._rng)
+            while not start.step(SLICE):
+                yield
+            start.finish()
+            self.n_moves += start.n_moves
+            self.starts.append(start.labels)
+            yield
+
     def _end(self):
         """End the current search and keep it if it is the best."""
         search, self._search = self._search, None
         search.finish()
         self.n_iter += search.n_iter
         self.n_moves += search.n_moves
+        self.starts += search.parents
         if self._best is None or search.objective < self._best.objective - TOLERANCE:
             self._best = search
 

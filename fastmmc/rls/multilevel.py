@@ -16,11 +16,13 @@ from sklearn.utils import gen_batches
 
 from fastmmc.factors import leave_one_out_residuals
 from fastmmc.gram import BLOCK
+from fastmmc.labels import agreement
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.batches import BATCHES_FROM_SAMPLE, BatchSearch, ClaimForm
 from fastmmc.rls.free import FreeSearch, Groups, mean_error, nearness
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.memetic import MemeticSearches
+from fastmmc.rls.plan import GENTLE_CLUSTERS
 from fastmmc.rls.size_choice import SizeChoice, angles, nearest
 from fastmmc.sizes import fit_masses
 from fastmmc.threads import map_of_threads
@@ -29,6 +31,10 @@ from fastmmc.threads import map_of_threads
 CELLS = 1_000
 CELLS_PER_CLUSTER = 50
 MOST_CELLS = 3_000
+
+# Starts whose consensus is formed. Of more clusters than memetic searches are repeated for, the
+# parents of these are enough: starts take longer there, and agree less.
+STARTS = 30
 
 # Leading kernel principal components, or k of them, that tell which seed a point is nearest to.
 COMPONENTS = 100
@@ -59,11 +65,35 @@ class Cells(Groups):
 
 
 class CellChoice(SizeChoice):
-    """The choice of sizes over cells of points; neighbours are those of the seeds."""
+    """The choice of sizes over cells of points; neighbours are those of the seeds.
+
+    Of the labels of about equal sizes and the consensus of the starts, those go on that agree more
+    with the starts (Strehl and Ghosh 2002): where many labellings cost about the same, the least
+    cost says little.
+    """
+
+    def _polish(self):
+        k, weights = self.plan.k, self.points.weights
+        if k <= GENTLE_CLUSTERS:
+            yield from self._near.more_starts(STARTS)
+        yield from super()._polish()
+        starts = self._near.starts
+        shared = self._descend(self.feasible(consensus(starts, k, weights)))
+        one, other = agreement([self._polished, shared, *starts], k, weights)[:2, 2:].mean(axis=1)
+        if other > one:
+            self._polished = shared
+        yield
 
     def _neighbours(self, distances):
         seeds = self.points.seeds
         return nearest(angles(seeds @ seeds.T))
+
+
+def consensus(labellings, k, weights):
+    """Return k clusters by Ward's rule in the share of labellings that put two cells together."""
+    E = np.hstack([labels[:, None] == np.arange(k) for labels in labellings]).astype(np.float64)
+    E *= weights[:, None] / np.sqrt(len(labellings))
+    return Groups(E @ E.T, weights, np.ones(weights.size, dtype=np.bool_)).cut(k)
 
 
 def make_cells(factor, k, count, rng):

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from fastmmc.execution import is_first, warn_user
 from fastmmc.factors import hat_matrix
-from fastmmc.gram import kernel_points
+from fastmmc.gram import evenly, kernel_points
 from fastmmc.rls.free import Groups, cost_of, error_of
 from fastmmc.sizes import imbalance, size_rule
 
@@ -67,14 +67,13 @@ def warn_of_other_sizes(factor, labels, k):
 def _sample(factor):
     """Return the rows of some points, and these points with their own hat matrix."""
     n = factor.n
-    rows = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.intp))
+    rows = evenly(n, SAMPLE)
     X = kernel_points(factor.kernel, factor.X, rows)
     if factor.kernel.name == "precomputed":
         X = X[:, rows]
     # With lam in proportion the eigenvalues of R are about those of all points.
     R = hat_matrix(factor.kernel, X.astype(np.float64), factor.lam * rows.size / n)
-    weights = np.ones(rows.size, dtype=np.int64)
-    return rows, Groups(R, weights, weights.astype(np.bool_))
+    return rows, Groups.of_points(R)
 
 
 def _judge(points, labels, rule):

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fastmmc.cholesky import invert_lower, mirror_lower
+from fastmmc.cholesky import add_to_diagonal, invert_lower, mirror_lower
 from fastmmc.factors import eigh_lower
-from fastmmc.gram import kernel_diagonal, kernel_points, kernel_rows
+from fastmmc.gram import evenly, kernel_diagonal, kernel_points, kernel_rows
 
 # The lam of the scores, as a share of that of the labels: much smoothing hides lone points.
 LAM_SHARE = 0.2
@@ -53,7 +53,7 @@ def score_outliers(points, kernel, lam, weights=None):
     """
     lam *= LAM_SHARE
     n = points.shape[0]
-    chosen = np.linspace(0, n - 1, min(n, SAMPLE, math.isqrt(PRODUCTS // n))).astype(np.intp)
+    chosen = evenly(n, min(SAMPLE, math.isqrt(PRODUCTS // n)))
     place = np.full(n, -1)
     place[chosen] = np.arange(chosen.size)
     basis = kernel_points(kernel, points, chosen)
@@ -85,7 +85,7 @@ def score_outliers(points, kernel, lam, weights=None):
 def _inverse(gram, lam):
     """Return the inverse of K + lam I; negative eigenvalues of K count as zero."""
     A = gram.copy()
-    A.flat[:: len(A) + 1] += lam
+    add_to_diagonal(A, lam)
     if invert_lower(A):
         mirror_lower(A)
         return A

@@ -66,6 +66,8 @@ class LabelSearchPlan:
     link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
     asked_sizes: bool = False  # whether the user has set bounds on sizes
     on_cells: bool = False  # whether labels of about equal sizes are searched on cells
+    chooses_width: bool = False  # whether a narrower width may take the place of the default one
+    n_init: int = 1  # restarts
 
     @property
     def total(self):
@@ -97,6 +99,11 @@ class LabelSearchPlan:
         """Whether each restart begins with random labels."""
         return isinstance(self.init, str) and self.init == "random"
 
+    @property
+    def chooses_sizes(self):
+        """Whether labels of about equal sizes compete with others."""
+        return self.near is not None and self.has_random_start
+
     def with_known(self, labels):
         """Return the labels with the known ones in their places."""
         return labels if self.known is None else np.where(self.known >= 0, self.known, labels)
@@ -125,13 +132,13 @@ class LabelSearchPlan:
         """Tell whether the first cluster of the first round claims every point there is."""
         return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.total
 
-    def starts_are_equal(self):
-        """Tell whether every restart would give the same labels."""
-        if self.k == 1:
-            return True
-        if self.method in ("stochastic", "memetic"):
-            return False
-        return not isinstance(self.init, str) or (self.forgets_start() and len(self.quota) == 1)
+    @property
+    def n_starts(self):
+        """Number of restarts, one where all of them would give the same labels."""
+        if self.k > 1 and (self.free or self.method in ("stochastic", "memetic")):
+            return self.n_init
+        is_fixed = self.k == 1 or not isinstance(self.init, str)
+        return 1 if is_fixed or (self.forgets_start() and len(self.quota) == 1) else self.n_init
 
     def first_round(self, index):
         """Return the row of the quota that one restart begins at.

@@ -32,17 +32,17 @@ class SizeChoice(Population):
         super().__init__(points, plan, index, rng)
         self._near = MemeticSearches(points.matrix, plan.near, plan.n_near, rng)
         self._polished = self._chosen = None
+        self.neighbours = None
 
     def run(self):
         """Search; yield at the end of each slice."""
         for fraction in self._near.run():
             self.fraction = 0.4 * fraction
             yield
-        self._polished = self._descend(self._end_near())
-        yield
+        yield from self._polish()
         distances = angles(self.points.matrix)
         genie, others = Genie(distances), []
-        neighbours = self._neighbours(distances)
+        self.neighbours = self._neighbours(distances)
         yield
         for labels in genie.cut(self.plan.k).values():
             others.append(self._descend(self.feasible(labels)))
@@ -50,7 +50,12 @@ class SizeChoice(Population):
         for _ in super().run():
             self.fraction = 0.5 + 0.5 * self.fraction
             yield
-        self._choose([*others, self.best[1]], neighbours)
+        self._choose([*others, self.best[1]])
+
+    def _polish(self):
+        """Let the labels of about equal sizes descend; yield at the end of each slice."""
+        self._polished = self._descend(self._end_near())
+        yield
 
     def _end_near(self):
         """Return the best labels of about equal sizes so far, None if there are none."""
@@ -68,21 +73,16 @@ class SizeChoice(Population):
         """Return the nearest neighbours of each point; the diagonal of the distances is lost."""
         return nearest(distances)
 
-    def _choose(self, others, neighbours):
+    def _choose(self, others):
         """Take the best labels of other sizes if they are far better than the polished ones."""
-        error = self._error(self._polished, neighbours)
-        priced = [(self._error(labels, neighbours), labels) for labels in others]
+        error = self._error(self._polished)
+        priced = [(self._error(labels), labels) for labels in others]
         best = min(priced, key=itemgetter(0))
         self._chosen = best[1] if best[0] < FAR_BETTER * error else self._polished
 
-    def _error(self, labels, neighbours):
-        """Return the error of labels, priced by how unequal their sizes are."""
-        k, weights = self.plan.k, self.points.weights
-        counts = np.bincount(labels, weights, k)
-        E = (labels[:, None] == np.arange(k)).astype(np.float64)
-        by_neighbours = mean_error(E[neighbours].mean(axis=1) - E, counts, weights)
-        error = min(self.points.error(labels, self.plan.rule), by_neighbours)
-        return float(error * np.exp(imbalance(labels, k, weights) / 2.0))
+    def _error(self, labels):
+        """Return the lower of the two errors of labels."""
+        return min(priced_errors(self.points, labels, self.neighbours, self.plan.rule))
 
     def finish(self):
         """Return the labels that were chosen, or the best there are if the search was stopped."""
@@ -92,6 +92,20 @@ class SizeChoice(Population):
             return self._polished
         labels = self._end_near()
         return super().finish() if labels is None else labels
+
+
+def priced_errors(points, labels, neighbours, rule):
+    """Return the errors of labels by the hat matrix and by the neighbours of each point.
+
+    They are the leave-one-out errors of the clusters' indicators, priced by how unequal the sizes
+    are.
+    """
+    k, weights = rule.lower.size, points.weights
+    counts = np.bincount(labels, weights, k)
+    E = (labels[:, None] == np.arange(k)).astype(np.float64)
+    by_neighbours = mean_error(E[neighbours].mean(axis=1) - E, counts, weights)
+    price = float(np.exp(imbalance(labels, k, weights) / 2.0))
+    return points.error(labels, rule) * price, by_neighbours * price
 
 
 def angles(R):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fastmmc.results import History, Status
+from fastmmc.execution import History
+from fastmmc.status import Status
 
 
 class SlicedSearch:

@@ -28,10 +28,11 @@ from fastmmc.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.models import KernelModel
 from fastmmc.nystroem import Form, check_form
 from fastmmc.parameters import KernelParameters, Points, RunParameters
-from fastmmc.results import RLSResult, Status
+from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.outliers import outlier_scores
+from fastmmc.status import Status
 
 # What a factor brings with it.
 FACTOR_PARAMETERS = (
@@ -201,34 +202,31 @@ class LabelFit(NamedTuple):
 
 def fit_labels(factor, labels, k):
     """Return the model that fits the labels, with its leave-one-out scores and their error."""
-    diag, d, weights = factor.diagonal(), factor.X.shape[1], factor.weights
-    roots = np.ones(factor.n) if weights is None else np.sqrt(weights)
+    diag, d = factor.diagonal(), factor.X.shape[1]
+    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    roots = np.sqrt(weights)
     if isinstance(factor, LowRankFactor):
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
         blocks = factor._score_blocks(W)
     else:
-        if weights is None:
+        if factor.weights is None:
             U = np.empty((k, factor.n))
             moves.build_sums(factor.R, compact(labels, k), U)
         else:
             U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
         P, predictions = _codes_and_predictions(U, labels, roots)
-        coef = (P - predictions) / factor.lam
-        model = KernelModel(
-            factor.kernel, factor.X, coef if weights is None else weights[:, None] * coef, d
-        )
+        coef = weights[:, None] * ((P - predictions) / factor.lam)
+        model = KernelModel(factor.kernel, factor.X, coef, d)
         blocks = [(slice(None), U)]
     total, scores = 0.0, np.empty((factor.n, k))
     for rows, U in blocks:
         P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
         residuals = leave_one_out_residuals(P, predictions, diag[rows])
-        squares = residuals**2
-        total += float(np.sum(squares if weights is None else weights[rows, None] * squares))
+        total += float(np.sum(weights[rows, None] * residuals**2))
         np.subtract(P, residuals, out=scores[rows])
-    mass = factor.n if weights is None else float(weights.sum())
-    return LabelFit(model, scores, total / (k * mass))
+    return LabelFit(model, scores, total / (k * float(weights.sum())))
 
 
 def _codes_and_predictions(U, labels, roots):
@@ -244,15 +242,16 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
     """Run the restarts on one hat matrix and return the best as a result.
 
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
-    n_iter, n_moves, history and trace. ``bound`` maps the sizes found to a lower bound; ``fields``
-    go into the result as they are.
+    n_iter, n_moves, history and trace. ``bound`` maps factor and sizes to a lower bound; ``fields``
+    go into the result as they are. A search that chose another hat matrix has it as ``factor``.
     """
     outcome = best_of_restarts(make_search, n_init, control)
     labels, status = outcome.best.labels, outcome.status
+    factor = getattr(outcome.best, "factor", factor)
     sizes = np.bincount(labels, minlength=k)
 
     def judge():
-        return fit_labels(factor, labels, k), None if bound is None else bound(sizes)
+        return fit_labels(factor, labels, k), None if bound is None else bound(factor, sizes)
 
     (fit, least), interrupted = finish(judge)
     if interrupted and status == Status.CONVERGED:

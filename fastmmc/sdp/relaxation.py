@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from fastmmc.execution import RunControl
-from fastmmc.results import Status
 from fastmmc.sdp.machine import mean_diagonal
+from fastmmc.status import Status
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}

@@ -57,6 +57,25 @@ def test_it_ends_and_does_not_claim_what_is_not_so(name, extreme, points, rng):
         assert result.duality_gap <= max(most, 1e-9) * result.objective
 
 
+@pytest.mark.jit
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"C": 5e11}, "C is 5e\\+11: give a lower C, or a larger tol"),
+        (
+            {"sample_weight": np.full(60, 1e9)},
+            "C times the largest weight is 5e\\+11: .* or sample_weight with a mean of 1",
+        ),
+    ],
+    ids=["C", "weights"],
+)
+def test_a_machine_short_of_its_tolerance_comes_with_advice(given, advice, points):
+    with pytest.warns(ConvergenceWarning, match=advice):
+        result = fastmmc.iter_svr(points, n_init=1, random_state=0, max_iter=2, **given)
+    assert result.status == Status.NUMERICAL and result.duality_gap > 1e-3 * result.objective
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(
     "extreme",

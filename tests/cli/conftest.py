@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.rls import evolution, methods
+from fastmmc.rls import evolution, search
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def pairs(tmp_path):
 @pytest.fixture(autouse=True)
 def sizes_are_not_judged(monkeypatch):
     """Keep back a warning: the clusters of ``blobs`` have other sizes than those that are made."""
-    for module in (methods, evolution):
+    for module in (search, evolution):
         monkeypatch.setattr(module, "warn_of_other_sizes", lambda *told: None)
 
 

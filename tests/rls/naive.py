@@ -1,6 +1,7 @@
 """Slow twins of the RLS family, written from the papers' formulas: no caches, all from scratch."""
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 
 
 def hat_matrix(K, lam):
@@ -251,8 +252,8 @@ def hat_distances(R):
     )
 
 
-def size_choice_error(R, labels, k, n_neighbours):
-    """Return the error of indicators by leave-one-out or neighbours, times e^(imbalance / 2)."""
+def priced_errors(R, labels, k, n_neighbours):
+    """Return the errors of indicators by leave-one-out and neighbours, times e^(imbalance / 2)."""
     n = len(R)
     nearest = np.argsort(hat_distances(R), axis=1)[:, :n_neighbours]
     of_hat, of_votes, entropy = 0.0, 0.0, 0.0
@@ -263,7 +264,8 @@ def size_choice_error(R, labels, k, n_neighbours):
         of_hat += np.sum((loo - e) ** 2) / e.sum() / k
         of_votes += np.sum((votes - e) ** 2) / e.sum() / k
         entropy -= e.mean() * np.log(e.mean())
-    return min(of_hat, of_votes) * np.exp((np.log(k) - entropy) / 2)
+    price = np.exp((np.log(k) - entropy) / 2)
+    return of_hat * price, of_votes * price
 
 
 def neighbour_width(X, rank, metric):
@@ -405,3 +407,28 @@ def fit_masses(G, masses, labels, k, C, free, lower, upper):
             if is_allowed(i, h):
                 labels[i] = h
     return labels
+
+
+def genie_order(first, second, most_gini):
+    """Edges of a spanning tree in the order in which Genie merges along them."""
+    clusters = [{i} for i in range(len(first) + 1)]
+    left = list(range(len(first)))
+    order = []
+    while left:
+        sizes = np.array([len(c) for c in clusters])
+        edges = zip(first, second, strict=True)
+        ends = [[c for c in clusters if i in c or j in c] for i, j in edges]
+        gini = np.abs(sizes[:, None] - sizes).sum() / 2 / (len(sizes) - 1) / sizes.sum()
+        small = [e for e in left if sizes.min() in map(len, ends[e])]
+        edge = min(small if gini > most_gini else left)
+        left.remove(edge)
+        order.append(edge)
+        clusters = [c for c in clusters if c not in ends[edge]] + [set.union(*ends[edge])]
+    return np.array(order)
+
+
+def consensus(labellings, k, weights):
+    """Ward's k clusters of points, so many of each kind, by how many labellings tell two apart."""
+    rows = np.hstack([labels[:, None] == np.unique(labels) for labels in labellings])
+    tree = linkage(np.repeat(rows, weights, axis=0).astype(float), "ward")
+    return fcluster(tree, k, "maxclust")[np.cumsum(weights) - 1]

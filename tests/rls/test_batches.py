@@ -10,8 +10,8 @@ from fastmmc.rls import _loops_batches as loops
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls import batches
 from fastmmc.rls.batches import BatchSearch
-from fastmmc.rls.methods import count_starts
 from fastmmc.rls.plan import LabelSearchPlan
+from fastmmc.rls.planning import count_starts
 from fastmmc.sizes import balanced_random_labels, size_rule
 from fastmmc.threads import exhaust
 from tests.rls import naive

@@ -9,24 +9,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls import methods, multilevel
-from fastmmc.rls.methods import count_starts, searches_cells
+from fastmmc.rls import planning
+from fastmmc.rls.planning import count_starts, searches_cells
 from tests.rls import naive
-
-
-@pytest.fixture
-def few_cells(monkeypatch):
-    """Search on 60 cells from 121 points on."""
-    monkeypatch.setattr(multilevel, "CELLS", 60)
-    monkeypatch.setattr(multilevel, "CELLS_PER_CLUSTER", 1)
-    monkeypatch.setattr(methods, "DENSE_CHOICE", 100)
-    monkeypatch.setattr(methods, "CHOICE_RANK", 40)
-
-
-def blobs(sizes, seed=0, spread=20.0):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(len(sizes)), sizes)
-    return rng.standard_normal((y.size, len(sizes))) + spread * np.eye(len(sizes))[y], y
+from tests.rls.points import gaussians
 
 
 def noise(n=300):
@@ -67,7 +53,7 @@ def test_bounds_hold_and_no_move_within_them_helps(rule, dtype):
 @pytest.mark.jit
 @pytest.mark.usefixtures("few_cells")
 def test_clusters_of_the_sizes_told_are_found():
-    X, y = blobs([200, 60, 100])
+    X, y = gaussians([200, 60, 100])
     told = {"target_sizes": [60, 200, 100], "balance": 0}
     result = fastmmc.umc_rls(X, 3, rank=80, random_state=0, **told)
     assert adjusted_rand_score(y, result.labels) > 0.98
@@ -77,7 +63,7 @@ def test_clusters_of_the_sizes_told_are_found():
 @pytest.mark.jit
 @pytest.mark.usefixtures("few_cells")
 def test_known_labels_are_kept_within_bounds():
-    X, y = blobs([100, 100, 100])
+    X, y = gaussians([100, 100, 100])
     known = np.full(len(y), -1)
     known[::20] = y[::20]
     result = fastmmc.umc_rls(X, 3, rank=60, known_labels=known, balance=0, random_state=0)
@@ -147,9 +133,20 @@ def test_what_is_asked_of_the_search_is_done():
         {"sizes": "equal", "n_rounds": 5},
     ):
         assert not on_cells(**told)
-    assert not on_cells(n=methods.DENSE_CHOICE, balance=0.1)
+    assert not on_cells(n=planning.DENSE_CHOICE, balance=0.1)
     assert not on_cells(k=1, balance=0.1)
     assert on_cells(k=60, balance=0.1) and not on_cells(k=61, balance=0.1)
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("told", [{}, {"sizes": "equal"}], ids=str)
+def test_a_path_searches_what_single_calls_do(told):
+    path = fastmmc.umc_rls_path(noise(), 3, [0.1, 1.0], random_state=0, **told)
+    for result, lam in zip(path, [0.1, 1.0], strict=True):
+        one = fastmmc.umc_rls(noise(), 3, lam=lam, random_state=0, **told)
+        assert result.params == one.params and one.params["rank"] <= 40
+        assert_array_equal(result.labels, one.labels)
 
 
 @pytest.mark.usefixtures("few_cells")

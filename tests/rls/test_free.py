@@ -32,8 +32,7 @@ def hat(n, seed=0, lam=0.25):
 
 
 def problem(R):
-    n = len(R)
-    return free.Groups(R, np.ones(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
+    return free.Groups.of_points(R)
 
 
 def quiet(X, k, **params):
@@ -99,7 +98,7 @@ def test_swaps_are_the_naive_ones(seed):
 def test_swaps_of_known_labels_are_left_out():
     R = hat(40)
     movable = np.arange(40) % 3 > 0
-    points = free.Groups(R, np.ones(40, dtype=np.int64), movable)
+    points = free.Groups.of_points(R, movable)
     labels = np.arange(40) % 4
     state = points.state(labels, size_rule(40, 4, balance=0))
     before = free.cost_of(state)

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.results import Status
 from fastmmc.rls import known as known_labels
+from fastmmc.status import Status
 from tests.rls import naive
 
 # Whole searches, which take minutes without the compiler.
@@ -96,10 +96,10 @@ def test_classes_without_a_known_label_are_new_clusters():
 def test_the_classifier_is_kernel_least_squares_on_the_known_labels(rng):
     X = rng.standard_normal((60, 3))
     known = np.where(np.arange(60) < 24, np.arange(60) % 3, -1)
-    plan = fastmmc.rls.methods._make_plan
+    plan = fastmmc.rls.planning._make_plan
     F = fastmmc.factor(X, lam=0.1, sigma=1.5)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=3, known_labels=known, balance=1.0)
-    plan = plan(call, fastmmc.rls.methods.check_source(call))
+    plan = plan(call, fastmmc.rls.source.check_source(call))
     found = known_labels.classified(F, plan, np.zeros(60, dtype=np.int64))
     scores = naive.classifier_scores(X, known, 3, 0.1, 1.5)
     expected = np.where(known >= 0, known, scores.argmax(axis=1))
@@ -156,14 +156,14 @@ def test_equal_points_with_unequal_labels():
 def test_a_stop_ends_the_call_with_what_there_is(at, monkeypatch):
     X, y = blobs([50, 60, 55], spread=1.0)
     known = tell(y, 5)
-    make, statuses = fastmmc.rls.methods.best_result, []
+    make, statuses = fastmmc.rls.search.best_result, []
 
     def stopped(*args, **kwargs):
         result = make(*args, **kwargs)
         statuses.append(Status.CALLBACK if len(statuses) == at else result.status)
         return replace(result, status=statuses[-1])
 
-    monkeypatch.setattr(fastmmc.rls.methods, "best_result", stopped)
+    monkeypatch.setattr(fastmmc.rls.search, "best_result", stopped)
     with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
         result = fastmmc.umc_rls(X, 3, known_labels=known, n_init=3, random_state=0)
     assert result.status == Status.CALLBACK and len(statuses) == at + 2

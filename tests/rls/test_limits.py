@@ -5,13 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls import bound, methods
-from fastmmc.rls.batches import BatchSearch
+from fastmmc.rls import batches, bound, search
 from fastmmc.sizes import fit_sizes
 
 pytestmark = pytest.mark.jit
@@ -170,24 +170,64 @@ def test_a_path_returns_what_it_reached():
     assert 1 <= len(path) < 3 and path[-1].status == Status.TIME_LIMIT
 
 
-def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(monkeypatch):
-    rng = np.random.default_rng(0)
+@pytest.fixture
+def three_clusters():
+    """9,000 points, more than are searched as a whole, and their clusters."""
     y = np.arange(9000) % 3
-    X = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])[y] + rng.standard_normal((9000, 2))
-    made = []
+    X = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])[y]
+    return X + np.random.default_rng(0).standard_normal((9000, 2)), y
 
-    def make_start(*args):
-        made.append(BatchSearch(*args))
-        return made[-1]
 
-    monkeypatch.setattr(methods, "make_start", make_start)
-    fastmmc.umc_rls(X, 3, rank=40, sigma=4.0, n_init=1, random_state=0, sizes="equal")
-    done = made[0]
-    search = BatchSearch(done._factor, done._factor.diagonal(), done._form, done._plan, 0, rng)
+def fresh_search(monkeypatch, module, name, X, told):
+    """Return a search of three clusters as a call makes it, before its first step."""
+    made, kind = [], getattr(module, name)
+
+    def make(*args):
+        made.append(args)
+        return kind(*args)
+
+    monkeypatch.setattr(module, name, make)
+    stop = {"callback": lambda progress: True, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fastmmc.umc_rls(X, 3, sigma=4.0, **told, **stop)
+    is_random = [isinstance(arg, np.random.Generator) for arg in made[0]]
+    args = zip(made[0], is_random, strict=True)
+    return kind(*(np.random.default_rng(0) if random else arg for arg, random in args))
+
+
+def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(
+    monkeypatch, three_clusters
+):
+    X, y = three_clusters
+    told = {"method": "shaking", "rank": 40}
+    search = fresh_search(monkeypatch, batches, "BatchSearch", X, told)
     while search.fraction() < 0.05:
         assert not search.step(1)
     search.finish()
     assert adjusted_rand_score(y, search.labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "n", "told"),
+    [
+        (batches, "BatchSearch", 9000, {"method": "shaking", "rank": 40}),
+        (search, "FreeSearch", 9000, {"sizes": "free", "rank": 40}),
+        (search, "FreeSearch", 1200, {"sizes": "free"}),
+        (search, "MultilevelSearch", 9000, {"rank": 40}),
+        (search, "BoundedSearch", 9000, {"sizes": "equal", "rank": 40}),
+        (search, "BoundedSearch", 9000, {"balance": 0, "rank": 40}),
+    ],
+)
+def test_a_search_stopped_at_once_has_the_clusters_of_a_few_points(
+    monkeypatch, three_clusters, module, name, n, told
+):
+    X, y = (values[:n] for values in three_clusters)
+    search = fresh_search(monkeypatch, module, name, X, told)
+    search.finish()
+    assert adjusted_rand_score(y, search.labels) > 0.9
+    if "balance" in told:
+        assert_array_equal(np.bincount(search.labels), n / 3)
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 15, 30, 50])

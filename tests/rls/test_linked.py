@@ -13,7 +13,7 @@ from fastmmc.links import Links, check_links_of_clusters
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import _loops_linked as loops
 from fastmmc.rls._loops_free import merge_groups
-from fastmmc.rls.linked import Merging
+from fastmmc.rls.linked import Merging, fit_sizes
 from fastmmc.sizes import SizeRule, fit_masses, random_labels_of_masses
 from tests.rls import naive
 from tests.rls.test_claims import new_state
@@ -115,7 +115,7 @@ def test_sizes_are_fitted_as_naively(seed):
     problem.rule = SizeRule(None, np.array([9, 4, 4]), np.array([10, 10, 10]), True)
     problem.labels = np.where(problem.labels == 1, 2, problem.labels)
     state = problem.state(problem.labels)
-    fits = loops.fit_masses(state, problem.pairs)
+    fits = fit_sizes(state, problem.pairs)
     rule = problem.rule
     wanted = naive.fit_masses(*problem.args, rule.lower, rule.upper)
     np.testing.assert_array_equal(state.labels, wanted)
@@ -277,9 +277,9 @@ def test_every_search_keeps_links_and_bounds(method):
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
-    from fastmmc.rls import methods
+    from fastmmc.rls import search
 
-    monkeypatch.setattr(methods, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * rng.standard_normal((5, 3))[y] + rng.standard_normal((600, 3))
@@ -291,9 +291,9 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
 
 @pytest.mark.jit
 def test_links_between_more_points_than_are_searched_hold(monkeypatch):
-    from fastmmc.rls import methods
+    from fastmmc.rls import search
 
-    monkeypatch.setattr(methods, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

@@ -1,5 +1,7 @@
 """Tests of sizes that are chosen over cells of many points."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,25 +10,11 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls import free, methods, multilevel
-from fastmmc.rls.multilevel import Cells, count_cells
+from fastmmc.rls import free
+from fastmmc.rls.multilevel import CellChoice, Cells, consensus, count_cells
 from fastmmc.sizes import size_rule
 from tests.rls import naive
-
-
-@pytest.fixture
-def few_cells(monkeypatch):
-    """Search on 60 cells from 121 points on."""
-    monkeypatch.setattr(multilevel, "CELLS", 60)
-    monkeypatch.setattr(multilevel, "CELLS_PER_CLUSTER", 1)
-    monkeypatch.setattr(methods, "SAMPLE", 100)
-    monkeypatch.setattr(free, "SAMPLE", 100)
-
-
-def gaussians(sizes, seed=0, spread=20.0):
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(len(sizes)), sizes)
-    return rng.standard_normal((y.size, len(sizes))) + spread * np.eye(len(sizes))[y], y
+from tests.rls.points import gaussians
 
 
 def cells_of(n=90, count=20, k=3):
@@ -70,6 +58,33 @@ def test_cells_leave_a_cluster_that_is_too_large():
     narrow = size_rule(90, 3, max_size=int(sizes.max()) - 1)
     fitted = np.bincount(cells.fitted(labels, narrow)[members], minlength=3)
     assert fitted.max() < sizes.max() and fitted.sum() == 90
+
+
+def test_the_consensus_is_what_ward_makes_of_the_labellings():
+    rng = np.random.default_rng(0)
+    weights, kept = rng.integers(1, 6, 40), rng.integers(0, 4, 40)
+    labellings = [np.where(rng.random(40) < 0.5, rng.integers(0, 4, 40), kept) for _ in range(20)]
+    wanted = naive.consensus(labellings, 4, weights)
+    assert adjusted_rand_score(wanted, consensus(labellings, 4, weights)) == 1.0
+    assert adjusted_rand_score(wanted, kept) < 1.0
+
+
+@pytest.mark.parametrize("of_starts", ["found", "other"])
+def test_those_labels_go_on_that_the_starts_agree_with(of_starts):
+    _, labels, cells, _, _ = cells_of()
+    rule = size_rule(90, 3)
+    plan = SimpleNamespace(k=3, rule=rule, known=None, near=None, n_near=1)
+    choice = CellChoice(cells, plan, 0, None)
+    # Labels stay as they are, so that the search ends elsewhere than other starts.
+    choice._descend = lambda one: one
+    found, other = labels, np.roll(labels, 1)
+    assert adjusted_rand_score(found, other) < 0.9
+    starts = 5 * [found if of_starts == "found" else other]
+    choice._near = SimpleNamespace(
+        more_starts=lambda count: iter(()), finish=lambda: found, starts=starts, n_iter=0, n_moves=0
+    )
+    list(choice._polish())
+    assert adjusted_rand_score(choice._polished, starts[0]) == 1.0
 
 
 def test_few_points_have_no_cells():

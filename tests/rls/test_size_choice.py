@@ -12,7 +12,7 @@ from sklearn.preprocessing import scale
 import fastmmc
 from fastmmc import Status
 from fastmmc.gram import Kernel, median_width, neighbour_width
-from fastmmc.rls import free, methods
+from fastmmc.rls import free, search
 from fastmmc.rls.free import Groups
 from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.sizes import size_rule
@@ -62,7 +62,7 @@ def test_overlapping_clusters_keep_about_equal_sizes():
 @pytest.mark.jit
 @pytest.mark.parametrize("rank", [None, 80])
 def test_many_points_go_through_a_sample(monkeypatch, rank):
-    monkeypatch.setattr(methods, "SAMPLE", 200)
+    monkeypatch.setattr(search, "SAMPLE", 200)
     monkeypatch.setattr(free, "SAMPLE", 200)
     X, y = gaussians([600, 100, 60])
     result = fastmmc.umc_rls(X, 3, rank=rank, random_state=0)
@@ -120,12 +120,11 @@ def test_a_stop_gives_back_labels():
 def test_error_is_that_of_the_formula():
     X, y = gaussians([12, 9, 6], spread=2.0)
     factor = fastmmc.factor(X, lam=0.3)
-    ones = np.ones(len(X), dtype=np.int64)
     plan = SimpleNamespace(k=3, rule=size_rule(len(X), 3), near=None, n_near=1)
-    choice = SizeChoice(Groups(factor.R, ones, ones.astype(bool)), plan, 0, None)
-    neighbours = np.argsort(naive.hat_distances(factor.R), axis=1)[:, :10]
-    got = choice._error(y, neighbours)
-    assert_allclose(got, naive.size_choice_error(factor.R, y, 3, 10))
+    choice = SizeChoice(Groups.of_points(factor.R), plan, 0, None)
+    choice.neighbours = np.argsort(naive.hat_distances(factor.R), axis=1)[:, :10]
+    got = choice._error(y)
+    assert_allclose(got, min(naive.priced_errors(factor.R, y, 3, 10)))
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])

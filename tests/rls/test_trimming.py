@@ -139,6 +139,15 @@ def test_path_estimator_choice_and_units(noisy):
     assert scaled.sizes.sum() == 75 and scaled.predict(X).shape == (85,)
 
 
+@pytest.mark.parametrize("function", [fastmmc.umc_rls, fastmmc.cluster])
+def test_a_share_of_less_than_a_point_leaves_out_none(noisy, function):
+    X = noisy[0][:30]
+    result, whole = (function(X, 3, trim=trim, random_state=0) for trim in (0.02, 0))
+    np.testing.assert_array_equal(result.labels, whole.labels)
+    np.testing.assert_array_equal(result.loo_scores, whole.loo_scores)
+    assert result.params["trim"] == 0.02 and result.labels.min() == 0
+
+
 def test_sparse_points_and_any_number_of_clusters(noisy):
     X, _ = noisy
     sparse = fastmmc.umc_rls(csr_array(X), 3, rank=20, trim=10, **QUICK)

@@ -142,6 +142,17 @@ def test_a_wrong_trust_is_refused(told, trust, error, text):
         fastmmc.umc_rls(X, 3, known_labels=known, known_trust=trust)
 
 
+@pytest.mark.parametrize("trust", [0.8, np.ones(90)], ids=["float", "array"])
+def test_trust_in_labels_that_nobody_tells_is_refused(told, trust):
+    X = told[0]
+    with pytest.raises(ValueError, match="known_trust is how likely .* give known_labels"):
+        fastmmc.umc_rls(X, 3, known_trust=trust)
+    with pytest.raises(ValueError, match="semi_supervised=True"):
+        fastmmc.UMCRLS(3, known_trust=trust).fit(X, told[1])
+    nobody = fastmmc.umc_rls(X, 3, known_labels=np.full(90, -1), known_trust=trust, **QUICK)
+    assert nobody.converged
+
+
 def test_links_need_full_trust(told):
     X, _, known, _ = told
     pair = np.flatnonzero(known < 0)[:2]

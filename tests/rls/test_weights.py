@@ -150,9 +150,9 @@ def test_points_without_weight_are_labelled_by_the_others(iris):
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
 @pytest.mark.parametrize("sizes", ["auto", "equal", "free"])
 def test_weights_of_more_points_than_are_searched(sizes, form, monkeypatch):
-    from fastmmc.rls import methods
+    from fastmmc.rls import search
 
-    monkeypatch.setattr(methods, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))
@@ -198,6 +198,11 @@ def test_weights_go_with_other_options(iris, tmp_path):
         (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
         (np.full(30, 0.7), {"max_size": 6}, "max_size must be at least 7, the weight of an"),
         (np.full(30, 0.7), {"min_size": 8}, "min_size must be at most 7, the weight of an average"),
+        (
+            np.full(30, 1e15),
+            {},
+            "sample_weight, as values times .* 1e\\+15.*lower sample_weight",
+        ),
         (np.full(30, 0.5), {"target_sizes": [10, 10, 10]}, "weight of all points, 15, .*sum to 30"),
     ],
 )

@@ -1,0 +1,49 @@
+"""The choice as a scikit-learn estimator."""
+
+from typing import Literal
+
+from fastmmc._declare import parameter
+from fastmmc.choice.methods import ChoiceParameters, cluster
+from fastmmc.parameters import ClusterCount
+from fastmmc.rls.estimators import RLSClusterer
+
+
+class _AutoClusterCount(ClusterCount):
+    """How many clusters the estimator makes."""
+
+    n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto", kw_only=False, doc='Number of clusters, or "auto" to choose it.'
+    )
+
+
+class AutoMMC(
+    RLSClusterer,
+    ChoiceParameters,
+    _AutoClusterCount,
+    solver=cluster,
+    paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
+    summary="regularised least squares; width and sizes are chosen by a vote",
+):
+    """Clusters without a width and without sizes, as a scikit-learn clusterer.
+
+    See :func:`fastmmc.cluster`.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> fastmmc.AutoMMC(2, random_state=0).fit(X).sizes_
+    array([100, 100])
+    """
+
+    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores", "errors")
+
+    _unit = "step"
+
+    def _count_tasks(self, n):
+        return None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

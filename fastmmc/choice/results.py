@@ -1,0 +1,109 @@
+"""What the choice returns."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fastmmc._display import as_assignments
+from fastmmc.results import RLSResult
+from fastmmc.saving import stored
+
+# Rules whose labels may be returned.
+RULES = ("near", "polished", "linked", "free")
+
+
+@stored(labels="i8:n")
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A labelling that :func:`cluster` tried.
+
+    Attributes
+    ----------
+    name : str
+        Rule, width and, where it has one, Genie's threshold.
+    f : float
+        Width in units of the cluster: sigma is a median distance to the (f n / k)-th neighbour.
+    sigma : float
+        Width of the Gaussian kernel.
+    rule : str
+        "near": of about equal sizes; "polished": from there by the size-free descent; "linked":
+        from Genie's clusters by that descent; "free": the least size-free cost found; "genie":
+        Genie's clusters, which only vote.
+    criterion : float
+        Leave-one-out error: the mean over clusters of ||L - E||^2 / s, with s the size of the
+        cluster, E its indicator and L the leave-one-out predictions of it.
+    weight : float
+        Its weight in the vote; all sum to 1.
+    vote : float
+        Expected adjusted Rand index: its mean with all candidates, by their weights.
+    labels : (n,) int64 array
+        Clusters 0..k-1; of the sample, where there was one.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> winner = fastmmc.cluster(X, 2, random_state=0).candidates[0]
+    >>> winner.labels.shape, 0 < winner.weight <= 1
+    ((200,), True)
+    """
+
+    name: str
+    f: float
+    sigma: float
+    rule: str
+    criterion: float
+    weight: float
+    vote: float
+    labels: np.ndarray = field(repr=False)
+
+
+@stored()
+@dataclass(frozen=True, eq=False, repr=False)
+class ChoiceResult(RLSResult):
+    """A clustering whose width and size rule were chosen without labels.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        Everything that was tried, the most votes first.
+    chosen : dict
+        Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters; sparse X of up to
+        2,000 points must be dense for it. With ``trim`` X is without the points left out, and so
+        are the candidates.
+    scores : dict of int to float
+        With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
+    errors : dict of int to float
+        With ``k="auto"``, the least error that was found for these numbers and the one after them:
+        the leave-one-out error, added over the clusters.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> res = fastmmc.cluster(X, 2, random_state=0)
+    >>> again = fastmmc.umc_rls(X, 2, **res.chosen)
+    >>> bool((again.labels == res.labels).all())
+    True
+    """
+
+    candidates: tuple[Candidate, ...] = field(repr=False, default=())
+    chosen: dict[str, Any] = field(repr=False, default_factory=dict)
+    scores: dict[int, float] = field(repr=False, default_factory=dict)
+    errors: dict[int, float] = field(repr=False, default_factory=dict)
+
+    @property
+    def winner(self) -> Candidate:
+        """The candidate that won: most votes among those that may be returned."""
+        return next(one for one in self.candidates if one.rule in RULES)
+
+    def _own_rows(self):
+        rows = super()._own_rows()
+        if self.scores:
+            best = sorted(self.scores.items(), key=lambda pair: -pair[1])[:3]
+            rows["scores"] = ", ".join(f"{score:.3g} for k = {k}" for k, score in best)
+        if self.candidates:
+            winner, number = self.winner, len(self.candidates)
+            rows["winner"] = f"{winner.name}, vote {winner.vote:.2g} among {number} labellings"
+        return rows | {"chosen": as_assignments(self.chosen)}

@@ -1,0 +1,274 @@
+"""What a call of UMC-RLS asks for, checked and made into the plan of its search."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fastmmc import validation
+from fastmmc._declare import told, values
+from fastmmc.execution import warn_of_equal_points
+from fastmmc.factors import DenseFactor
+from fastmmc.labels import check_init, read_known_labels
+from fastmmc.links import check_links_of_clusters, join
+from fastmmc.nystroem import DENSE_LIMIT
+from fastmmc.parameters import Clusters, KnownTrust, SizeParameters
+from fastmmc.rls.linked import mass_unit, masses_of
+from fastmmc.rls.multilevel import cells_suffice
+from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
+from fastmmc.rls.plan import LabelSearchPlan
+from fastmmc.sizes import check_least_and_most, size_rule
+
+# Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
+STARTS = 30
+STARTS_TIMES_POINTS = 300_000
+STARTS_ON_CELLS = 3
+
+# Points up to which the hat matrix is dense where the search is left to us, and its rank for more:
+# from there on low rank is as good and quicker (asv_benchmarks/paper_tables/dense_or_low_rank.md).
+DENSE_CHOICE = 3_000
+CHOICE_RANK = 500
+
+# How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
+# memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
+BALANCE = {"memetic": 0.4, "shaking": 0.5}
+
+
+def prepare(call, make_source):
+    """Return where the hat matrix comes from, and the plan of the search."""
+    source = make_source(call).with_weights(call.sample_weight)
+    plan = _make_plan(call, source)
+    if (plan.near is not None or plan.on_cells) and call.rank == "auto":
+        source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK)
+    return source, plan
+
+
+def resolve_sizes(call):
+    """Return the sizes of a call: "auto" is "equal" if it says anything of a search or of sizes."""
+    is_told = told(call, UMCRLSSearch) or not call.balance is call.target_sizes is None
+    return "equal" if call.sizes == "auto" and is_told else call.sizes
+
+
+def searches_cells(call, n, k):
+    """Tell whether labels of about equal sizes are searched on cells of the points.
+
+    They are if there are many points, and the call says nothing of a search. Sizes of clusters of
+    few cells cannot be kept to.
+    """
+    is_left = not told(call, UMCRLSSearch) and isinstance(call.n_init, str)
+    is_many = n > DENSE_CHOICE and cells_suffice(n, k) and call.rank is not None
+    return resolve_sizes(call) == "equal" and k > 1 and is_left and is_many
+
+
+def leaves_width(call, source, plan):
+    """Tell whether a call leaves width and sizes to us and binds no label."""
+    kernel = source.kernel
+    has_width = source.factor is not None or not kernel.sigma is kernel.gamma is None
+    is_bound = plan.asked_sizes or plan.known is not None or plan.links is not None
+    return kernel.name == "rbf" and not has_width and not is_bound and plan.near is not None
+
+
+def count_starts(call, n):
+    """Return the number of starts; if not told, it depends on the search and on n alone."""
+    sizes = resolve_sizes(call)
+    if sizes != "auto" and not isinstance(call.n_init, str):
+        return call.n_init
+    if sizes != "equal" or call.method == "memetic":
+        return 1
+    return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
+
+
+def _make_plan(call, source):
+    """Check the parameters of the search and fix what all restarts have in common."""
+    points = source.points
+    n = points.shape[0]
+    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    validation.check_integer(
+        "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
+    )
+    known, classes = read_known_labels(call.known_labels, n, k)
+    if known is not None and (known < 0).all():
+        known = None
+    links, known = _check_links(call, n, k, known)
+    trust = _check_trust(call, known, links)
+    sizes, method = resolve_sizes(call), call.method
+    on_cells = links is None and not isinstance(source.factor, DenseFactor)
+    on_cells = on_cells and searches_cells(call, n, k)
+    if method == "auto":
+        method = "shaking" if sizes == "equal" and not on_cells else "memetic"
+    if k == 1 and sizes == "auto":
+        sizes = "equal"
+    is_free = sizes != "equal"
+    rule, min_size, balance = _check_sizes(call, n, k, known, method, is_free)
+    if links is not None:
+        _check_groups(links, n, k, rule.upper.max() if call.sample_weight is None else n)
+    if call.bound and call.sample_weight is not None and not is_free:
+        raise ValueError('bound: of weighted points there is a bound for sizes="free" only')
+    params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
+    params |= {"method": method, "sizes": sizes, "balance": balance}
+    if links:
+        params["link_penalty"] = call.link_penalty
+    warn_of_equal_points(points, k)
+    plan = LabelSearchPlan(
+        **values(call, UMCRLSSearch, LinkPrice)
+        | {
+            "method": "shaking" if k == 1 else method,
+            "init": check_init(call.init, n, k, source.kernel),
+            "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
+        },
+        n=n,
+        k=k,
+        points=points,
+        rule=rule,
+        known=known,
+        trust=trust,
+        min_size=min_size,
+        classes=classes,
+        params=params,
+        free=is_free,
+        bound=call.bound,
+        default_sizes=call.balance is call.target_sizes is call.max_size is known is None,
+        links=links,
+        weights=call.sample_weight,
+        asked_sizes=bool(told(call, SizeParameters)),
+        on_cells=on_cells,
+        n_init=count_starts(call, n),
+    )
+    if sizes != "auto":
+        return plan
+    # Sizes are chosen before clusters get the names of known labels.
+    rule, *_ = _check_sizes(call, n, k, None, "memetic", is_free=False)
+    near = replace(plan, free=False, rule=rule, known=None)
+    return replace(plan, near=near, n_near=1 if isinstance(call.n_init, str) else call.n_init)
+
+
+def _check_links(call, n, k, known):
+    """Return the links of a call, and the known labels with those that links imply.
+
+    The links are None if there are none, nor weights, which are worked on alike.
+
+    What is known of a point is known of all that must be in its cluster.
+    """
+    hard = call.link_penalty is None
+    links = check_links_of_clusters(call.must_link, call.cannot_link, n, k, known, hard=hard)
+    if not links:
+        if not hard:
+            raise ValueError(
+                f"link_penalty is the price of a broken cannot-link, and there are none; got "
+                f"{call.link_penalty}"
+            )
+        return None if call.sample_weight is None else links, known
+    if known is not None:
+        members = join(links.must, n)
+        of_group = np.full(n, -1)
+        np.maximum.at(of_group, members, known)
+        known = of_group[members]
+    return links, known
+
+
+def _check_sizes(call, n, k, known, method, is_free):
+    """Return the rule of sizes and the least size, as masses, and the balance that they come from.
+
+    The latter is that of the call, or what None stands for if the search keeps to it all along.
+    """
+    total, heaviest, told_sizes = _in_masses(call, n)
+    check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
+    # One point more or less must be possible however few there are.
+    one = k * heaviest / total
+    least = 0.0 if call.sample_weight is None else one
+    default = max(BALANCE[method], one) if method in BALANCE and not is_free else None
+    if call.target_sizes is not None:
+        default = least
+    bounded = method == "memetic" or call.target_sizes is not None
+    rule = size_rule(
+        total,
+        k,
+        balance=None if call.balance is None else max(call.balance, least),
+        known=known if call.sample_weight is None else None,
+        default=default,
+        bounded=bounded,
+        **told_sizes,
+    )
+    balance = default if call.balance is None and bounded else call.balance
+    return rule, told_sizes["min_size"], balance
+
+
+def _in_masses(call, n):
+    """Return what all points and the heaviest count for, and the sizes told, in these terms."""
+    told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
+    weights = call.sample_weight
+    if weights is None:
+        return n, 1, told_sizes
+    _check_sizes_of_weights(call, float(weights.sum()))
+    unit = mass_unit(weights)
+    if unit != 1:
+        if np.asarray(call.target_sizes).dtype.kind in "iu":
+            told_sizes["target_sizes"] = np.asarray(call.target_sizes) / weights.sum()
+        if call.min_size > 1:
+            told_sizes["min_size"] = int(unit * call.min_size)
+        if call.max_size is not None:
+            told_sizes["max_size"] = int(unit * call.max_size)
+    masses = masses_of(weights, unit)
+    return int(masses.sum()), int(masses.max()), told_sizes
+
+
+def _check_sizes_of_weights(call, total):
+    """Refuse sizes that clusters of this total weight cannot have, in the terms of the call."""
+    mean, sizes = total / call.k, np.asarray(call.target_sizes)
+    if call.min_size > max(1.0, mean):
+        raise ValueError(
+            f"min_size must be at most {mean:.6g}, the weight of an average cluster; got "
+            f"{call.min_size}"
+        )
+    if call.max_size is not None and call.max_size < mean:
+        raise ValueError(
+            f"max_size must be at least {mean:.6g}, the weight of an average cluster; got "
+            f"{call.max_size}"
+        )
+    if sizes.dtype.kind in "iu" and sizes.sum() != total:
+        raise ValueError(
+            f"target_sizes must sum to the weight of all points, {total:.6g}, or be shares that "
+            f"sum to 1; got {sizes.tolist()}, which sum to {sizes.sum()}"
+        )
+
+
+def _check_groups(links, n, k, largest):
+    """Refuse must-links that leave too few groups, or one that no cluster may hold."""
+    members = join(links.must, n)
+    sizes = np.bincount(members)
+    rows = np.flatnonzero(members == sizes.argmax())
+    named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
+    if sizes.size < k:
+        raise ValueError(
+            f"must_link leaves {sizes.size} groups of points, fewer than k = {k} clusters; the "
+            f"largest has {rows.size} points (rows {named})"
+        )
+    if rows.size > largest:
+        raise ValueError(
+            f"must_link joins {rows.size} points (rows {named}), and no cluster may have more than "
+            f"{largest}; raise balance or max_size"
+        )
+
+
+def _check_trust(call, known, links):
+    """Return how far each known label is trusted, (n,), None if entirely or if there are none."""
+    trust = call.known_trust
+    if call.known_labels is None and told(call, KnownTrust):
+        raise ValueError(
+            "known_trust is how likely a known label is right, and none are told; give "
+            f"known_labels (an estimator: y and semi_supervised=True); got {trust}"
+        )
+    if known is None:
+        return None
+    if np.ndim(trust) == 1 and len(trust) != known.size:
+        raise ValueError(
+            f"known_trust must be one number or {known.size}, one for each point; got {len(trust)}"
+        )
+    trust = np.broadcast_to(trust, known.shape)
+    if (trust[known >= 0] == 1.0).all():
+        return None
+    if links is not None:
+        raise ValueError(
+            "known_trust below 1 cannot go with must_link or cannot_link, by which known labels "
+            "imply others; leave it out, or the links"
+        )
+    return trust

@@ -1,0 +1,196 @@
+"""The search of labels on one hat matrix that a plan asks for."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from fastmmc.execution import OutOfTime, restart_stream, warn_user
+from fastmmc.factors import DenseFactor, LowRankFactor
+from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
+from fastmmc.rls.bound import free_bound, risk_bound
+from fastmmc.rls.free import (
+    ALL,
+    QUICK_SAMPLE,
+    SAMPLE,
+    FreeSearch,
+    Population,
+    make_matrix,
+    sample_size,
+)
+from fastmmc.rls.known import search_overruling, search_with_known
+from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit
+from fastmmc.rls.memetic import MemeticSearch
+from fastmmc.rls.multilevel import BoundedSearch, MultilevelSearch, count_cells
+from fastmmc.rls.other_sizes import warn_of_other_sizes
+from fastmmc.rls.planning import STARTS_ON_CELLS
+from fastmmc.rls.size_choice import SizeChoice
+from fastmmc.rls.source import best_result
+from fastmmc.rls.width_choice import WidthChoice
+from fastmmc.threads import exhaust
+
+
+def search_labels(seed, factor, plan, control):
+    """Run the restarts on one hat matrix and return the best as a result."""
+
+    def search(plan, control):
+        # Given labels are improved once.
+        plan = plan if isinstance(plan.init, str) else replace(plan, n_init=1)
+        return search_labels(seed, factor, plan, control)
+
+    if plan.trust is not None and plan.k > 1:
+        return search_overruling(search, plan, control)
+    if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
+        return search_with_known(search, factor, plan, control)
+    if plan.links is not None:
+        return _judge_links(_search_linked(seed, factor, plan, control), plan)
+    if plan.free:
+        return _search_free(seed, factor, plan, control)
+    on_cells = plan.on_cells and plan.has_random_start
+    result = (_search_cells if on_cells else _search_claims)(seed, factor, plan, control)
+    if plan.default_sizes and result.converged:
+        warn_of_other_sizes(factor, result.labels, plan.k)
+    return result
+
+
+def _search_claims(seed, factor, plan, control):
+    """Run the search by claims, moves and swaps of points in labels of about equal sizes."""
+    form = choose_form(factor, plan)
+    try:
+        matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
+    except OutOfTime:
+        in_turns = plan.method in ("shaking", "memetic")
+        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM) if in_turns else ClaimForm()
+    diag, threads = matrix.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
+    make_single = partial(make_start, matrix, diag, threads=threads)
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        if plan.method == "memetic":
+            return MemeticSearch(matrix, diag, form, plan, make_single, rng)
+        return make_single(form, plan, index, rng)
+
+    return _best_result(factor, make_search, plan.n_starts, plan, control)
+
+
+def _search_cells(seed, factor, plan, control):
+    """Run the search of about equal sizes on cells of the points."""
+    diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // STARTS_ON_CELLS)
+    count = count_cells(plan.n, plan.k)
+
+    def make_search(index):
+        return BoundedSearch(factor, diag, plan, count, restart_stream(seed, index), threads)
+
+    return _best_result(factor, make_search, STARTS_ON_CELLS, plan, control)
+
+
+def _search_free(seed, factor, plan, control):
+    """Run the search of free sizes."""
+    search, (kind, sample) = FreeSearch, _population(plan)
+    matrix, cells = factor, count_cells(plan.n, plan.k)
+    if plan.chooses_sizes and sample and cells and isinstance(factor, LowRankFactor):
+        search, sample = MultilevelSearch, cells
+    try:
+        if control.shortage:
+            raise OutOfTime
+        matrix = exhaust(make_matrix(factor, sample), lambda n_rows: control.check_time())
+    except OutOfTime:
+        sample = min(plan.n, QUICK_SAMPLE)
+    diag = matrix.diagonal()
+    chooses_width = plan.chooses_width and not sample and isinstance(factor, DenseFactor)
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        if chooses_width:
+            return WidthChoice(factor, diag, plan, index, rng, control.check_time)
+        return search(matrix, diag, plan, sample, index, rng, control.check_time, kind)
+
+    return _best_result(factor, make_search, plan.n_starts, plan, control)
+
+
+def _search_linked(seed, factor, plan, control):
+    """Run the search over groups of linked points."""
+    merging = Merging.of(plan.links, plan.n, plan.weights, plan.link_penalty)
+    kind, sample = _population(plan)
+    if not plan.free and isinstance(factor, DenseFactor):
+        sample = 0
+    try:
+        groups = exhaust(
+            make_groups(factor, merging, plan, sample), lambda n_rows: control.check_time()
+        )
+    except OutOfTime:
+        sample = min(plan.n, QUICK_SAMPLE)
+        groups = exhaust(make_groups(factor, merging, plan, sample), lambda n_rows: None)
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        args = factor, merging, groups, plan, sample, index, rng, control.check_time, kind
+        return LinkedSearch(*args)
+
+    return _best_result(factor, make_search, plan.n_starts, plan, control)
+
+
+def _population(plan):
+    """Return the kind of population that is searched, and of how many points, 0 for all."""
+    kind = Population if plan.free else NearSearch
+    if plan.chooses_sizes:
+        return SizeChoice, sample_size(plan.n, plan.k, SAMPLE)
+    return kind, sample_size(plan.n, plan.k, ALL)
+
+
+def _judge_links(result, plan):
+    """Return a result with links or weights; say where links or sizes could not be kept."""
+    links, rule, unit = plan.links, plan.rule, mass_unit(plan.weights)
+    sizes = np.bincount(result.labels, plan.weights, plan.k)
+    slack = 0.5 if unit == 1 else plan.n  # of the rounding of weights
+    too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper) > slack
+    if too_far.any() and plan.asked_sizes:
+        h = np.flatnonzero(too_far)[0]
+        raise ValueError(
+            f"no labels were found that keep to the links, weights and sizes asked for: cluster "
+            f"{h} has the size {sizes[h]:g}, which must be at least {rule.lower[h] / unit:g} and "
+            f"at most {rule.upper[h] / unit:g}; raise balance or max_size, or give fewer links"
+        )
+    n_violations = links.n_violations(result.labels)
+    if n_violations and plan.link_penalty is None:
+        a, b = links.cannot[np.ptp(result.labels[links.cannot], axis=1) == 0][0]
+        warn_user(
+            f"{n_violations} of {len(links.cannot)} cannot-links are broken, such as that of rows "
+            f"{a} and {b}: no labels without were found; raise k, or remove links"
+        )
+    bounds = None
+    if plan.weights is None:
+        least, most = np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes)
+        bounds = np.column_stack((least, most))
+    return replace(
+        result,
+        n_violations=n_violations,
+        n_constraints=len(links.must) + len(links.cannot),
+        size_bounds=bounds,
+    )
+
+
+def _best_result(factor, make_search, n_init, plan, control):
+    """Run the restarts and return the best as a result, with the bound that the plan asks for."""
+
+    def bound(factor, sizes):
+        try:
+            if plan.free:
+                return free_bound(factor, plan.k, control.check_time)
+            return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
+        except OutOfTime:
+            warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
+            return None
+
+    return best_result(
+        factor,
+        make_search,
+        n_init,
+        control,
+        plan.k,
+        plan.params,
+        bound if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
+    )
