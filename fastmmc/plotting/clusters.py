@@ -312,10 +312,10 @@ def project(X, names=None):
         return points, list(names[:2])
     way, name = (TruncatedSVD, "singular") if issparse(X) else (PCA, "principal")
     way = way(2, random_state=0)
-    # The variance of equal points is 0.
-    with np.errstate(invalid="ignore"):
+    # The variance of equal points is 0, that of their components may be so but for rounding.
+    with np.errstate(invalid="ignore", divide="ignore"):
         points = way.fit_transform(X)
-    shares = np.nan_to_num(way.explained_variance_ratio_)
+    shares = np.nan_to_num(way.explained_variance_ratio_, posinf=0.0)
     return points, [
         f"{name} component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(shares)
     ]

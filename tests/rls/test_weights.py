@@ -59,7 +59,8 @@ def test_the_best_of_repeated_rows_is_found(iris):
     X, _, w = iris
     rows = np.repeat(X, w, axis=0)
     for form in ("free", "memetic"):
-        told = {"sigma": SIGMA, "random_state": 0} | FORMS[form]
+        # One population of equal rows may end above the best: these move one by one.
+        told = {"sigma": SIGMA, "random_state": 0, "n_init": 3} | FORMS[form]
         weighted = fastmmc.umc_rls(X, K, sample_weight=w, **told)
         repeated = fastmmc.umc_rls(rows, K, **told)
         assert weighted.objective == pytest.approx(repeated.objective, rel=1e-3)
