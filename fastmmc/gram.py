@@ -255,24 +255,31 @@ def count_distinct(X, most):
     return len(seen)
 
 
-def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
-    """Yield slices of the rows of X and their kernel values to Z, block by block.
+def values_by_rows(kernel, X, Z, columns=None):
+    """Return a function that takes a slice of the rows of X and gives their kernel values to Z.
 
     ``columns`` are the training points that Z consists of, which precomputed values need.
     """
     values_of = KernelColumns(kernel, Z)
+    chosen = slice(None) if kernel.name != "precomputed" or columns is None else columns
+    return lambda rows: values_of(X[rows])[:, chosen]
+
+
+def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
+    """Yield slices of the rows of X and their kernel values to Z, block by block.
+
+    ``columns`` is as in :func:`values_by_rows`.
+    """
+    make = values_by_rows(kernel, X, Z, columns)
     for rows in gen_batches(X.shape[0], block):
-        values = values_of(X[rows])
-        if kernel.name == "precomputed" and columns is not None:
-            values = values[:, columns]
-        yield rows, values
+        yield rows, make(rows)
 
 
 def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None):
     """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
-    ``columns`` is as in :func:`kernel_rows`; ``advance`` is told how many rows were made, and what
-    it raises ends the work.
+    ``columns`` is as in :func:`values_by_rows`; ``advance`` is told how many rows were made, and
+    what it raises ends the work.
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)

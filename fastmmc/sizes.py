@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastmmc import _loops_sizes as loops
 from fastmmc import validation
 
 # Shares may miss their sum by this much.
@@ -281,29 +282,10 @@ def fit_masses(labels, scores, lower, upper, movable, masses):
     """
     k = len(lower)
     labels = np.array(labels, dtype=np.int64)
-    for _ in range(4 * k):
-        counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
-        over, under = counts - upper, lower - counts
-        if max(over.max(), under.max()) <= 0:
-            break
-        if over.max() > 0:
-            h = np.argmax(over)
-            members, room = np.flatnonzero(movable & (labels == h)), np.flatnonzero(counts < upper)
-            if members.size == 0 or room.size == 0:
-                break
-            offers = scores[np.ix_(room, members)]
-            to, loss, wanted = room[offers.argmax(axis=0)], -offers.max(axis=0), over[h]
-            loss += scores[h, members]
-        else:
-            to = np.argmax(under)
-            members = np.flatnonzero(movable & (counts[labels] - masses >= lower[labels]))
-            if members.size == 0:
-                break
-            loss, wanted = scores[labels[members], members] - scores[to, members], under[to]
-            to = np.full(members.size, to)
-        order = np.argsort(loss / masses[members], kind="stable")
-        leaving = order[: np.searchsorted(np.cumsum(masses[members[order]]), wanted) + 1]
-        labels[members[leaving]] = to[leaving]
+    counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
+    bounds = [np.asarray(bound, dtype=np.int64) for bound in (lower, upper)]
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    loops.fit_masses(labels, scores, *bounds, movable, masses, counts, 4 * k)
     return labels
 
 

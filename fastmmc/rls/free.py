@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import eigh, polar, qr
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from sklearn.utils import gen_batches
 
 from fastmmc import memory
 from fastmmc.execution import History
@@ -27,7 +28,7 @@ from fastmmc.rls.labelling import compact
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes, reorder_to_targets
 from fastmmc.status import Status
-from fastmmc.threads import exhaust
+from fastmmc.threads import exhaust, map_of_threads
 
 # Points that are searched all at once. Of more a sample is, of this size, or this many for each
 # cluster but no more than the last number.
@@ -566,15 +567,23 @@ class FreeSearch(SlicedSearch):
 
     def _descend_rows(self):
         """Descend on the factor Z until a sweep makes no move; yield after each block."""
-        state, n = self._state, self._plan.n
-        made = -1
-        while made != state.pos[loops.MOVES]:
-            made = int(state.pos[loops.MOVES])
-            for start in range(0, n, ROWS):
-                block = state.matrix[start : start + ROWS]
-                loops.descend_block(state, start, block @ state.sums.T.astype(block.dtype))
-                yield
-            self._note()
+        state, Z, made = self._state, self._factor.Z, -1
+        scores = np.empty((min(ROWS, self._plan.n), self._plan.k), dtype=Z.dtype)
+        with map_of_threads(Z.size * self._plan.k) as map_pieces:
+            while made != state.pos[loops.MOVES]:
+                made = int(state.pos[loops.MOVES])
+                for block in gen_batches(self._plan.n, ROWS):
+                    sums = state.sums.T.astype(Z.dtype)
+
+                    def multiply(rows, points=Z[block], sums=sums):
+                        np.matmul(points[rows], sums, out=scores[rows])
+
+                    n_rows = block.stop - block.start
+                    for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
+                        pass
+                    loops.descend_block(state, block.start, scores[:n_rows])
+                    yield
+                self._note()
 
 
 def quick_labels(factor, diag, plan, rng, kind=Population):

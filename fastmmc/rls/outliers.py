@@ -8,10 +8,12 @@ from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc.cholesky import add_to_diagonal, invert_lower, mirror_lower
 from fastmmc.factors import eigh_lower
-from fastmmc.gram import evenly, kernel_diagonal, kernel_points, kernel_rows
+from fastmmc.gram import BLOCK, evenly, kernel_diagonal, kernel_points, kernel_rows, values_by_rows
+from fastmmc.threads import map_of_threads
 
 # The lam of the scores, as a share of that of the labels: much smoothing hides lone points.
 LAM_SHARE = 0.2
@@ -61,9 +63,11 @@ def score_outliers(points, kernel, lam, weights=None):
     diagonal = roots**2 * kernel_diagonal(kernel, points)
     among = [values for _, values in kernel_rows(kernel, points[chosen], basis, chosen)]
     inverse = _inverse(np.vstack(among) * roots[chosen, None] * roots[chosen], lam)
+    values_of = values_by_rows(kernel, points, basis, chosen)
     own, others = np.empty(n), np.empty(n)
-    for rows, values in kernel_rows(kernel, points, basis, chosen):
-        values = values.astype(np.float64) * roots[rows, None] * roots[chosen]
+
+    def judge(rows):
+        values = values_of(rows).astype(np.float64) * roots[rows, None] * roots[chosen]
         shares = values @ inverse
         # Joined by a point of which it predicts all but this variance, the sample has that point's
         # prediction take the share h from the point's own value, and its own shares shrink.
@@ -79,6 +83,12 @@ def score_outliers(points, kernel, lam, weights=None):
         own[rows] = h**2
         np.square(shares, out=shares)
         others[rows] = np.sqrt(np.einsum("ij,ij->i", shares, shares))
+
+    # The user's function may not be thread-safe.
+    n_products = 0 if kernel.name == "callable" else n * chosen.size**2
+    with map_of_threads(n_products) as map_pieces:
+        for _ in map_pieces(judge, gen_batches(n, BLOCK)):
+            pass
     return own / np.maximum(own + others, np.finfo(np.float64).tiny)
 
 

@@ -366,6 +366,30 @@ def part_pairs(G, masses, labels, k, C, free, most):
             labels[i] = h
 
 
+def fit_masses_by_scores(labels, scores, lower, upper, movable, masses):
+    """Moves of the least loss for their mass, from or to the cluster that is farthest off."""
+    labels, k = labels.copy(), len(lower)
+    for _ in range(4 * k):
+        sizes = sizes_of(labels, k, masses)
+        over, under = sizes - upper, lower - sizes
+        room = [h for h in range(k) if sizes[h] < upper[h]]
+        moves, wanted = [], max(over.max(), 0) or under.max()
+        for i in np.flatnonzero(movable):
+            own = labels[i]
+            if over.max() > 0:
+                to = max(room, key=lambda h: scores[h, i]) if own == over.argmax() else None
+            else:
+                to = under.argmax() if sizes[own] - masses[i] >= lower[own] else None
+            if to is not None:
+                moves.append(((scores[own, i] - scores[to, i]) / masses[i], i, to))
+        for _, i, to in sorted(moves):
+            if wanted <= 0:
+                break
+            labels[i] = to
+            wanted -= masses[i]
+    return labels
+
+
 def fit_masses(G, masses, labels, k, C, free, lower, upper):
     """Moves that bring sizes nearer to the bounds, until they are in.
 

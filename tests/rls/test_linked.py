@@ -191,6 +191,18 @@ def test_random_and_fitted_labels_of_masses_have_sizes_near_the_targets(rng):
     assert np.abs(sizes - masses.sum() / K).max() <= 0.1 * masses.sum() / K + 9
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_masses_are_fitted_as_naively(seed):
+    rng = np.random.default_rng(seed)
+    k, n = rng.integers(2, 7), 60
+    masses, scores = rng.integers(1, 9, n), rng.random((k, n)).round(2)
+    labels, movable = rng.integers(0, k, n) ** 2 // k, rng.random(n) < 0.9
+    share, slack = masses.sum() / k, rng.random()
+    lower, upper = (np.full(k, int(share * side)) for side in (1 - slack, 1 + slack))
+    args = labels, scores, lower, upper + 1, movable, masses
+    np.testing.assert_array_equal(fit_masses(*args), naive.fit_masses_by_scores(*args))
+
+
 def rule_of(masses):
     share = masses.sum() / K
     return np.full(K, int(0.9 * share)), np.full(K, int(1.1 * share))
