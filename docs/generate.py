@@ -36,6 +36,7 @@ SECTIONS = {
     "block_factor": "Hat matrices",
     "influence": "What a clustering goes by",
     "results": "Results",
+    "status": "Results",
     "saving": "Files",
     "execution": "Progress",
 }

@@ -1,11 +1,15 @@
 """The pages of the documentation: their examples, and the check of their links."""
 
+import ast
 import doctest
+import inspect
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+import fastmmc
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -53,3 +57,15 @@ def test_dead_links_are_found(tmp_path):
         ("a.html", "sub/b.html#not"),
         ("sub/b.html", "../c.html"),
     }
+
+
+def test_every_public_name_has_a_section_on_the_api_page():
+    tree = ast.parse((DOCS / "generate.py").read_text(encoding="utf-8"))
+    sections = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "SECTIONS"
+    )
+    values = [getattr(fastmmc, name) for name in fastmmc.__all__]
+    named = [v for v in values if inspect.isclass(v) or inspect.isfunction(v)]
+    assert {v.__module__.split(".")[1] for v in named} <= set(sections)
