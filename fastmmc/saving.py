@@ -35,6 +35,9 @@ CLASSES: dict[str, type] = {}
 KINDS = "biuf"
 DTYPES = ("float32", "float64")
 
+# Whole numbers that compiled loops can count on from, and those that are exact as floats.
+LARGEST, MOST_EXACT = 2**62, 2**53
+
 
 def stored(**arrays):
     """Let files hold a dataclass or an enumeration; ``arrays`` are the arrays among its fields.
@@ -395,9 +398,8 @@ def make_checked(kind, state, at=""):
         if name not in state and not (has_default and hasattr(kind, "save")):
             raise KeyError(_inside(at, name))
     for name, value in state.items():
-        if not _fits(value, _hints(kind)[name]):
-            raise ValueError(f"{_inside(at, name)} is {_told(value)}")
-    _check_arrays(state, kind._arrays, at)
+        check_type(value, _hints(kind)[name], _inside(at, name))
+    _check_arrays(state, getattr(kind, "_arrays", {}), at)
     made = kind(**state)
     if hasattr(made, "_check_values"):
         made._check_values()
@@ -405,6 +407,12 @@ def make_checked(kind, state, at=""):
 
 
 _hints = cache(get_type_hints)
+
+
+def check_type(value, hint, at):
+    """Check that a value, which messages call ``at``, is of a type as annotations write it."""
+    if not _fits(value, hint):
+        raise ValueError(f"{at} is {_told(value)}")
 
 
 def _told(value):
@@ -423,16 +431,18 @@ def _fits(value, hint):
     origin = get_origin(getattr(origin, "__value__", None)) or origin
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in inner)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if origin in (list, tuple):
+        return isinstance(value, origin) and all(_fits(one, inner[0]) for one in value)
     if origin is dict:
         key, item = inner
         items = value.items() if isinstance(value, dict) else [(None, None)]
         return all(_fits(name, key) and _fits(one, item) for name, one in items)
     if hint is float:
-        return type(value) in (float, int)
-    if hint in (int, bool):
-        return type(value) is hint
+        return type(value) is float or (type(value) is int and abs(value) <= MOST_EXACT)
+    if hint is int:
+        return type(value) is int and abs(value) <= LARGEST
+    if hint is bool:
+        return type(value) is bool
     return isinstance(value, origin or hint)
 
 
