@@ -36,7 +36,8 @@ def parse_clusters(text):
 def parse_sizes(text):
     """Return a list of sizes: whole numbers, or shares."""
     try:
-        return [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
+        parts = text.split(",")
+        return [int(part) if common.is_whole(part) else common.to_number(part) for part in parts]
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected numbers, separated by commas; got {text!r}"

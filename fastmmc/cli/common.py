@@ -66,9 +66,21 @@ class Option:
         return self.dest or self.flag[2:].replace("-", "_")
 
 
+def to_number(text):
+    """Return the number that a text is; float() takes 3_000 and digits of other scripts, too."""
+    if "_" in text or not text.strip().isascii():
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
+def is_whole(text):
+    """Tell whether a text is a whole number without a sign."""
+    return text.strip().isascii() and text.strip().isdecimal()
+
+
 def parse_count(text):
     """Return a whole number."""
-    if not re.fullmatch(r"[+-]?\d+", text.strip()):
+    if not re.fullmatch(r"[+-]?\d+", text.strip(), re.ASCII):
         raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
     return int(text)
 
@@ -76,14 +88,14 @@ def parse_count(text):
 def parse_number(text):
     """Return a number."""
     try:
-        return float(text)
+        return to_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
 def parse_amount(text):
     """Return a whole number, or a share."""
-    return parse_count(text) if text.strip().isdecimal() else parse_number(text)
+    return parse_count(text) if is_whole(text) else parse_number(text)
 
 
 def parse_seed(text):
@@ -99,7 +111,7 @@ def parse_rank(text):
     if text in ("auto", "none"):
         return None if text == "none" else text
     try:
-        return int(text) if text.isdecimal() else float(text)
+        return int(text) if is_whole(text) else to_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected a number, a share of the points, auto or none; got {text!r}"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc.cli.common import STANDARD_INPUT, Option, source_name, tell
+from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, source_name, tell, to_number
 
 TABLES = (".csv", ".tsv")
 NOTHING_BELOW = "there is a header and nothing below it"
@@ -35,7 +35,7 @@ MISSING = {"", "na", "n/a", "nan", "none", "null", "?"}
 LEAST_NUMBERED = 3
 
 QUOTED = re.compile(r'"[^"]*"')
-WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class Columns(NamedTuple):
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
     def name_some(self, names):
         """Tell whether one of these names is meant, so that they are a header."""
         items = (self.features or []) + (self.left_out or [])
-        named = self.label is not None and not self.label.isdecimal()
+        named = self.label is not None and not is_whole(self.label)
         return named or any(_is_named(item, names) for item in items)
 
 
@@ -320,7 +320,7 @@ def choose_columns(asked, n_columns, names=None):
 
 def _find(flag, item, n_columns, names, ranges=True):
     """Return the numbers of the columns that an item names."""
-    if item.isdecimal():
+    if is_whole(item):
         if int(item) < n_columns:
             return [int(item)]
         raise ValueError(f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}")
@@ -331,7 +331,7 @@ def _find(flag, item, n_columns, names, ranges=True):
                 "number of one, from 0"
             )
         return [names.index(item)]
-    ends = re.fullmatch(r"(\d+)-(\d+)", item) if ranges else None
+    ends = re.fullmatch(r"(\d+)-(\d+)", item, re.ASCII) if ranges else None
     if ends is not None:
         first, last = map(int, ends.groups())
         if not first <= last < n_columns:
@@ -352,7 +352,7 @@ def _find(flag, item, n_columns, names, ranges=True):
 
 def _is_named(item, names):
     """Tell whether an item is the name of a column; a whole number is never meant as a name."""
-    return not item.isdecimal() and names is not None and item in names
+    return not is_whole(item) and names is not None and item in names
 
 
 def _shown(i, names):
@@ -430,7 +430,7 @@ def _is_text(cell):
 def _is_name(cell):
     """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
     try:
-        float(cell)
+        to_number(cell)
     except ValueError:
         return bool(cell.strip())
     return False
@@ -439,7 +439,7 @@ def _is_name(cell):
 def _number(cell):
     """Return a cell as a finite number, or None if it is not one."""
     try:
-        value = float(cell)
+        value = to_number(cell)
     except ValueError:
         return None
     return value if math.isfinite(value) else None
