@@ -1,13 +1,18 @@
 """The command cluster."""
 
+import io
 import json
 import os
 import re
 import shlex
 import shutil
+import stat
+import struct
 import subprocess
 import sys
 import threading
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +22,7 @@ from PIL import Image
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
-from fastmmc import cli
+from fastmmc import cli, datasets
 from fastmmc.cli.sources import read_points
 from fastmmc.cli.tables import Columns
 from fastmmc.registry import METHODS, registry_name
@@ -346,6 +351,71 @@ def test_faults_of_text_files(capsys, tmp_path):
     assert "is not a text file in UTF-8" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+
+
+def archive(path, flags=0, compression=0, version=20):
+    """Write an .npz file of points, and change what its headers say of them."""
+    np.savez(path, X=np.eye(4))
+    content = bytearray(path.read_bytes())
+    central = content.index(b"PK\x01\x02")
+    for at in (4, central + 6):
+        struct.pack_into("<HHH", content, at, version, flags, compression)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"flags": 1}, {"compression": 99}, {"version": 200}, {"flags": 1 << 6}]
+)
+def test_archives_that_cannot_be_read(capsys, tmp_path, changed):
+    path = tmp_path / "points.npz"
+    archive(path)
+    assert report_of(capsys, path, "--k", 2, "--method", "wta")["n"] == 4
+    archive(path, **changed)
+    wrong = error_of(capsys, "cluster", path, "--k", 2)
+    assert f"{path} cannot be read as an .npz file: " in wrong
+
+
+@pytest.mark.parametrize(
+    "shape", [(True, 2), (99999999999999999999,), (10**13,), (-1, 2), (2.0, 2)]
+)
+def test_shapes_that_cannot_be(capsys, tmp_path, shape):
+    head = io.BytesIO()
+    told = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, told)
+    content = head.getvalue() + bytes(32)
+    path = tmp_path / "points.npy"
+    path.write_bytes(content)
+    assert f"{path} cannot be read as an .npy file" in error_of(capsys, "cluster", path, "--k", 2)
+    path = tmp_path / "points.npz"
+    for name in ("X", "y"):
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr(f"{name}.npy", content)
+        wrong = error_of(capsys, "cluster", path, "--k", 2)
+        assert f"{path} cannot be read as an .npz file" in wrong
+
+
+def test_an_archive_of_something_else_is_named(capsys, tmp_path):
+    path = tmp_path / "points.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("X.npy", b"1,2")
+    assert f"{path} cannot be read as an .npz file: X is no array" in (
+        error_of(capsys, "cluster", path, "--k", 2)
+    )
+
+
+def test_what_openml_says_is_one_line(capsys, monkeypatch):
+    def fetch(*args, **kwargs):
+        warnings.warn("A network error occurred while downloading. Retrying...", stacklevel=2)
+        raise OSError("first line\n  second line")
+
+    monkeypatch.setattr(datasets.bundled, "fetch_openml", fetch)
+    wrong = error_of(capsys, "cluster", "openml:unheard_of", "--k", 2)
+    assert "and OpenML did not give it (first line second line)" in wrong
+    with (
+        pytest.warns(UserWarning, match="Retrying"),
+        pytest.raises(ValueError, match=r"\(first line second line\)$"),
+    ):
+        datasets.load("unheard_of", online=True)
 
 
 def test_faults_of_array_files(capsys, tmp_path):
