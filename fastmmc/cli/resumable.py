@@ -218,20 +218,13 @@ class Source:
         return line
 
     def _cells(self, line):
-        where = f"line {self._line}"
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"{where} is not text in UTF-8: {error}") from error
+            raise ValueError(f"line {self._line} is not text in UTF-8: {error}") from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
-        try:
-            # Strict, so that a quoted cell that goes on in the next line is an error.
-            delimiter = self._delimiter or ","
-            reader = csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True)
-            return tables.with_points(next(reader, []), delimiter)
-        except csv.Error as error:
-            raise ValueError(f"{where} cannot be read as a row: {error}") from error
+        return tables.cells_of(text, self._line, self._delimiter or ",")
 
 
 class Output:

@@ -34,6 +34,7 @@ MISSING = {"", "na", "n/a", "nan", "none", "null", "?"}
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
 
+QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
 WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 
@@ -171,8 +172,24 @@ def open_table(path):
     with errors_about(path), _open_text(path) as file:
         delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
         file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-        yield ((reader.line_num, with_points(row, delimiter)) for row in reader if row)
+        rows = ((number, cells_of(line, number, delimiter)) for number, line in enumerate(file, 1))
+        yield ((number, row) for number, row in rows if row)
+
+
+def cells_of(line, number, delimiter):
+    """Return the cells of a line; a cell that would go on in the next one is an error.
+
+    A quote that nothing closes would take in the rows up to the next quote, and nobody could tell
+    them from the text of a cell.
+    """
+    reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        return with_points(next(reader, []), delimiter)
+    except csv.Error as error:
+        advice = "; a quote must be closed in its own line: close it, or write it twice"
+        raise ValueError(
+            f"line {number} cannot be read as a row: {error}{advice if QUOTE in line else ''}"
+        ) from error
 
 
 def _open_text(path):

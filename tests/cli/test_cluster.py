@@ -353,6 +353,41 @@ def test_faults_of_text_files(capsys, tmp_path):
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
 
 
+# Forty rows with text in their last cells, where quotes are not closed.
+QUOTES = [
+    {9: '"x', 13: 'y"'},
+    {9: '"x', 13: '"y"'},
+    {9: '"x'},
+    {39: '"'},
+    {0: '"x', 39: 'y"'},
+    {5: '"x', 6: '"'},
+]
+
+
+@pytest.mark.parametrize("quotes", QUOTES)
+@pytest.mark.parametrize("command", ["cluster", "predict", "stream", "constraints"])
+def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, command):
+    path, model = tmp_path / "t.csv", tmp_path / "model.npz"
+
+    def rows(texts):
+        lines = [f"{i % 5},{40 + i % 7},{texts.get(i, 'cannot')}\n" for i in range(40)]
+        return "a,b,text\n" + "".join(lines)
+
+    path.write_text(rows({}))
+    assert run("cluster", path, "--k", 2, "--method", "wta", "--model", model) == 0
+    capsys.readouterr()
+    given = {
+        "cluster": ["cluster", path, "--k", 2],
+        "predict": ["predict", model, path],
+        "stream": ["stream", path, "--k", 2, "--columns", "a,b"],
+        "constraints": ["cluster", "iris", "--k", 2, "--constraints", path],
+    }
+    path.write_text(rows(quotes))
+    wrong = error_of(capsys, *given[command])
+    assert f"{path}: line {min(quotes) + 2} cannot be read as a row" in wrong
+    assert "a quote must be closed in its own line" in wrong
+
+
 def archive(path, flags=0, compression=0, version=20):
     """Write an .npz file of points, and change what its headers say of them."""
     np.savez(path, X=np.eye(4))
