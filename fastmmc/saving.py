@@ -7,7 +7,6 @@ Only classes of the table :data:`CLASSES` are made: nothing is imported by name,
 file is executed.
 """
 
-import errno
 import json
 import math
 import os
@@ -24,6 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fastmmc._version import __version__
+from fastmmc.files import replacing
 
 # Version of the files.
 FORMAT = 4
@@ -61,7 +61,7 @@ def stored(**arrays):
 
 def write(path, made, extra=None):
     """Write a result or estimator to a file, which appears whole or not at all."""
-    path, name = Path(path), type(made).__name__
+    name = type(made).__name__
     arrays = _Arrays()
     content = _encode(made, "", arrays)
     try:
@@ -75,24 +75,8 @@ def write(path, made, extra=None):
         text = json.dumps(header | {"extra": extra}, default=lambda value: value.item())
     except (TypeError, AttributeError, ValueError) as error:
         raise TypeError(f"extra is not JSON: {error}") from error
-    _write_archive(path, {"header": np.array(text)} | arrays)
-
-
-def _write_archive(path, arrays):
-    if not path.parent.is_dir():
-        text = f"there is no folder {path.parent}; make it first"
-        raise FileNotFoundError(errno.ENOENT, text, str(path))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder; give the name of a file", str(path))
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, header=np.array(text), **arrays)
 
 
 class _Arrays(dict):

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
-from fastmmc.cli.common import IN_WARNINGS, describe, tell
+from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
+from fastmmc.files import naming
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant
@@ -36,18 +37,27 @@ def main(argv=None):
             _check_command(argv, _commands_of(parser))
             args = parser.parse_args(argv)
             args.run(args)
-            sys.stdout.flush()
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes standard output once more at exit, which must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return 1
         except (ValueError, OSError, ImportError, MemoryError) as error:
             tell("error", describe(error))
+            _drop_output()
             return 2
         except KeyboardInterrupt as stop:
             tell("error", str(stop) or "interrupted before there was a result")
             return 130
     return 0
+
+
+def _drop_output():
+    """Drop what cannot be written: Python tries once more at exit, which must not fail again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from fastmmc.files import gathering, is_replaced, naming, replacing, target_of
 from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"
+STANDARD_OUTPUT = "standard output"  # in messages
 # Files of labels, a line each.
 TEXTS = (".csv", ".txt", ".tsv")
 PARQUET = ".parquet"
@@ -182,7 +184,7 @@ def tell(kind, text):
 def describe(error):
     """Return an error's message in one line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        error = f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -217,17 +219,35 @@ def check_labels_out(path, *read):
         import_pandas()
 
 
-def write_labels(path, labels):
-    """Write the labels as the name of the file says, or as text to standard output."""
-    suffix = "" if path is None else path.suffix.lower()
-    if suffix == ".npy":
-        with path.open("wb") as file:
+def check_labels(labels, n_rows):
+    """Return the labels of rows, if each row has one."""
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{n_rows} rows got {len(labels)} labels, so none are written; please report this"
+        )
+    return labels
+
+
+def write_labels(path, labels, n_rows):
+    """Write the labels of rows as the name of the file says, or as text to standard output."""
+    check_labels(labels, n_rows)
+    if path is None:
+        with naming(STANDARD_OUTPUT):
+            _write_text(sys.stdout, labels)
+        return
+    if path.suffix.lower() == PARQUET:
+        with replacing(path) as file:
+            import_pandas().DataFrame({"label": labels}).to_parquet(file.name)
+        return
+    with gathering(path) as file:
+        if path.suffix.lower() == ".npy":
             np.save(file, labels)
-    elif suffix == PARQUET:
-        import_pandas().DataFrame({"label": labels}).to_parquet(path)
-    else:
-        file = sys.stdout if path is None else path
-        np.savetxt(file, labels, fmt="%d", header="label", comments="")
+        else:
+            _write_text(file, labels)
+
+
+def _write_text(file, labels):
+    np.savetxt(file, labels, fmt="%d", header="label", comments="")
 
 
 def import_pandas():
@@ -244,10 +264,14 @@ def check_writable(path, *read):
     """Raise an error now if a file could not be written later, or is one to be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    folder = target_of(path).parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: there is no folder {folder}; make it first")
+    if path.exists() and not os.access(path, os.W_OK):
         raise ValueError(f"{path} cannot be written: permission denied")
+    # The file is put into its place under another name.
+    if is_replaced(path) and not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: its folder cannot be written: permission denied")
     if path.exists() and any(os.path.exists(one or "") and path.samefile(one) for one in read):
         raise ValueError(f"{path} is a file to be read; give another name")
 

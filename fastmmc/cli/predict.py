@@ -67,7 +67,7 @@ def _predict(args):
     except ValueError as error:
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
-    common.write_labels(args.out, labels)
+    common.write_labels(args.out, labels, len(X))
     n_clusters = len(getattr(model, "sizes", getattr(model, "sizes_", ())))
     rows = [
         ("sizes", " ".join(map(str, np.bincount(labels, minlength=n_clusters)))),

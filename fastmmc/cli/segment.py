@@ -9,6 +9,7 @@ import numpy as np
 
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
+from fastmmc.files import gathering
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 from fastmmc.status import STATUS_TEXT
@@ -136,7 +137,8 @@ def _write_segments(path, result, original):
     if original is not None:
         between = np.full((len(picture), GAP, 3), 255, dtype=np.uint8)
         picture = np.hstack([original, between, picture])
-    Image.fromarray(picture).save(path)
+    with gathering(path) as file:
+        Image.fromarray(picture).save(file)  # the format is that of the file's name
 
 
 def _print_result(args, result, seconds):

@@ -388,6 +388,79 @@ def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, c
     assert "a quote must be closed in its own line" in wrong
 
 
+def test_labels_of_another_number_are_not_written(capsys, monkeypatch, pairs, tmp_path):
+    def short(X, k):
+        return fastmmc.wta(X[:-1], k)
+
+    register(monkeypatch, short)
+    for out in ("labels.csv", "labels.npy"):
+        command = ["cluster", pairs, "--k", 2, "--method", "fake", "--out", tmp_path / out]
+        assert "10 rows got 9 labels" in error_of(capsys, *command)
+        assert not (tmp_path / out).exists()
+
+
+ENDINGS = {
+    "--out": ["a.csv", "a.npy", "a.txt", "a.NPY", "a" * 246 + ".csv"],
+    "--plot": ["a.png", "a.pdf", "a.svg", "a.PNG", "a.jpg"],
+    "--model": ["a.npz", "a" * 240 + ".npz"],
+}
+
+
+@pytest.mark.parametrize(("option", "name"), [(o, n) for o in ENDINGS for n in ENDINGS[o]])
+def test_a_full_disk_costs_no_file(capsys, tmp_path, full_disk, option, name):
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    points, path = tmp_path / "points.npy", tmp_path / name
+    np.save(points, np.arange(4000.0)[:, None] % 7)
+    command = ["cluster", points, "--k", 2, "--method", "wta", "--seed", 0, option, path]
+    if option != "--out":
+        command += ["--json"]
+    assert run(*command) == 0
+    whole = path.read_bytes()
+    path.chmod(0o640)
+    path.write_text("what was there")
+    for exists in (True, False):
+        if not exists:
+            path.unlink()
+        capsys.readouterr()
+        with full_disk(500):
+            assert run(*command) == 2
+        assert capsys.readouterr().err == f"fastmmc: error: {path}: File too large\n"
+        assert {p.name for p in tmp_path.iterdir()} == {points.name, *[name] * exists}
+        assert not exists or path.read_text() == "what was there"
+    path.write_text("what was there")
+    path.chmod(0o640)
+    assert run(*command) == 0
+    assert option != "--out" or path.read_bytes() == whole
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_names_is_replaced(capsys, pairs, tmp_path, there):
+    behind = tmp_path / "behind"
+    behind.mkdir()
+    for option, name in (("--out", "a.csv"), ("--model", "a.npz")):
+        (tmp_path / name).symlink_to(behind / name)
+        if there:
+            (behind / name).write_text("what was there")
+        assert run("cluster", pairs, "--k", 2, option, tmp_path / name) == 0
+        assert (tmp_path / name).is_symlink() and (behind / name).stat().st_size > 20
+    assert len(list(behind.iterdir())) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_labels_go_into_a_pipe(pairs, tmp_path):
+    pipe, found = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    assert run("cluster", pairs, "--k", 2, "--out", pipe) == 0
+    reader.join()
+    assert found[0].startswith("label\n") and found[0].count("\n") == 11
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
 def archive(path, flags=0, compression=0, version=20):
     """Write an .npz file of points, and change what its headers say of them."""
     np.savez(path, X=np.eye(4))
@@ -668,6 +741,18 @@ def test_module_runs_without_optional_packages(pairs):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["sizes"] == [5, 5]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
+@pytest.mark.parametrize("command", [["methods"], ["cluster", "moons", "--k", "2"]])
+def test_full_standard_output_is_told_once(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fastmmc", *command], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"fastmmc: error: ") and done.stderr.count(b"\n") == 1
+    assert done.stderr.endswith(b"No space left on device\n")
 
 
 def test_closed_pipe_is_quiet():
