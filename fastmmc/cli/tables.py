@@ -252,6 +252,12 @@ class Layout:
     has_header: bool
     columns: list[int]
 
+    def _check_values(self):
+        """Check that a saved layout can be one."""
+        used = [*self.columns, *([] if self.label is None else [self.label])]
+        if not self.columns or not all(0 <= i < len(self.first) for i in used) or self.line < 1:
+            raise ValueError(f"columns are {self.columns}, of {len(self.first)} cells")
+
     @property
     def names(self):
         """The names of the columns that are used, or None."""
