@@ -40,24 +40,16 @@ def main(argv=None):
             with naming(STANDARD_OUTPUT):
                 sys.stdout.flush()
         except BrokenPipeError:
-            _drop_output()
+            # Python flushes standard output once more at exit, which must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except (ValueError, OSError, ImportError, MemoryError) as error:
             tell("error", describe(error))
-            _drop_output()
             return 2
         except KeyboardInterrupt as stop:
             tell("error", str(stop) or "interrupted before there was a result")
             return 130
     return 0
-
-
-def _drop_output():
-    """Drop what cannot be written: Python tries once more at exit, which must not fail again."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -327,6 +327,7 @@ def format_report(headline, rows):
 def print_report(report, headline, rows, as_json, file=None):
     """Print a report as JSON, or a headline and rows ``(name, text)`` for people."""
     if as_json:
-        print(json.dumps(report, default=methodcaller("tolist")))
+        with naming(STANDARD_OUTPUT):
+            print(json.dumps(report, default=methodcaller("tolist")))
     else:
         print(format_report(headline, rows), file=file)

@@ -142,7 +142,7 @@ def _load(source):
 
 def _check_points(source, X):
     """Name what is wrong with the points before a solver does so without the file's name."""
-    if X.ndim != 2 or X.dtype.kind not in "iufb":
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
         raise ValueError(
             f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
         )

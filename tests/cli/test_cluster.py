@@ -535,6 +535,9 @@ def test_faults_of_array_files(capsys, tmp_path):
         assert f"{name} cannot be read as an {name[-4:]} file" in message(name)
     np.save(tmp_path / "line.npy", np.ones(3))
     assert "expected a matrix of numbers; got shape (3,) and type float64" in message("line.npy")
+    for shape in ((0, 2), (3, 0), (0,)):
+        np.save(tmp_path / "empty.npy", np.ones(shape))
+        assert f"empty.npy: expected a matrix of numbers; got shape {shape}" in message("empty.npy")
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     assert "expected a matrix of numbers; got shape (1, 1) and type <U1" in message("text.npy")
     np.save(tmp_path / "hole.npy", np.array([[1.0, 2.0], [3.0, np.nan]]))
@@ -744,15 +747,13 @@ def test_module_runs_without_optional_packages(pairs):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
-@pytest.mark.parametrize("command", [["methods"], ["cluster", "moons", "--k", "2"]])
-def test_full_standard_output_is_told_once(command):
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_full_standard_output_is_named(options):
+    command = [sys.executable, "-m", "fastmmc", "cluster", "moons", "--k", "2", *options]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "fastmmc", *command], stdout=full, stderr=subprocess.PIPE
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"fastmmc: error: ") and done.stderr.count(b"\n") == 1
-    assert done.stderr.endswith(b"No space left on device\n")
+    assert done.stderr.endswith(b"fastmmc: error: standard output: No space left on device\n")
 
 
 def test_closed_pipe_is_quiet():
