@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -93,7 +91,8 @@ def load(
             known, version=version, data_home=data_home, return_X_y=True, as_frame=False
         )
     except Exception as error:  # no network, no such set, a broken download: one message
-        raise ValueError(f"{unknown}, and OpenML did not give it ({error})") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{unknown}, and OpenML did not give it ({reason})") from error
     return X, _number(y)
 
 
@@ -128,21 +127,25 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[np.ndarray, Labels | None]:
     >>> X.shape, y
     ((3, 3), array([0, 1, 0]))
     """
-    try:
-        # Opened here because NumPy leaves a broken file open.
-        with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files if name in ("X", "y")}
-            found = ", ".join(file.files)
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as an .npz file: {error}") from error
+    # Opened here because NumPy leaves a broken file open.
+    with open(path, "rb") as stream:
+        try:
+            with np.lib.npyio.NpzFile(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files if name in ("X", "y")}
+                found = ", ".join(file.files)
+            if raw := [name for name, array in arrays.items() if isinstance(array, bytes)]:
+                raise ValueError(f"{raw[0]} is no array")
+            y = _number(arrays.get("y"))
+        except Exception as error:  # a damaged archive shows in a dozen kinds of errors
+            raise ValueError(f"{path} cannot be read as an .npz file: {error}") from error
     if "X" not in arrays:
         raise ValueError(f"{path}: expected an array named X; found {found}")
-    X, y = arrays["X"], arrays.get("y")
-    if y is not None and y.shape != X.shape[:1]:
-        raise ValueError(f"{path}: y must have shape {X.shape[:1]}; got {y.shape}")
+    X = arrays["X"]
+    if y is not None and arrays["y"].shape != X.shape[:1]:
+        raise ValueError(f"{path}: y must have shape {X.shape[:1]}; got {arrays['y'].shape}")
     if X.dtype.kind in "iub":
         X = X.astype(np.float64)
-    return X, _number(y)
+    return X, y
 
 
 def make_moons(

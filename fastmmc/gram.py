@@ -84,6 +84,8 @@ class Kernel(OneLine):
         is_fine = all(0 < w < math.inf for w in widths) and math.isfinite(self.coef0)
         if not (is_known and is_whole and is_fine and self.degree >= 1):
             raise ValueError(f"its kernel is {self!r}")
+        if self.sigma is not None:
+            _check_width(self, self.sigma)
 
     def params(self):
         """Return what a result says of its kernel."""

@@ -7,7 +7,6 @@ Only classes of the table :data:`CLASSES` are made: nothing is imported by name,
 file is executed.
 """
 
-import errno
 import json
 import math
 import os
@@ -24,6 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fastmmc._version import __version__
+from fastmmc.files import replacing
 
 # Version of the files.
 FORMAT = 4
@@ -34,6 +34,9 @@ CLASSES: dict[str, type] = {}
 # Kinds of numbers that arrays may hold, and dtypes that may stand for themselves.
 KINDS = "biuf"
 DTYPES = ("float32", "float64")
+
+# Whole numbers that compiled loops can count on from, and those that are exact as floats.
+LARGEST, MOST_EXACT = 2**62, 2**53
 
 
 def stored(**arrays):
@@ -58,7 +61,7 @@ def stored(**arrays):
 
 def write(path, made, extra=None):
     """Write a result or estimator to a file, which appears whole or not at all."""
-    path, name = Path(path), type(made).__name__
+    name = type(made).__name__
     arrays = _Arrays()
     content = _encode(made, "", arrays)
     try:
@@ -72,24 +75,8 @@ def write(path, made, extra=None):
         text = json.dumps(header | {"extra": extra}, default=lambda value: value.item())
     except (TypeError, AttributeError, ValueError) as error:
         raise TypeError(f"extra is not JSON: {error}") from error
-    _write_archive(path, {"header": np.array(text)} | arrays)
-
-
-def _write_archive(path, arrays):
-    if not path.parent.is_dir():
-        text = f"there is no folder {path.parent}; make it first"
-        raise FileNotFoundError(errno.ENOENT, text, str(path))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder; give the name of a file", str(path))
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, header=np.array(text), **arrays)
 
 
 class _Arrays(dict):
@@ -395,9 +382,8 @@ def make_checked(kind, state, at=""):
         if name not in state and not (has_default and hasattr(kind, "save")):
             raise KeyError(_inside(at, name))
     for name, value in state.items():
-        if not _fits(value, _hints(kind)[name]):
-            raise ValueError(f"{_inside(at, name)} is {_told(value)}")
-    _check_arrays(state, kind._arrays, at)
+        check_type(value, _hints(kind)[name], _inside(at, name))
+    _check_arrays(state, getattr(kind, "_arrays", {}), at)
     made = kind(**state)
     if hasattr(made, "_check_values"):
         made._check_values()
@@ -405,6 +391,12 @@ def make_checked(kind, state, at=""):
 
 
 _hints = cache(get_type_hints)
+
+
+def check_type(value, hint, at):
+    """Check that a value, which messages call ``at``, is of a type as annotations write it."""
+    if not _fits(value, hint):
+        raise ValueError(f"{at} is {_told(value)}")
 
 
 def _told(value):
@@ -423,16 +415,18 @@ def _fits(value, hint):
     origin = get_origin(getattr(origin, "__value__", None)) or origin
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in inner)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if origin in (list, tuple):
+        return isinstance(value, origin) and all(_fits(one, inner[0]) for one in value)
     if origin is dict:
         key, item = inner
         items = value.items() if isinstance(value, dict) else [(None, None)]
         return all(_fits(name, key) and _fits(one, item) for name, one in items)
     if hint is float:
-        return type(value) in (float, int)
-    if hint in (int, bool):
-        return type(value) is hint
+        return type(value) is float or (type(value) is int and abs(value) <= MOST_EXACT)
+    if hint is int:
+        return type(value) is int and abs(value) <= LARGEST
+    if hint is bool:
+        return type(value) is bool
     return isinstance(value, origin or hint)
 
 

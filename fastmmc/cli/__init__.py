@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
-from fastmmc.cli.common import IN_WARNINGS, describe, tell
+from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
+from fastmmc.files import naming
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant
@@ -36,7 +37,8 @@ def main(argv=None):
             _check_command(argv, _commands_of(parser))
             args = parser.parse_args(argv)
             args.run(args)
-            sys.stdout.flush()
+            with naming(STANDARD_OUTPUT):
+                sys.stdout.flush()
         except BrokenPipeError:
             # Python flushes standard output once more at exit, which must not fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

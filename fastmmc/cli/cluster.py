@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from fastmmc.cli import common, predict, sources
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
+from fastmmc.files import gathering
 from fastmmc.plotting import ClusterDisplay
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.registry import METHODS
@@ -36,7 +37,8 @@ def parse_clusters(text):
 def parse_sizes(text):
     """Return a list of sizes: whole numbers, or shares."""
     try:
-        return [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
+        parts = text.split(",")
+        return [int(part) if common.is_whole(part) else common.to_number(part) for part in parts]
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected numbers, separated by commas; got {text!r}"
@@ -184,7 +186,7 @@ def _cluster(args):
     X = points.X if scaler is None else scaler.transform(points.X)
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
     if args.out is not None or not args.json:
-        common.write_labels(args.out, result.labels)
+        common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
         predict.save_model(args.model, result, points.columns, scaler)
     if args.plot is not None:
@@ -258,7 +260,8 @@ def _save_picture(path, result, X):
 
     figure = Figure(layout="constrained")
     ClusterDisplay.from_result(result, X, ax=figure.subplots())
-    figure.savefig(path, dpi=150)
+    with gathering(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
 def _print_result(args, method, shape, y, result, seconds):

@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from fastmmc.files import gathering, is_replaced, naming, replacing, target_of
 from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"
+STANDARD_OUTPUT = "standard output"  # in messages
 # Files of labels, a line each.
 TEXTS = (".csv", ".txt", ".tsv")
 PARQUET = ".parquet"
@@ -66,9 +68,21 @@ class Option:
         return self.dest or self.flag[2:].replace("-", "_")
 
 
+def to_number(text):
+    """Return the number that a text is; float() takes 3_000 and digits of other scripts, too."""
+    if "_" in text or not text.strip().isascii():
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
+def is_whole(text):
+    """Tell whether a text is a whole number without a sign."""
+    return text.strip().isascii() and text.strip().isdecimal()
+
+
 def parse_count(text):
     """Return a whole number."""
-    if not re.fullmatch(r"[+-]?\d+", text.strip()):
+    if not re.fullmatch(r"[+-]?\d+", text.strip(), re.ASCII):
         raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
     return int(text)
 
@@ -76,14 +90,14 @@ def parse_count(text):
 def parse_number(text):
     """Return a number."""
     try:
-        return float(text)
+        return to_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
 def parse_amount(text):
     """Return a whole number, or a share."""
-    return parse_count(text) if text.strip().isdecimal() else parse_number(text)
+    return parse_count(text) if is_whole(text) else parse_number(text)
 
 
 def parse_seed(text):
@@ -99,7 +113,7 @@ def parse_rank(text):
     if text in ("auto", "none"):
         return None if text == "none" else text
     try:
-        return int(text) if text.isdecimal() else float(text)
+        return int(text) if is_whole(text) else to_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected a number, a share of the points, auto or none; got {text!r}"
@@ -170,7 +184,7 @@ def tell(kind, text):
 def describe(error):
     """Return an error's message in one line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        error = f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -205,17 +219,35 @@ def check_labels_out(path, *read):
         import_pandas()
 
 
-def write_labels(path, labels):
-    """Write the labels as the name of the file says, or as text to standard output."""
-    suffix = "" if path is None else path.suffix.lower()
-    if suffix == ".npy":
-        with path.open("wb") as file:
+def check_labels(labels, n_rows):
+    """Return the labels of rows, if each row has one."""
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{n_rows} rows got {len(labels)} labels, so none are written; please report this"
+        )
+    return labels
+
+
+def write_labels(path, labels, n_rows):
+    """Write the labels of rows as the name of the file says, or as text to standard output."""
+    check_labels(labels, n_rows)
+    if path is None:
+        with naming(STANDARD_OUTPUT):
+            _write_text(sys.stdout, labels)
+        return
+    if path.suffix.lower() == PARQUET:
+        with replacing(path) as file:
+            import_pandas().DataFrame({"label": labels}).to_parquet(file.name)
+        return
+    with gathering(path) as file:
+        if path.suffix.lower() == ".npy":
             np.save(file, labels)
-    elif suffix == PARQUET:
-        import_pandas().DataFrame({"label": labels}).to_parquet(path)
-    else:
-        file = sys.stdout if path is None else path
-        np.savetxt(file, labels, fmt="%d", header="label", comments="")
+        else:
+            _write_text(file, labels)
+
+
+def _write_text(file, labels):
+    np.savetxt(file, labels, fmt="%d", header="label", comments="")
 
 
 def import_pandas():
@@ -232,10 +264,14 @@ def check_writable(path, *read):
     """Raise an error now if a file could not be written later, or is one to be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    folder = target_of(path).parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: there is no folder {folder}; make it first")
+    if path.exists() and not os.access(path, os.W_OK):
         raise ValueError(f"{path} cannot be written: permission denied")
+    # The file is put into its place under another name.
+    if is_replaced(path) and not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: its folder cannot be written: permission denied")
     if path.exists() and any(os.path.exists(one or "") and path.samefile(one) for one in read):
         raise ValueError(f"{path} is a file to be read; give another name")
 
@@ -291,6 +327,7 @@ def format_report(headline, rows):
 def print_report(report, headline, rows, as_json, file=None):
     """Print a report as JSON, or a headline and rows ``(name, text)`` for people."""
     if as_json:
-        print(json.dumps(report, default=methodcaller("tolist")))
+        with naming(STANDARD_OUTPUT):
+            print(json.dumps(report, default=methodcaller("tolist")))
     else:
         print(format_report(headline, rows), file=file)

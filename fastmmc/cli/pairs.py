@@ -54,7 +54,7 @@ def _pair(line, row):
     if kind is None:
         raise ValueError(f"line {line}: the kind must be one of {', '.join(KINDS)}; got {row[2]!r}")
     for cell in row[:2]:
-        if not re.fullmatch(r"\d{1,18}", cell.strip()):
+        if not re.fullmatch(r"\d{1,18}", cell.strip(), re.ASCII):
             raise ValueError(
                 f"line {line}: expected the number of a row, counted from 0; got {cell!r}"
             )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import numpy as np
 
 from fastmmc import saving
 from fastmmc.cli import common, sources
 from fastmmc.cli.tables import SameColumns
+from fastmmc.saving import check_type
 from fastmmc.standardization import Scaler
 
 MODEL = ".npz"
@@ -65,7 +67,7 @@ def _predict(args):
     except ValueError as error:
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
-    common.write_labels(args.out, labels)
+    common.write_labels(args.out, labels, len(X))
     n_clusters = len(getattr(model, "sizes", getattr(model, "sizes_", ())))
     rows = [
         ("sizes", " ".join(map(str, np.bincount(labels, minlength=n_clusters)))),
@@ -113,17 +115,19 @@ def _read_model(path):
 def _checked(columns, mean, scale):
     """Return what a model was made of, if it can be so."""
     columns = SameColumns(**columns)
+    for name, hint in get_type_hints(SameColumns).items():
+        check_type(getattr(columns, name), hint, name)
     d = len(columns.numbers)
-    fits = all(type(i) is int and 0 <= i < columns.n_columns for i in columns.numbers)
-    if columns.names is not None:
-        fits &= len(columns.names) == d and all(isinstance(name, str) for name in columns.names)
+    fits = all(0 <= i < columns.n_columns for i in columns.numbers)
+    fits &= columns.names is None or len(columns.names) == d
     if columns.medians is not None:
-        medians = np.array(columns.medians, dtype=np.float64)
-        fits &= medians.shape == (d,) and bool(np.isfinite(medians).all())
+        fits &= len(columns.medians) == d and all(map(math.isfinite, columns.medians))
     scaler = None
     if mean is not None:
-        given = {"mean": np.array(mean, np.float64), "scale": np.array(scale, np.float64)}
-        scaler = saving.make_checked(Scaler, given)
+        check_type([mean, scale], list[list[float]], "mean and scale")
+        scaler = saving.make_checked(
+            Scaler, {"mean": np.array(mean, float), "scale": np.array(scale, float)}
+        )
         fits &= scaler.scale.size == d
     if not fits:
         raise ValueError("columns, means and scales do not fit together")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import io
 import os
 import stat
 import sys
 import zlib
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import dataclass
 
 import numpy as np
 
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
+from fastmmc.cli.tables import Layout
 from fastmmc.competitive.space import LARGEST
+from fastmmc.files import is_replaced, naming, replacing, target_of
 
 try:
     import fcntl
@@ -25,33 +28,36 @@ except ImportError:  # Windows
 
     fcntl = None
 
+BLOCK = 2**20  # bytes of a file that are looked at again at a time
+ANEW = "give another --state to begin anew"
 # A file without line breaks must not be read whole.
 MOST_BYTES = 2**24
 MOST_LINES = 1000  # bad rows held in memory
 
 
 @contextmanager
-def locked(state):
-    """Keep other runs from a state; the system lifts the lock of a run that is killed."""
-    path = state.with_name(f".{state.name}.lock")
+def locked(file, option="--state"):
+    """Keep other runs from a file; the system lifts the lock of a run that is killed."""
+    target = target_of(file)
+    path = target.with_name(f".{target.name}.lock")
     is_held = False
     while not is_held:
-        with open(path, "ab") as file:
+        with open(path, "ab") as lock:
             try:
                 if fcntl is None:
-                    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                    msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
                     is_held = True
                 else:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    is_held = os.stat(path).st_ino == os.fstat(file.fileno()).st_ino
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_held = os.stat(path).st_ino == os.fstat(lock.fileno()).st_ino
             except FileNotFoundError:  # another run has just ended and removed it
                 continue
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
                 raise ValueError(
-                    f"{state} is in use by another run of fastmmc stream; wait for its end, or "
-                    "give another --state"
+                    f"{file} is in use by another run of fastmmc stream; wait for its end, or "
+                    f"give another {option}"
                 ) from None
             if is_held:
                 try:
@@ -63,6 +69,31 @@ def locked(state):
     if fcntl is None:
         with suppress(OSError):  # another run has it by now
             path.unlink()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run has stopped to read, and all that is needed to go on there."""
+
+    layout: Layout
+    delimiter: str
+    classes: list[str]
+    n_bytes: int | None  # that were read; None of a pipe
+    line: int  # lines that were read
+    last: list[int]  # bytes of the last one, and their checksum
+
+    def _check_values(self):
+        """Check that a saved place can be one."""
+        n_bytes = sys.maxsize if self.n_bytes is None else self.n_bytes
+        fine = {
+            "delimiter": self.delimiter in ("\t", ";", ","),
+            "classes": len(set(self.classes)) == len(self.classes),
+            "line": 1 <= self.line <= n_bytes,
+            "last": len(self.last) == 2 and 1 <= self.last[0] <= n_bytes,
+        }
+        for name, is_fine in fine.items():
+            if not is_fine:
+                raise ValueError(f"{name} is {getattr(self, name)!r}")
 
 
 class Source:
@@ -137,39 +168,39 @@ class Source:
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
-        return {
-            "layout": asdict(self._layout),
-            "delimiter": self._delimiter,
-            "classes": list(self._classes),
-            "n_bytes": self._n_bytes if self.is_file else None,
-            "line": self._line,
-            "last": [len(self._last), zlib.crc32(self._last)],
-        }
+        return Place(
+            self._layout,
+            self._delimiter,
+            list(self._classes),
+            self._n_bytes if self.is_file else None,
+            self._line,
+            [len(self._last), zlib.crc32(self._last)],
+        )
 
     def resume(self, place):
         """Go on from a place."""
-        self._layout, self._delimiter = tables.Layout(**place["layout"]), place["delimiter"]
-        self._classes = {name: number for number, name in enumerate(place["classes"])}
-        if self.is_file != (place["n_bytes"] is not None):
+        self._layout, self._delimiter = place.layout, place.delimiter
+        self._classes = {name: number for number, name in enumerate(place.classes)}
+        if self.is_file != (place.n_bytes is not None):
             was, now = ("a pipe", "a file") if self.is_file else ("a file", "a pipe")
             raise ValueError(
                 f"{self.name} was {was} when the state was saved and is {now}; give what it was, "
-                "or another --state to begin anew"
+                f"or {ANEW}"
             )
         with tables.errors_about(self.name):
             if self.is_file:
-                self._seek(**place)
+                self._seek(place.n_bytes, place.line, place.last)
             else:
                 # What writes into a pipe may begin with its header again.
                 row = self._next_row()
                 repeated = self._layout.has_header and row == self._layout.first
                 self._waiting = None if repeated else row
 
-    def _seek(self, n_bytes, line, last, **_):
+    def _seek(self, n_bytes, line, last):
         """Go to a place in the file, if the file is still the same up to there."""
         length, checksum = last
         size = os.fstat(self._file.fileno()).st_size
-        again = "give the file that was read, or another --state to begin anew"
+        again = f"give the file that was read, or {ANEW}"
         if size < n_bytes:
             raise ValueError(f"{n_bytes} bytes of it were read, but it has {size} now; {again}")
         self._file.seek(n_bytes - length)
@@ -218,20 +249,13 @@ class Source:
         return line
 
     def _cells(self, line):
-        where = f"line {self._line}"
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"{where} is not text in UTF-8: {error}") from error
+            raise ValueError(f"line {self._line} is not text in UTF-8: {error}") from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
-        try:
-            # Strict, so that a quoted cell that goes on in the next line is an error.
-            delimiter = self._delimiter or ","
-            reader = csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True)
-            return tables.with_points(next(reader, []), delimiter)
-        except csv.Error as error:
-            raise ValueError(f"{where} cannot be read as a row: {error}") from error
+        return tables.cells_of(text, self._line, self._delimiter or ",")
 
 
 class Output:
@@ -243,47 +267,117 @@ class Output:
     def __init__(self, path, header, stack):
         self.path, self._header, self._stack = path, header, stack
         self._file = self.n_bytes = None
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self):
+        """The digest of the file's content, or None."""
+        return None if self.n_bytes is None else self._digest.hexdigest()
 
     def _open(self, mode):
+        """Open the file without a buffer, which would be written once more after an error."""
+        self._file = self._stack.enter_context(open(self.path, mode, buffering=0))
+
+    def resume(self, n_bytes, sha256, n_lines=None):
+        """Cut the file back to its first bytes, if they are the same still, and go on behind.
+
+        ``sha256`` is their digest and ``n_lines`` how many lines they are, where that is known.
+        """
         if self.path is None:
             self._file = sys.stdout
-        else:
-            self._file = self._stack.enter_context(open(self.path, mode, newline="\n"))
-
-    def resume(self, n_bytes):
-        """Cut the file back to its first bytes, and go on behind them."""
+            return
         if n_bytes is not None:
-            again = "put it back, or give another --state to begin anew"
-            if not os.path.exists(self.path):
-                raise ValueError(
-                    f"{self.path} has lines of the run to be resumed and is gone; {again}"
-                )
-            size = os.path.getsize(self.path)
-            if size < n_bytes:
-                raise ValueError(
-                    f"{self.path} had {n_bytes} bytes when the state was saved, and "
-                    f"has {size} now; {again}"
-                )
+            self._check(n_bytes, sha256, n_lines)
             os.truncate(self.path, n_bytes)
-        self._open("a")
+            self.n_bytes = n_bytes
+        elif is_replaced(self.path):
+            raise ValueError(
+                f"{self.path} was a pipe or a device when the state was saved and is none; give "
+                f"what it was, or {ANEW}"
+            )
+        self._open("ab")
+
+    def _check(self, n_bytes, sha256, n_lines):
+        """Read the first bytes again, and refuse a file that has others."""
+        again = f"put it back, or {ANEW}"
+        if not os.path.exists(self.path):
+            raise ValueError(f"{self.path} has lines of the run to be resumed and is gone; {again}")
+        size = os.path.getsize(self.path)
+        if size < n_bytes:
+            raise ValueError(
+                f"{self.path} had {n_bytes} bytes when the state was saved, and "
+                f"has {size} now; {again}"
+            )
+        n_found = n_read = 0
+        with open(self.path, "rb") as file:
+            while block := file.read(min(BLOCK, n_bytes - n_read)):
+                self._digest.update(block)
+                n_found += block.count(b"\n")
+                n_read += len(block)
+        is_same = sha256 in (None, self._digest.hexdigest()) and n_lines in (None, n_found)
+        if not is_same:
+            raise ValueError(
+                f"{self.path} holds other lines than were written before the state was saved; "
+                f"{again}"
+            )
 
     def write(self, lines):
-        """Write lines, and leave none of them in a buffer."""
-        text = "".join(f"{line}\n" for line in lines)
-        if self._file is None:
-            # Not earlier, as an error before the first lines should not cost those of another run.
-            self._open("w")
-            text = f"{self._header}\n{text}"
-        self._file.write(text)
-        self._file.flush()
-        try:
-            number = self._file.fileno()
-            status = os.fstat(number)
-        except (OSError, ValueError):  # what stands in for standard output may have no number
+        """Write lines, and leave none of them in a buffer; they are there whole or not at all."""
+        data = "".join(f"{line}\n" for line in lines)
+        # The first lines not earlier, as an error before should not cost those of another run.
+        is_new = self._file is None
+        if is_new:
+            data = f"{self._header}\n{data}"
+        if self.path is None:
+            self._file = sys.stdout
+            with naming(common.STANDARD_OUTPUT):
+                _print(data)
             return
-        if stat.S_ISREG(status.st_mode):
-            os.fsync(number)
-            self.n_bytes = None if self.path is None else status.st_size
+        data = data.encode()
+        if not is_replaced(self.path):
+            if is_new:
+                self._open("wb")
+            with naming(self.path):
+                _write_whole(self._file, data)
+            return
+        if is_new:
+            with replacing(self.path) as file:
+                file.write(data)
+            self._open("ab")
+            self.n_bytes = 0
+        else:
+            self._append(data)
+        self._digest.update(data)
+        self.n_bytes += len(data)
+
+    def _append(self, data):
+        with naming(self.path):
+            try:
+                _write_whole(self._file, data)
+                os.fsync(self._file.fileno())
+            except OSError:
+                with suppress(OSError):
+                    os.truncate(self.path, self.n_bytes)
+                raise
+
+
+def _print(text):
+    """Write a text to standard output, and into the file that this may be."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):  # what stands in for it may have no number
+        return
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        os.fsync(number)
+
+
+def _write_whole(file, data):
+    """Write all bytes to a file without a buffer, which may take some of them at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 class BadRows(Output):

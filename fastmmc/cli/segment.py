@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
+from fastmmc.files import gathering
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 from fastmmc.status import STATUS_TEXT
@@ -108,12 +107,10 @@ def _read_picture(source):
     Image, ImageOps = _import_pillow()
     if os.path.isdir(source):
         raise ValueError(f"{source} is a folder; give a file")
-    # What is broken shows as one of many kinds of error, depending on the format.
-    faults = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error)
     try:
         with Image.open(source) as file:
             return _to_rgb(Image, ImageOps.exif_transpose(file))
-    except (*faults, Image.DecompressionBombError) as error:
+    except Exception as error:  # what is broken shows in many kinds of errors, by the format
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise ValueError(f"{source} cannot be read as a picture: {error}") from error
@@ -140,7 +137,8 @@ def _write_segments(path, result, original):
     if original is not None:
         between = np.full((len(picture), GAP, 3), 255, dtype=np.uint8)
         picture = np.hstack([original, between, picture])
-    Image.fromarray(picture).save(path)
+    with gathering(path) as file:
+        Image.fromarray(picture).save(file)  # the format is that of the file's name
 
 
 def _print_result(args, result, seconds):

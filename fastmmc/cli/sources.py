@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,7 +130,10 @@ def _load(source):
     if not name:
         raise ValueError(f"{source} names no data set; give {OPENML}NAME")
     try:
-        return datasets.load(name, online=source.startswith(OPENML))
+        with warnings.catch_warnings():
+            # The error says it, if there is one.
+            warnings.filterwarnings("ignore", "A network error occurred")
+            return datasets.load(name, online=source.startswith(OPENML))
     except ValueError as error:
         folder = "data_home or in the folder FASTMMC_DATA names"
         message = str(error).replace(folder, folder.removeprefix("data_home or in "))
@@ -138,7 +142,7 @@ def _load(source):
 
 def _check_points(source, X):
     """Name what is wrong with the points before a solver does so without the file's name."""
-    if X.ndim != 2 or X.dtype.kind not in "iufb":
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
         raise ValueError(
             f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
         )
@@ -155,11 +159,12 @@ def _read_arrays(path, suffix):
     """Read an .npy or .npz file."""
     if suffix == ".npz":
         return datasets.read_npz(path)
-    try:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
             return np.lib.format.read_array(file, allow_pickle=False), None
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read as an .npy file: {error}") from error
+        except Exception as error:  # a damaged header shows in several kinds of errors
+            text = f"{path} cannot be read as an .npy file: {error}"
+            raise ValueError(text) from error
 
 
 def _read_parquet(path, asked):

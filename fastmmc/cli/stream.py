@@ -15,16 +15,19 @@ import sys
 import time
 import zlib
 from contextlib import ExitStack
+from dataclasses import MISSING, asdict, dataclass, fields
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from fastmmc import validation
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
-from fastmmc.cli.resumable import BadRows, Output, Source, locked
+from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, locked
+from fastmmc.files import is_replaced
 from fastmmc.registry import METHODS
-from fastmmc.saving import read_archive
+from fastmmc.saving import check_type, make_checked, read_archive
 
 STREAMING = {
     name: method for name, method in METHODS.items() if hasattr(method.estimator, "partial_fit")
@@ -95,9 +98,13 @@ FILES = (
 # What is asked of any method.
 COMMON = (*tables.COLUMNS, *FILES)
 
-# Version of what is added to a saved estimator, and what it holds.
+# Files that a run is given, and those that it writes, which are for one run at a time. Their names
+# come from the command line: whoever sends a state must not choose what is overwritten.
+GIVEN_FILES = ("--constraints", "--out", "--skip-bad-rows")
+WRITTEN = ("--state", "--out", "--skip-bad-rows")
+
+# Version of what is added to a saved estimator.
 FORMAT = 3
-SAVED = {"settings", "source", "n_bytes", "n_bytes_bad", "constraints"}
 
 DESCRIPTION = """\
 Learn the rows of a table as they come, in bounded memory, and write one label a row: the prototype
@@ -107,14 +114,14 @@ header, as the index of a frame that pandas wrote, are left out with a note."""
 
 EPILOG = """\
 With --state a run that ended, failed or was killed goes on when the same command is given again;
---k and the other options may then be left out, and --chunk may be another one. One run at a time
-may use a state. New lines at the end of the file of constraints are taken. A file is read on
-from where the state was saved, also if it has grown since, and --out is cut back to the labels
-that belong to the state: no row is lost and none is learned or labelled twice. Standard output
-cannot be cut back: after a kill, labels of the last chunk may come twice there. Standard input
-cannot be read again: a resumed run takes the rows that come as new ones (a repeated header is
-skipped), and rows that were read but not yet in the state must be fed again; the number of rows
-in the state is told at the end and after Ctrl-C."""
+--k and other options may then be left out, but not the names of files, and --chunk may be another
+one. One run at a time may use a state and the files that it writes. New lines at the end of the
+file of constraints are taken. A file is read on from where the state was saved, also if it has
+grown since, and --out is cut back to the labels that belong to the state: no row is lost and none
+is learned or labelled twice. Standard output cannot be cut back: after a kill, labels of the last
+chunk may come twice there. Standard input cannot be read again: a resumed run takes the rows that
+come as new ones (a repeated header is skipped), and rows that were read but not yet in the state
+must be fed again; the number of rows in the state is told at the end and after Ctrl-C."""
 
 
 def add_command(commands):
@@ -155,13 +162,11 @@ def add_command(commands):
 def _stream(args):
     began = time.perf_counter()
     validation.check_integer("--chunk", args.chunk, least=1)
+    files = _check_files(args)
     with ExitStack() as stack:
-        if args.state is not None:
-            common.check_writable(args.state, args.source)
-            # The state is put into its place under another name.
-            if not os.access(args.state.absolute().parent, os.W_OK):
-                raise ValueError(f"{args.state}: its folder cannot be written: permission denied")
-            stack.enter_context(locked(args.state))
+        for flag in WRITTEN:
+            if flag in files and is_replaced(files[flag]):
+                stack.enter_context(locked(files[flag], flag))
         run = _Run(args, stack)
         n_before = run.n_saved
         try:
@@ -180,29 +185,28 @@ class _Run:
         self._state = args.state
         given = _given_settings(args)
         resumed = self._state is not None and self._state.exists()
-        saved = _read_state(self._state) if resumed else {"constraints": None}
+        saved = constraints = None
         if resumed:
-            self._settings = saved["settings"]
+            self._model, saved = _read_state(self._state)
+            self._settings, constraints = saved.settings, saved.constraints
             _check_same(given, self._settings, self._state)
         else:
             self._settings = _new_settings(given, args.chunk)
-        _check_files(args, self._settings)
         self._has_constraints = self._settings["--method"] in CONSTRAINED
-        estimator = STREAMING[self._settings["--method"]].estimator
-        self._model = estimator.load(self._state) if resumed else self._new_model(estimator)
+        if not resumed:
+            self._model = self._new_model(STREAMING[self._settings["--method"]].estimator)
         self.n_saved = self._model.n_seen_ if resumed else 0
         # Constraints for the next chunk, and up to where their file was read.
-        file = self._settings["--constraints"]
-        self._pairs, self._known = _new_pairs(file, saved["constraints"])
-        self._output = Output(self._settings["--out"], "label", stack)
-        bad = self._settings["--skip-bad-rows"]
+        self._pairs, self._known = _new_pairs(given.get("--constraints"), constraints)
+        self._output = Output(given.get("--out"), "label", stack)
+        bad = given.get("--skip-bad-rows")
         self._bad = None if bad is None else BadRows(bad, "line,problem,row", stack)
         self._source = Source(args.source, self._bad, stack)
         if resumed:
-            self._source.resume(saved["source"])
-            self._output.resume(saved["n_bytes"])
+            self._source.resume(saved.source)
+            self._output.resume(saved.n_bytes, saved.sha256, 1 + self.n_saved)
             if bad is not None:
-                self._bad.resume(saved["n_bytes_bad"])
+                self._bad.resume(saved.n_bytes_bad, saved.sha256_bad)
         else:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
             self._source.begin(tables.Columns(*asked))
@@ -246,17 +250,20 @@ class _Run:
             accepted = inspect.signature(type(self._model)).parameters
             raise ValueError(common.in_options(str(error), LEARNING, accepted)) from error
         self._pairs = {}
-        self._output.write(map(str, self._model.labels_.tolist()))
+        labels = common.check_labels(self._model.labels_, len(X))
+        self._output.write(map(str, labels.tolist()))
         if self._state is not None:
-            extra = {
-                "stream": FORMAT,
-                "settings": self._settings,
-                "source": self._source.place(),
-                "n_bytes": self._output.n_bytes,
-                "n_bytes_bad": None if self._bad is None else self._bad.n_bytes,
-                "constraints": self._known,
-            }
-            self._model.save(self._state, extra=extra)
+            out, bad = self._output, self._bad
+            saved = _Saved(
+                self._settings,
+                self._source.place(),
+                out.n_bytes,
+                None if bad is None else bad.n_bytes,
+                self._known,
+                out.sha256,
+                None if bad is None else bad.sha256,
+            )
+            self._model.save(self._state, extra={"stream": FORMAT, **asdict(saved)})
         self.n_saved = self._model.n_seen_
 
     def advice(self):
@@ -337,7 +344,13 @@ def _check_same(given, settings, state):
             raise ValueError(
                 f"{option} {_shown(value)} contradicts {state}, the state of a run with "
                 f"{none if saved is None else f'{option} {_shown(saved)}'}; give the same, or "
-                "another --state to begin anew"
+                f"{ANEW.removeprefix('give ')}"
+            )
+    for option in GIVEN_FILES:
+        if settings.get(option) is not None and option not in given:
+            raise ValueError(
+                f"{option} is missing: {state} is the state of a run with {option} "
+                f"{settings[option]}; give {option} again, or {ANEW.removeprefix('give ')}"
             )
 
 
@@ -346,40 +359,127 @@ def _shown(value):
     return ",".join(value) if isinstance(value, list) else value
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Up to where a file of constraints was read."""
+
+    n_bytes: int
+    checksum: int
+    n_must: int
+    n_cannot: int
+
+    def _check_values(self):
+        if min(self.n_bytes, self.checksum, self.n_must, self.n_cannot) < 0:
+            raise ValueError("constraints have negative counts")
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What is saved beside the estimator."""
+
+    settings: dict[str, Any]
+    source: Place
+    n_bytes: int | None  # of the labels; None: not in a file
+    n_bytes_bad: int | None  # of the rows that were left out
+    constraints: _Known | None
+    # Of the same bytes; states of version 0.1.0 have none.
+    sha256: str | None = None
+    sha256_bad: str | None = None
+
+    def _check_values(self):
+        settings = self.settings
+        check_type(settings, dict[str, int | float | str | list[str] | None], "settings")
+        for option in ("SOURCE", "--method"):
+            check_type(settings.get(option), str, option)
+        for option in (*KNOWLEDGE, *FILES):
+            check_type(settings.get(option.flag), str | None, option.flag)
+        for option in tables.COLUMNS:
+            check_type(settings.get(option.flag), list[str] | None, option.flag)
+        sizes = {"--out": self.n_bytes, "--skip-bad-rows": self.n_bytes_bad}
+        for flag, n_bytes in sizes.items():
+            if n_bytes is not None and (n_bytes < 0 or settings.get(flag) is None):
+                raise ValueError(f"{n_bytes} bytes of {flag} cannot be")
+        for flag, value, found in (
+            ("--constraints", self.constraints, "constraints"),
+            ("--label-column", self.source.layout.label, "a column of labels"),
+        ):
+            if (settings.get(flag) is None) != (value is None):
+                raise ValueError(f"{flag} is {settings.get(flag)}, with {found} {value}")
+
+
 def _read_state(path):
-    """Return what was saved beside the estimator."""
+    """Return the estimator of a state, and what was saved beside it, all of it checked."""
     _, header = read_archive(path)
-    saved = header.get("extra")
-    if not (isinstance(saved, dict) and "stream" in saved):
+    extra = header.get("extra")
+    if not (isinstance(extra, dict) and "stream" in extra):
         raise ValueError(
             f"{path} holds {header['class']}, but no state of fastmmc stream; give another name"
         )
-    if saved["stream"] != FORMAT:
+    if extra["stream"] != FORMAT:
+        raise ValueError(f"{path} has format {extra['stream']}; expected {FORMAT}; {ANEW}")
+    needed = {field.name for field in fields(_Saved) if field.default is MISSING}
+    if not extra.keys() >= needed:
+        raise ValueError(f"{path} is damaged: it lacks {', '.join(sorted(needed - extra.keys()))}")
+    try:
+        saved = _make_saved(extra)
+        method = saved.settings["--method"]
+        if method not in STREAMING:
+            raise ValueError(f"--method is {method!r}")
+    except Exception as error:  # whatever it holds, it is the file's fault
+        raise ValueError(f"{path} is damaged: {error or type(error).__name__}; {ANEW}") from error
+    model = STREAMING[method].estimator.load(path)
+    try:
+        _check_model(model, saved)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}; {ANEW}") from error
+    return model, saved
+
+
+def _make_saved(extra):
+    """Return what a state tells, if all of it is of the types that it should be."""
+    source, constraints = extra["source"], extra["constraints"]
+    layout = make_checked(tables.Layout, source["layout"], "source.layout")
+    place = make_checked(Place, source | {"layout": layout}, "source")
+    known = None if constraints is None else make_checked(_Known, constraints, "constraints")
+    own = {field.name: extra.get(field.name) for field in fields(_Saved)}
+    return make_checked(_Saved, own | {"source": place, "constraints": known})
+
+
+def _check_model(model, saved):
+    """Check that an estimator has learned what a state tells."""
+    params = model.get_params()
+    for option in LEARNING:
+        told, found = saved.settings.get(option.flag), params.get(option.name)
+        if (type(told), told) != (type(found), found):
+            raise ValueError(f"{option.flag} is {told!r}, but the estimator has {found!r}")
+    place, n = saved.source, getattr(model, "n_seen_", 0)
+    if n < 1 or (place.n_bytes is not None and place.line < n):
+        raise ValueError(f"{n} rows in {place.line} lines cannot be")
+    if len(place.layout.columns) != model.n_features_in_:
         raise ValueError(
-            f"{path} has format {saved['stream']}; expected {FORMAT}; give another --state to "
-            "begin anew"
+            f"there are {len(place.layout.columns)} columns, but the estimator has "
+            f"{model.n_features_in_}"
         )
-    if not saved.keys() >= SAVED:
-        raise ValueError(f"{path} is damaged: it lacks {', '.join(sorted(SAVED - saved.keys()))}")
-    return saved
 
 
-def _check_files(args, settings):
-    """Refuse files that cannot be written, and one file in two places."""
-    if settings["--out"] is not None:
-        out = Path(settings["--out"])
-        common.check_writable(out, args.source)
-        common.check_ending(out, TEXTS)
-    if settings["--skip-bad-rows"] is not None:
-        bad = Path(settings["--skip-bad-rows"])
-        common.check_writable(bad, args.source)
-        common.check_ending(bad, (".csv", ".txt"), "the name of --skip-bad-rows")
-    names = ("SOURCE", "--constraints", "--out", "--skip-bad-rows")
-    files = {name: settings[name] for name in names} | {"--state": args.state}
-    files = {name: Path(os.path.abspath(path)) for name, path in files.items() if path is not None}
+def _check_files(args):
+    """Return the files that were given, by their options, if they can be what they should be.
+
+    That is, written, of a fitting name, and no file in two places.
+    """
+    given = _given_settings(args)
+    files = {flag: given.get(flag) for flag in ("SOURCE", *GIVEN_FILES)} | {"--state": args.state}
+    files = {flag: Path(os.path.abspath(path)) for flag, path in files.items() if path is not None}
+    endings = {"--out": TEXTS, "--skip-bad-rows": (".csv", ".txt")}
+    for flag in WRITTEN:
+        if flag in files:
+            common.check_writable(files[flag], args.source)
+            if flag in endings:
+                common.check_ending(files[flag], endings[flag], f"the name of {flag}")
     for (one, a), (other, b) in combinations(files.items(), 2):
         if a == b or (a.exists() and b.exists() and a.samefile(b)):
             raise ValueError(f"{one} and {other} are the same file, {b}; give another name")
+    return files
 
 
 def _new_pairs(path, known):
@@ -390,20 +490,20 @@ def _new_pairs(path, known):
     if path is None:
         return {}, None
     content = Path(path).read_bytes()
-    begin = content[: known["n_bytes"]] if known else b""
-    if known and (len(begin), zlib.crc32(begin)) != (known["n_bytes"], known["checksum"]):
+    known = _Known(0, zlib.crc32(b""), 0, 0) if known is None else known
+    begin = content[: known.n_bytes]
+    if (len(begin), zlib.crc32(begin)) != (known.n_bytes, known.checksum):
         raise ValueError(
             f"{path} is not the file of constraints that was read, with new lines at its end or "
-            "without; put it back, or give another --state to begin anew"
+            f"without; put it back, or {ANEW}"
         )
     rest = content[len(begin) :]
     if begin and rest and not (begin.endswith(b"\n") or rest.startswith((b"\r", b"\n"))):
         raise ValueError(
             f"{path}: its last line had no line break when it was read, and goes on now; put it "
-            "back, or give another --state to begin anew"
+            f"back, or {ANEW}"
         )
     must, cannot = read_constraints(Path(path))
-    n_must, n_cannot = (known["n_must"], known["n_cannot"]) if known else (0, 0)
-    told = {"n_bytes": len(content), "checksum": zlib.crc32(content)}
-    told |= {"n_must": len(must), "n_cannot": len(cannot)}
-    return {"must_link": must[n_must:], "cannot_link": cannot[n_cannot:]}, told
+    found = _Known(len(content), zlib.crc32(content), len(must), len(cannot))
+    pairs = {"must_link": must[known.n_must :], "cannot_link": cannot[known.n_cannot :]}
+    return pairs, found

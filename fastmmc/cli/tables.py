@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc.cli.common import STANDARD_INPUT, Option, source_name, tell
+from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, source_name, tell, to_number
 
 TABLES = (".csv", ".tsv")
 NOTHING_BELOW = "there is a header and nothing below it"
@@ -34,8 +34,9 @@ MISSING = {"", "na", "n/a", "nan", "none", "null", "?"}
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
 
+QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
-WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class Columns(NamedTuple):
@@ -62,7 +63,7 @@ class Columns(NamedTuple):
     def name_some(self, names):
         """Tell whether one of these names is meant, so that they are a header."""
         items = (self.features or []) + (self.left_out or [])
-        named = self.label is not None and not self.label.isdecimal()
+        named = self.label is not None and not is_whole(self.label)
         return named or any(_is_named(item, names) for item in items)
 
 
@@ -171,8 +172,24 @@ def open_table(path):
     with errors_about(path), _open_text(path) as file:
         delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
         file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-        yield ((reader.line_num, with_points(row, delimiter)) for row in reader if row)
+        rows = ((number, cells_of(line, number, delimiter)) for number, line in enumerate(file, 1))
+        yield ((number, row) for number, row in rows if row)
+
+
+def cells_of(line, number, delimiter):
+    """Return the cells of a line; a cell that would go on in the next one is an error.
+
+    A quote that nothing closes would take in the rows up to the next quote, and nobody could tell
+    them from the text of a cell.
+    """
+    reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        return with_points(next(reader, []), delimiter)
+    except csv.Error as error:
+        advice = "; a quote must be closed in its own line: close it, or write it twice"
+        raise ValueError(
+            f"line {number} cannot be read as a row: {error}{advice if QUOTE in line else ''}"
+        ) from error
 
 
 def _open_text(path):
@@ -234,6 +251,12 @@ class Layout:
     label: int | None
     has_header: bool
     columns: list[int]
+
+    def _check_values(self):
+        """Check that a saved layout can be one."""
+        used = [*self.columns, *([] if self.label is None else [self.label])]
+        if not self.columns or not all(0 <= i < len(self.first) for i in used) or self.line < 1:
+            raise ValueError(f"columns are {self.columns}, of {len(self.first)} cells")
 
     @property
     def names(self):
@@ -320,7 +343,7 @@ def choose_columns(asked, n_columns, names=None):
 
 def _find(flag, item, n_columns, names, ranges=True):
     """Return the numbers of the columns that an item names."""
-    if item.isdecimal():
+    if is_whole(item):
         if int(item) < n_columns:
             return [int(item)]
         raise ValueError(f"{flag}: got {item}, but the columns are 0 to {n_columns - 1}")
@@ -331,7 +354,7 @@ def _find(flag, item, n_columns, names, ranges=True):
                 "number of one, from 0"
             )
         return [names.index(item)]
-    ends = re.fullmatch(r"(\d+)-(\d+)", item) if ranges else None
+    ends = re.fullmatch(r"(\d+)-(\d+)", item, re.ASCII) if ranges else None
     if ends is not None:
         first, last = map(int, ends.groups())
         if not first <= last < n_columns:
@@ -352,7 +375,7 @@ def _find(flag, item, n_columns, names, ranges=True):
 
 def _is_named(item, names):
     """Tell whether an item is the name of a column; a whole number is never meant as a name."""
-    return not item.isdecimal() and names is not None and item in names
+    return not is_whole(item) and names is not None and item in names
 
 
 def _shown(i, names):
@@ -430,7 +453,7 @@ def _is_text(cell):
 def _is_name(cell):
     """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
     try:
-        float(cell)
+        to_number(cell)
     except ValueError:
         return bool(cell.strip())
     return False
@@ -439,7 +462,7 @@ def _is_name(cell):
 def _number(cell):
     """Return a cell as a finite number, or None if it is not one."""
     try:
-        value = float(cell)
+        value = to_number(cell)
     except ValueError:
         return None
     return value if math.isfinite(value) else None

@@ -1,5 +1,6 @@
 import io
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -49,3 +50,20 @@ def piped(monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
     return feed
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file become larger than some bytes."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limit(n_bytes):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit

@@ -1,13 +1,18 @@
 """The command cluster."""
 
+import io
 import json
 import os
 import re
 import shlex
 import shutil
+import stat
+import struct
 import subprocess
 import sys
 import threading
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +22,7 @@ from PIL import Image
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
-from fastmmc import cli
+from fastmmc import cli, datasets
 from fastmmc.cli.sources import read_points
 from fastmmc.cli.tables import Columns
 from fastmmc.registry import METHODS, registry_name
@@ -348,6 +353,179 @@ def test_faults_of_text_files(capsys, tmp_path):
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
 
 
+# Forty rows with text in their last cells, where quotes are not closed.
+QUOTES = [
+    {9: '"x', 13: 'y"'},
+    {9: '"x', 13: '"y"'},
+    {9: '"x'},
+    {39: '"'},
+    {0: '"x', 39: 'y"'},
+    {5: '"x', 6: '"'},
+]
+
+
+@pytest.mark.parametrize("quotes", QUOTES)
+@pytest.mark.parametrize("command", ["cluster", "predict", "stream", "constraints"])
+def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, command):
+    path, model = tmp_path / "t.csv", tmp_path / "model.npz"
+
+    def rows(texts):
+        lines = [f"{i % 5},{40 + i % 7},{texts.get(i, 'cannot')}\n" for i in range(40)]
+        return "a,b,text\n" + "".join(lines)
+
+    path.write_text(rows({}))
+    assert run("cluster", path, "--k", 2, "--method", "wta", "--model", model) == 0
+    capsys.readouterr()
+    given = {
+        "cluster": ["cluster", path, "--k", 2],
+        "predict": ["predict", model, path],
+        "stream": ["stream", path, "--k", 2, "--columns", "a,b"],
+        "constraints": ["cluster", "iris", "--k", 2, "--constraints", path],
+    }
+    path.write_text(rows(quotes))
+    wrong = error_of(capsys, *given[command])
+    assert f"{path}: line {min(quotes) + 2} cannot be read as a row" in wrong
+    assert "a quote must be closed in its own line" in wrong
+
+
+def test_labels_of_another_number_are_not_written(capsys, monkeypatch, pairs, tmp_path):
+    def short(X, k):
+        return fastmmc.wta(X[:-1], k)
+
+    register(monkeypatch, short)
+    for out in ("labels.csv", "labels.npy"):
+        command = ["cluster", pairs, "--k", 2, "--method", "fake", "--out", tmp_path / out]
+        assert "10 rows got 9 labels" in error_of(capsys, *command)
+        assert not (tmp_path / out).exists()
+
+
+ENDINGS = {
+    "--out": ["a.csv", "a.npy", "a.txt", "a.NPY", "a" * 246 + ".csv"],
+    "--plot": ["a.png", "a.pdf", "a.svg", "a.PNG", "a.jpg"],
+    "--model": ["a.npz", "a" * 240 + ".npz"],
+}
+
+
+@pytest.mark.parametrize(("option", "name"), [(o, n) for o in ENDINGS for n in ENDINGS[o]])
+def test_a_full_disk_costs_no_file(capsys, tmp_path, full_disk, option, name):
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    points, path = tmp_path / "points.npy", tmp_path / name
+    np.save(points, np.arange(4000.0)[:, None] % 7)
+    command = ["cluster", points, "--k", 2, "--method", "wta", "--seed", 0, option, path]
+    if option != "--out":
+        command += ["--json"]
+    assert run(*command) == 0
+    whole = path.read_bytes()
+    path.chmod(0o640)
+    path.write_text("what was there")
+    for exists in (True, False):
+        if not exists:
+            path.unlink()
+        capsys.readouterr()
+        with full_disk(500):
+            assert run(*command) == 2
+        assert capsys.readouterr().err == f"fastmmc: error: {path}: File too large\n"
+        assert {p.name for p in tmp_path.iterdir()} == {points.name, *[name] * exists}
+        assert not exists or path.read_text() == "what was there"
+    path.write_text("what was there")
+    path.chmod(0o640)
+    assert run(*command) == 0
+    assert option != "--out" or path.read_bytes() == whole
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_names_is_replaced(capsys, pairs, tmp_path, there):
+    behind = tmp_path / "behind"
+    behind.mkdir()
+    for option, name in (("--out", "a.csv"), ("--model", "a.npz")):
+        (tmp_path / name).symlink_to(behind / name)
+        if there:
+            (behind / name).write_text("what was there")
+        assert run("cluster", pairs, "--k", 2, option, tmp_path / name) == 0
+        assert (tmp_path / name).is_symlink() and (behind / name).stat().st_size > 20
+    assert len(list(behind.iterdir())) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_labels_go_into_a_pipe(pairs, tmp_path):
+    pipe, found = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    assert run("cluster", pairs, "--k", 2, "--out", pipe) == 0
+    reader.join()
+    assert found[0].startswith("label\n") and found[0].count("\n") == 11
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def archive(path, flags=0, compression=0, version=20):
+    """Write an .npz file of points, and change what its headers say of them."""
+    np.savez(path, X=np.eye(4))
+    content = bytearray(path.read_bytes())
+    central = content.index(b"PK\x01\x02")
+    for at in (4, central + 6):
+        struct.pack_into("<HHH", content, at, version, flags, compression)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"flags": 1}, {"compression": 99}, {"version": 200}, {"flags": 1 << 6}]
+)
+def test_archives_that_cannot_be_read(capsys, tmp_path, changed):
+    path = tmp_path / "points.npz"
+    archive(path)
+    assert report_of(capsys, path, "--k", 2, "--method", "wta")["n"] == 4
+    archive(path, **changed)
+    wrong = error_of(capsys, "cluster", path, "--k", 2)
+    assert f"{path} cannot be read as an .npz file: " in wrong
+
+
+@pytest.mark.parametrize(
+    "shape", [(True, 2), (99999999999999999999,), (10**13,), (-1, 2), (2.0, 2)]
+)
+def test_shapes_that_cannot_be(capsys, tmp_path, shape):
+    head = io.BytesIO()
+    told = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, told)
+    content = head.getvalue() + bytes(32)
+    path = tmp_path / "points.npy"
+    path.write_bytes(content)
+    assert f"{path} cannot be read as an .npy file" in error_of(capsys, "cluster", path, "--k", 2)
+    path = tmp_path / "points.npz"
+    for name in ("X", "y"):
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr(f"{name}.npy", content)
+        wrong = error_of(capsys, "cluster", path, "--k", 2)
+        assert f"{path} cannot be read as an .npz file" in wrong
+
+
+def test_an_archive_of_something_else_is_named(capsys, tmp_path):
+    path = tmp_path / "points.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("X.npy", b"1,2")
+    assert f"{path} cannot be read as an .npz file: X is no array" in (
+        error_of(capsys, "cluster", path, "--k", 2)
+    )
+
+
+def test_what_openml_says_is_one_line(capsys, monkeypatch):
+    def fetch(*args, **kwargs):
+        warnings.warn("A network error occurred while downloading. Retrying...", stacklevel=2)
+        raise OSError("first line\n  second line")
+
+    monkeypatch.setattr(datasets.bundled, "fetch_openml", fetch)
+    wrong = error_of(capsys, "cluster", "openml:unheard_of", "--k", 2)
+    assert "and OpenML did not give it (first line second line)" in wrong
+    with (
+        pytest.warns(UserWarning, match="Retrying"),
+        pytest.raises(ValueError, match=r"\(first line second line\)$"),
+    ):
+        datasets.load("unheard_of", online=True)
+
+
 def test_faults_of_array_files(capsys, tmp_path):
     def message(name):
         return error_of(capsys, "cluster", tmp_path / name, "--k", 1)
@@ -357,6 +535,9 @@ def test_faults_of_array_files(capsys, tmp_path):
         assert f"{name} cannot be read as an {name[-4:]} file" in message(name)
     np.save(tmp_path / "line.npy", np.ones(3))
     assert "expected a matrix of numbers; got shape (3,) and type float64" in message("line.npy")
+    for shape in ((0, 2), (3, 0), (0,)):
+        np.save(tmp_path / "empty.npy", np.ones(shape))
+        assert f"empty.npy: expected a matrix of numbers; got shape {shape}" in message("empty.npy")
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     assert "expected a matrix of numbers; got shape (1, 1) and type <U1" in message("text.npy")
     np.save(tmp_path / "hole.npy", np.array([[1.0, 2.0], [3.0, np.nan]]))
@@ -563,6 +744,16 @@ def test_module_runs_without_optional_packages(pairs):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["sizes"] == [5, 5]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_full_standard_output_is_named(options):
+    command = [sys.executable, "-m", "fastmmc", "cluster", "moons", "--k", "2", *options]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b"fastmmc: error: standard output: No space left on device\n")
 
 
 def test_closed_pipe_is_quiet():

@@ -166,3 +166,21 @@ def test_outputs_of_segment_are_checked_before_the_computation(
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert "pictures need Pillow (python -m pip install pillow)" in message(tmp_path / "a.png")
     assert "need Pillow (python -m pip" in error_of(capsys, "segment", photo, "--k", 2)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.BMP", "a.tiff", "a.jp2"])
+def test_a_full_disk_costs_no_picture(capsys, tmp_path, photo, full_disk, name):
+    path = tmp_path / name
+    command = ["segment", photo, "--k", 2, "--seed", 0, "--out", path]
+    try:
+        assert run(*command) == 0
+    except AssertionError:
+        pytest.skip("Pillow has no such format here")
+    whole = path.read_bytes()
+    capsys.readouterr()
+    with full_disk(20):
+        assert run(*command) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"fastmmc: error: {path}: ") and err.count("\n") == 1
+    assert path.read_bytes() == whole
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted({photo.name, name})

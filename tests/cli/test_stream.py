@@ -21,6 +21,7 @@ from fastmmc.cli.pairs import read_constraints
 from fastmmc.cli.resumable import BadRows
 from fastmmc.cli.tables import Columns
 from tests.cli import runner
+from tests.damage import damaged
 
 N = 330
 KINDS = {
@@ -271,6 +272,7 @@ def job(table, pairs, tmp_path, capsys):
     out, state = tmp_path / "labels.csv", tmp_path / "state.npz"
 
     class Job:
+        files = ["--constraints", path, "--out", out]
         command = [table, *options, "--out", out, "--state", state]
         n_chunks = -(-N // 30)
 
@@ -279,7 +281,7 @@ def job(table, pairs, tmp_path, capsys):
             assert_same_state(state, whole / "state.npz")
             assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
-    Job.out, Job.state, Job.table = out, state, table
+    Job.out, Job.state, Job.table, Job.pairs = out, state, table, path
     return Job()
 
 
@@ -334,8 +336,8 @@ def test_crash_after_crash_and_other_chunks(job, monkeypatch):
             crash_at(patch, fastmmc.CRPCL, "save", 3)
             run(*job.command)
     assert fastmmc.CRPCL.load(job.state).n_seen_ == 240
-    # What the state knows may be left out, and what remains may be cut otherwise.
-    assert run(job.table, "--state", job.state, "--chunk", 7) == 0
+    # What the state knows may be left out, but for files, and what remains may be cut otherwise.
+    assert run(job.table, *job.files, "--state", job.state, "--chunk", 7) == 0
     job.check()
 
 
@@ -543,6 +545,49 @@ def test_constraints_that_were_changed(table, rows, tmp_path, capsys):
     assert fastmmc.CRPCL.load(state).extra_["constraints"]["n_cannot"] == 3
 
 
+# Files that the command line names
+
+
+@pytest.mark.parametrize("flag", ["--out", "--skip-bad-rows", "--constraints"])
+def test_a_state_names_no_files(job, tmp_path, capsys, flag):
+    """Whoever sends a state does not choose what is written over."""
+    command = [*job.command, "--skip-bad-rows", tmp_path / "bad.csv"]
+    assert run(*command) == 0
+    victim = tmp_path / "victim.csv"
+    victim.write_text("0,1\n" * 1000)
+    before = victim.read_bytes()
+
+    def change(arrays, header):
+        header["extra"]["settings"][flag] = str(victim)
+
+    damaged(job.state, change).replace(job.state)
+    assert f"{flag} is missing: {job.state} is the state of a run with {flag} {victim}" in (
+        error_of(capsys, *without(command, flag))
+    )
+    assert f"contradicts {job.state}, the state of a run with {flag} {victim}" in (
+        error_of(capsys, *command)
+    )
+    assert victim.read_bytes() == before
+
+
+def without(command, flag):
+    at = command.index(flag)
+    return command[:at] + command[at + 2 :]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links")
+def test_links_stay(job, tmp_path, capsys):
+    behind = tmp_path / "behind"
+    behind.mkdir()
+    for path in (job.out, job.state):
+        path.symlink_to(behind / path.name)
+    for _ in range(2):
+        assert run(*job.command) == 0
+        assert job.out.is_symlink() and job.state.is_symlink()
+    job.check()
+    assert {path.name for path in behind.iterdir()} == {job.out.name, job.state.name}
+
+
 # Two runs at a time
 
 
@@ -580,6 +625,27 @@ def test_two_processes_and_a_kill(job, capsys):
     for path in job.state.parent.glob(".state.npz.*"):
         assert not path.name.endswith(".lock")
         path.unlink()
+    job.check()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_labels_of_two_runs_are_not_mixed(job, tmp_path, capsys, linked):
+    code = "import time\nflush = os.fsync\nos.fsync = lambda fd: (flush(fd), time.sleep(0.05))"
+    out = job.out
+    if linked:
+        out = tmp_path / "link.csv"
+        out.symlink_to(job.out)
+    with start(job, code) as process:
+        end = time.monotonic() + 60
+        while not job.state.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        for option in ("--out", "--skip-bad-rows"):
+            other = [job.table, "--k", 3, "--state", tmp_path / "other.npz", option, out]
+            error = error_of(capsys, *other)
+            assert f"{out} is in use by another run of fastmmc stream" in error
+            assert f"give another {option}\n" in error
+        process.communicate()
+    assert process.returncode == 0
     job.check()
 
 
@@ -733,6 +799,22 @@ def test_a_full_disk(job, monkeypatch, capsys):
         assert "No space left on device" in error_of(capsys, *job.command)
     assert run(*job.command) == 0
     job.check()
+
+
+@pytest.mark.parametrize("state", [True, False])
+def test_a_full_disk_leaves_whole_chunks(job, full_disk, capsys, state):
+    """What was there before stays until a chunk is written; later the file is cut back to one."""
+    command = job.command if state else without(job.command, "--state")
+    job.out.write_text("labels of another run")
+    with full_disk(40):
+        assert f"error: {job.out}: File too large" in error_of(capsys, *command)
+    assert job.out.read_text() == "labels of another run"
+    command = [*command, "--constraints", job.pairs]
+    with full_disk(100):
+        found = error_of(capsys, *without(command, "--state") if state else command)
+    assert f"error: {job.out}: File too large" in found
+    assert len(labels_in(job.out.read_text())) == 30
+    assert sorted(job.out.parent.glob(".*")) == []
 
 
 def test_a_bad_row_is_mended_and_the_run_goes_on(job, rows, capsys):
@@ -953,6 +1035,106 @@ def test_states_of_something_else(table, tmp_path, data, capsys):
     assert f"{state} has format 99; expected 3" in message()
     fastmmc.CRPCL(3).partial_fit(data[0]).save(state, extra={"stream": 3, "source": {}})
     assert f"{state} is damaged: it lacks constraints, n_bytes, n_bytes_bad, settings" in message()
+
+
+def put(path, value):
+    """Return a change of what a state holds beside the estimator."""
+
+    def change(arrays, header):
+        *parts, last = path.split("/")
+        node = header["extra"]
+        for part in parts:
+            node = node[part]
+        node[last] = value
+
+    return change
+
+
+WRONG = [None, True, -1, 1.5, 10**30, "x", [], ["x"], [None], [True], {}, {"x": 1}]
+PARTS = {
+    "settings": [],
+    "settings/SOURCE": ["x"],
+    "settings/--method": ["x"],
+    "settings/--k": [],
+    "settings/--alpha": [],
+    "settings/--memory-size": [],
+    "settings/--seed": [],
+    "settings/--columns": [None, [], ["x"]],
+    "settings/--drop": [None, [], ["x"]],
+    "settings/--label-column": [None],
+    "source": [],
+    "source/layout": [],
+    "source/layout/line": [],
+    "source/layout/first": [],
+    "source/layout/label": [None],
+    "source/layout/has_header": [True],
+    "source/layout/columns": [],
+    "source/delimiter": [],
+    "source/classes": [[], ["x"]],
+    "source/n_bytes": [],
+    "source/line": [],
+    "source/last": [],
+    "n_bytes": [],
+    "n_bytes_bad": [None],
+    "sha256": [None],
+    "sha256_bad": [None, "x"],
+    "constraints": [],
+    "constraints/n_bytes": [],
+    "constraints/checksum": [],
+    "constraints/n_must": [],
+    "constraints/n_cannot": [],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_values_of_a_state_that_cannot_be(job, capsys, part):
+    """Each is refused, and the labels stay; ``PARTS`` has those that may be or are not used."""
+    assert run(*job.command) == 0
+    whole, labels = job.state.read_bytes(), job.out.read_bytes()
+    for value in WRONG:
+        job.state.write_bytes(whole)
+        damaged(job.state, put(part, value)).replace(job.state)
+        if value in PARTS[part]:
+            continue
+        error = error_of(capsys, *job.command)
+        assert str(job.state) in error or str(job.out) in error or str(job.table) in error
+        assert job.out.read_bytes() == labels, value
+
+
+def test_labels_that_were_changed_meanwhile(job, capsys):
+    """A file of labels is known by what it holds, not by its size."""
+    assert run(*job.command) == 0
+    labels, state = job.out.read_bytes(), job.state.read_bytes()
+    for changed in (
+        labels[:-2] + bytes([labels[-2] ^ 1]) + b"\n",
+        labels[:6] + labels[8:] + b"0\n",
+        labels[:-2] + b"00",
+    ):
+        job.out.write_bytes(changed)
+        assert f"{job.out} holds other lines than were written" in error_of(capsys, *job.command)
+        assert (job.out.read_bytes(), job.state.read_bytes()) == (changed, state)
+    # Of the first version, whose states have no digest, lines are counted.
+    damaged(job.state, lambda a, h: h["extra"].pop("sha256")).replace(job.state)
+    assert "holds other lines than were written" in error_of(capsys, *job.command)
+    job.out.write_bytes(labels)
+    assert run(*job.command) == 0
+
+
+def test_rows_that_were_left_out_are_checked_too(bad, capsys):
+    job, path, check = bad
+    assert run(*job.command) == 0
+    path.write_bytes(path.read_bytes().replace(b"x,1", b"y,1"))
+    assert f"{path} holds other lines than were written" in error_of(capsys, *job.command)
+
+
+def test_an_estimator_that_a_state_does_not_tell_of(job, capsys):
+    assert run(*job.command) == 0
+
+    def change(arrays, header):
+        header["content"]["CRPCL"]["stream"]["Stream"]["n_seen"] -= 1
+
+    damaged(job.state, change).replace(job.state)
+    assert f"{job.out} holds other lines than were written" in error_of(capsys, *job.command)
 
 
 def test_extra_of_a_saved_estimator(data, tmp_path):

@@ -105,6 +105,31 @@ def test_delimiters(capsys, tmp_path, piped, text, wanted):
     assert capsys.readouterr().out == "label\n" + "0\n" * len(wanted)
 
 
+@pytest.mark.parametrize("cell", ["3_000", "1_0.5", "\u0663", "\uff13", "1e1_0", "\u0663.5"])
+def test_numbers_of_other_kinds_are_text(capsys, tmp_path, cell):
+    """As float() reads them too, they would be taken for numbers without a word."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b\n1,2\n3,{cell}\n5,6\n", encoding="utf-8")
+    for command in (["cluster"], ["stream"]):
+        wrong = error_of(capsys, *command, path, "--k", 1)
+        assert f"line 3, column 'b': expected a finite number, got {cell!r}" in wrong
+    for flag in ("--k", "--seed", "--trim", "--lam", "--rank", "--target-sizes", "--max-time"):
+        wrong = error_of(capsys, "cluster", path, flag, cell)
+        assert f"{flag}: expected" in wrong and repr(cell) in wrong
+    links = tmp_path / "links.csv"
+    links.write_text(f"0,1\n0,{cell}\n", encoding="utf-8")
+    wrong = error_of(capsys, "cluster", "iris", "--k", 2, "--constraints", links)
+    assert f"line 2: expected the number of a row, counted from 0; got {cell!r}" in wrong
+    wrong = error_of(capsys, "cluster", path, "--k", 1, "--columns", cell)
+    assert f"--columns: no column {cell!r}" in wrong
+
+
+def test_spaces_around_numbers_are_no_text(capsys, piped):
+    piped("1,2\n\u00a03 ,\t4\n5,6\n")
+    labels, _ = labels_of(capsys, "cluster", "-", "--k", 1, "--method", "wta")
+    assert len(labels) == 3
+
+
 def test_a_comma_is_a_decimal_point_only_between_semicolons(capsys, tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("a\tb\n1,5\t2\n")
