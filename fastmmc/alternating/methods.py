@@ -43,7 +43,7 @@ from fastmmc.parameters import (
     SizeParameters,
 )
 from fastmmc.results import MarginResult
-from fastmmc.sizes import binary_bounds, binary_size_bounds
+from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds
 from fastmmc.status import Status
 
 
@@ -304,7 +304,8 @@ def _cluster(loss, call, control):
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
     # Parameters that a method does not show have their defaults.
-    call = _IterSVRCall(**vars(call) | {"sample_weight": weights})
+    balance = binary_balance(call.balance, call.target_sizes)
+    call = _IterSVRCall(**vars(call) | {"sample_weight": weights, "balance": balance})
     counting = validation.counting_points(weights)
     if counting is None:
         return _alternate(loss, points, kernel, call, control)

@@ -207,6 +207,7 @@ class TestMMC:
             ({"balance": 0.0}, [(10, 10)]),
             ({"balance": 0.1}, [(9, 11), (10, 10), (11, 9)]),
             ({"target_sizes": [5, 15], "balance": 0.0}, [(5, 15)]),
+            ({"target_sizes": [5, 15]}, [(5, 15)]),
             ({"target_sizes": [15, 5], "balance": 0.1}, [(14, 6), (15, 5), (16, 4)]),
             ({"balance": 0.99, "min_size": 10}, [(10, 10)]),
         ],
@@ -217,6 +218,13 @@ class TestMMC:
             res = fastmmc.sdp_mmc(X, **options)
             assert tuple(res.sizes.tolist()) in allowed
             assert res.bound <= res.objective * (1 + 1e-9)
+
+    def test_the_program_asks_for_the_given_sizes(self, overlapping):
+        from fastmmc.sdp.methods import _size_limits
+
+        assert _size_limits(21, 0.0, [6, 15], 1, None) == (9.0, 9.0)
+        assert _size_limits(21, 0.0, None, 1, None) == (0.0, 1.0)
+        assert fastmmc.sdp_mmc(overlapping[:11], target_sizes=[3, 8]).params["balance"] == 0.0
 
     def test_an_odd_number_of_points(self, overlapping):
         res = fastmmc.sdp_mmc(overlapping[:11])
