@@ -14,14 +14,18 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fastmmc.gram import dense_rows
+from fastmmc.threads import exhaust
 
 MOST_ROUNDS = 300
 
 # Powers of two up to which values are left as they are.
 MODEST = 16
 
-# Rounds between two calls of ``look``.
+# Rounds in a piece of k-means, fewer where they take more than so many elementary operations. A
+# piece assigns the points once more at its end, so that shorter ones would cost more.
 ROUNDS = 10
+LEAST_ROUNDS = 2
+PIECE = 10**9
 
 # Mean squared shift of the centers at which the rounds end, as a share of the mean variance.
 TOLERANCE = 1e-4
@@ -134,13 +138,14 @@ def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
     Each is the best of ``tries`` candidates, by default 2 + log k; ``weights`` count points
     several times. Calls ``look`` before each choice; it may raise.
     """
-    return _choose_all(begin_choice(rows, k, seed, weights, tries), look)
+    pieces = choose_pieces(begin_choice(rows, k, seed, weights, tries))
+    return exhaust(pieces, lambda cost: look())
 
 
-def _choose_all(choice, look):
-    """Return the indices that k-means++ chooses; ``look`` is called before each choice."""
+def choose_pieces(choice):
+    """Return the indices that a :class:`PlusPlus` chooses; a generator of costs ahead of each."""
     while not choice.is_complete:
-        look()
+        yield choice.cost
         choice.choose()
     return choice.indices
 
@@ -151,6 +156,11 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     ``init`` is "k-means++", "random" or (k, d) centers; fewer labels occur where points coincide.
     Calls ``look`` every few rounds; it may raise.
     """
+    return exhaust(k_means_pieces(rows, k, seed, weights, init), lambda cost: look())
+
+
+def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):
+    """Do as :func:`k_means`; a generator that yields the elementary operations of its pieces."""
     weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
     weights = weights / weights.max()
     rows, exponent = scale_rows(rows)
@@ -169,12 +179,15 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
         chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         centers = dense_rows(rows, chosen)
     else:
-        centers = dense_rows(rows, _choose_all(PlusPlus(rows, k, stream, weights), look))
-    for _ in range(0, MOST_ROUNDS, ROUNDS):
+        chosen = yield from choose_pieces(PlusPlus(rows, k, stream, weights))
+        centers = dense_rows(rows, chosen)
+    cost = k * (rows.nnz if issparse(rows) else rows.size)
+    n_rounds = min(ROUNDS, max(LEAST_ROUNDS, PIECE // max(1, cost)))
+    for _ in range(0, MOST_ROUNDS, n_rounds):
         labels, _, centers, made = _kmeans_single_lloyd(
-            rows, weights, centers, max_iter=ROUNDS, tol=tolerance
+            rows, weights, centers, max_iter=n_rounds, tol=tolerance
         )
-        if made < ROUNDS:
+        if made < n_rounds:
             break
-        look()
+        yield n_rounds * cost
     return labels.astype(np.int64), np.ldexp(centers + mean, exponent)

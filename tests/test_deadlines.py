@@ -241,8 +241,6 @@ def test_constraints_are_enforced_in_pieces(rng, monkeypatch, pairwise):
 @pytest.mark.parametrize("function", [fastmmc.wta, fastmmc.c_rpcl, fastmmc.lcvqe])
 def test_features_of_prototypes_without_time(points, function):
     with pytest.warns(ConvergenceWarning, match="too short for the features"):
-        result = function(
-            points, 3, features="nystroem", rank=200, max_time=PAST, random_state=0
-        )
+        result = function(points, 3, features="nystroem", rank=200, max_time=PAST, random_state=0)
     assert result.status == Status.TIME_LIMIT and result.params["rank"] <= 50
     np.testing.assert_array_equal(result.predict(points), result.labels)

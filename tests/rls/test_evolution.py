@@ -406,7 +406,11 @@ def test_target_sizes():
         ({"nu": 1.5}, TypeError, "nu must be an integer"),
         ({"flips": 0}, ValueError, "flips must be at least 1"),
         ({"flips": 25}, ValueError, "flips must be at most 24"),
-        ({"balance": -0.1}, ValueError, "balance must be at least 0 and below 1, or None; got -0.1"),
+        (
+            {"balance": -0.1},
+            ValueError,
+            "balance must be at least 0 and below 1, or None; got -0.1",
+        ),
         ({"balance": 1}, ValueError, "balance must be at least 0 and below 1, or None; got 1"),
         ({"balance": "half"}, TypeError, "balance must be a real number"),
         ({"patience": 0}, ValueError, "patience must be at least 1"),
