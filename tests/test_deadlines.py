@@ -244,3 +244,21 @@ def test_features_of_prototypes_without_time(points, function):
         result = function(points, 3, features="nystroem", rank=200, max_time=PAST, random_state=0)
     assert result.status == Status.TIME_LIMIT and result.params["rank"] <= 50
     np.testing.assert_array_equal(result.predict(points), result.labels)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_first_clusters_of_planes_leave_time_for_a_pass(points, monkeypatch):
+    from fastmmc.cutting_plane import search
+
+    given = {"max_time": 60.0, "max_iter": 1, "n_init": 1, "init": "kmeans", "random_state": 0}
+    chosen, k_means = [], search.k_means
+    monkeypatch.setattr(
+        search,
+        "k_means",
+        lambda *args, **kwargs: chosen.append(k_means(*args, **kwargs)) or chosen[-1],
+    )
+    fastmmc.cpm3c(points, 3, **given)
+    assert len(chosen) == 1
+    monkeypatch.setattr(search, "PASS_SECONDS", 1.0)  # of 300 points, 3 columns and 3 clusters
+    fastmmc.cpm3c(points, 3, **given)
+    assert len(chosen) == 1
