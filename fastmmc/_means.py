@@ -14,14 +14,18 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fastmmc.gram import dense_rows
+from fastmmc.threads import exhaust
 
 MOST_ROUNDS = 300
 
 # Powers of two up to which values are left as they are.
 MODEST = 16
 
-# Rounds between two calls of ``look``.
+# Rounds in a piece of k-means, fewer where they take more than so many elementary operations. A
+# piece assigns the points once more at its end, so that shorter ones would cost more.
 ROUNDS = 10
+LEAST_ROUNDS = 2
+PIECE = 10**9
 
 # Mean squared shift of the centers at which the rounds end, as a share of the mean variance.
 TOLERANCE = 1e-4
@@ -51,41 +55,99 @@ def scale_rows(rows):
     return scaled, exponent
 
 
+class PlusPlus:
+    """k-means++ as scikit-learn does it, point by point, so that it can be stopped in between.
+
+    Parameters
+    ----------
+    rows : (n, d) array or sparse matrix
+        Points, scaled by :func:`scale_rows`.
+    k : int
+        Points to choose.
+    stream : numpy.random.RandomState
+        Source of random numbers.
+    weights : (n,) array
+        How often each point counts.
+    tries : int, optional
+        Candidates for each choice, the best of which is taken; by default 2 + log k.
+
+    Attributes
+    ----------
+    indices : (k,) int64 array
+        The points, of which the first ``n_chosen`` are chosen.
+    cost : int
+        Elementary operations of a choice.
+    """
+
+    def __init__(self, rows, k, stream, weights, tries=None):
+        self._rows, self._stream, self._weights = rows, stream, weights
+        self._tries = 2 + int(np.log(k)) if tries is None else tries
+        self._norms = row_norms(rows, squared=True)
+        self.cost = self._tries * (rows.nnz if issparse(rows) else rows.size)
+        self.indices = np.empty(k, dtype=np.int64)
+        self.indices[0] = stream.choice(rows.shape[0], p=weights / weights.sum())
+        self._nearest = self._distances_to(self.indices[:1])[0]
+        self._total = self._nearest @ weights
+        self.n_chosen = 1
+
+    @property
+    def is_complete(self):
+        """Whether all points are chosen."""
+        return self.n_chosen == self.indices.size
+
+    def choose(self):
+        """Choose one more point."""
+        nearest, weights = self._nearest, self._weights
+        drawn = self._stream.uniform(size=self._tries) * self._total
+        tried = np.searchsorted(np.cumsum(weights * nearest), drawn)
+        np.clip(tried, None, nearest.size - 1, out=tried)
+        distances = self._distances_to(tried)
+        np.minimum(nearest, distances, out=distances)
+        totals = distances @ weights
+        best = np.argmin(totals)
+        self.indices[self.n_chosen] = tried[best]
+        self._nearest, self._total = distances[best], totals[best]
+        self.n_chosen += 1
+
+    def fill(self):
+        """Draw what is not chosen yet at once: distinct points, by their squared distances."""
+        n_missing = self.indices.size - self.n_chosen
+        if n_missing == 0:
+            return
+        waits = -np.log(self._stream.uniform(size=self._nearest.size))
+        with np.errstate(divide="ignore"):
+            waits /= self._weights * self._nearest
+        self.indices[self.n_chosen :] = np.argpartition(waits, n_missing - 1)[:n_missing]
+        self.n_chosen = self.indices.size
+
+    def _distances_to(self, chosen):
+        points = self._rows[chosen]
+        return _euclidean_distances(points, self._rows, Y_norm_squared=self._norms, squared=True)
+
+
+def begin_choice(rows, k, seed, weights=None, tries=None):
+    """Return the :class:`PlusPlus` of k points that lie far apart, the first of them chosen."""
+    rows, _ = scale_rows(rows)
+    weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
+    return PlusPlus(rows, k, np.random.RandomState(seed), weights, tries)
+
+
 def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
     """Return the indices of k points that lie far apart, by k-means++.
 
     Each is the best of ``tries`` candidates, by default 2 + log k; ``weights`` count points
     several times. Calls ``look`` before each choice; it may raise.
     """
-    rows, _ = scale_rows(rows)
-    weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
-    return _plus_plus(rows, k, np.random.RandomState(seed), weights, tries, look)
+    pieces = choose_pieces(begin_choice(rows, k, seed, weights, tries))
+    return exhaust(pieces, lambda cost: look())
 
 
-def _plus_plus(rows, k, stream, weights, tries, look):
-    """Choose points as scikit-learn does, which cannot be stopped in between."""
-    tries = 2 + int(np.log(k)) if tries is None else tries
-    norms = row_norms(rows, squared=True)
-
-    def distances_to(chosen):
-        points = rows[chosen]
-        return _euclidean_distances(points, rows, Y_norm_squared=norms, squared=True)
-
-    indices = np.empty(k, dtype=np.int64)
-    indices[0] = stream.choice(rows.shape[0], p=weights / weights.sum())
-    nearest = distances_to(indices[:1])[0]
-    total = nearest @ weights
-    for c in range(1, k):
-        look()
-        drawn = stream.uniform(size=tries) * total
-        tried = np.searchsorted(np.cumsum(weights * nearest), drawn)
-        np.clip(tried, None, nearest.size - 1, out=tried)
-        distances = distances_to(tried)
-        np.minimum(nearest, distances, out=distances)
-        totals = distances @ weights
-        best = np.argmin(totals)
-        indices[c], nearest, total = tried[best], distances[best], totals[best]
-    return indices
+def choose_pieces(choice):
+    """Return the indices that a :class:`PlusPlus` chooses; a generator of costs ahead of each."""
+    while not choice.is_complete:
+        yield choice.cost
+        choice.choose()
+    return choice.indices
 
 
 def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
@@ -94,6 +156,11 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     ``init`` is "k-means++", "random" or (k, d) centers; fewer labels occur where points coincide.
     Calls ``look`` every few rounds; it may raise.
     """
+    return exhaust(k_means_pieces(rows, k, seed, weights, init), lambda cost: look())
+
+
+def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):
+    """Do as :func:`k_means`; a generator that yields the elementary operations of its pieces."""
     weights = np.ones(rows.shape[0], rows.dtype) if weights is None else weights.astype(rows.dtype)
     weights = weights / weights.max()
     rows, exponent = scale_rows(rows)
@@ -112,12 +179,15 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
         chosen = stream.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         centers = dense_rows(rows, chosen)
     else:
-        centers = dense_rows(rows, _plus_plus(rows, k, stream, weights, None, look))
-    for _ in range(0, MOST_ROUNDS, ROUNDS):
+        chosen = yield from choose_pieces(PlusPlus(rows, k, stream, weights))
+        centers = dense_rows(rows, chosen)
+    cost = k * (rows.nnz if issparse(rows) else rows.size)
+    n_rounds = min(ROUNDS, max(LEAST_ROUNDS, PIECE // max(1, cost)))
+    for _ in range(0, MOST_ROUNDS, n_rounds):
         labels, _, centers, made = _kmeans_single_lloyd(
-            rows, weights, centers, max_iter=ROUNDS, tol=tolerance
+            rows, weights, centers, max_iter=n_rounds, tol=tolerance
         )
-        if made < ROUNDS:
+        if made < n_rounds:
             break
-        look()
+        yield n_rounds * cost
     return labels.astype(np.int64), np.ldexp(centers + mean, exponent)

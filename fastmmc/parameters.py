@@ -305,13 +305,14 @@ class Trimming(Parameters):
 class BinarySizeParameters(SizeParameters):
     """The sizes of two clusters."""
 
-    balance: float = parameter(
-        default=0.03,
+    balance: float | None = parameter(
+        default=None,
         least=0,
         below=1,
         doc="""
         Every size stays within balance * n / 2 of its target, 0 <= balance < 1: with equal targets
-        |e^T y| <= balance * n. For an odd n anything above 0 allows a difference of one.
+        |e^T y| <= balance * n. For an odd n anything above 0 allows a difference of one. None: 0
+        if ``target_sizes`` are given, which are then met exactly, else 0.03.
         """,
     )
     target_sizes: ArrayLike | None = parameter(

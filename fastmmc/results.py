@@ -492,7 +492,9 @@ class MarginResult(SizedResult):
     support : (m,) int64 array or None
         Which points they belong to.
     intercept : float
-        Added to w . phi(x), whose sign then tells the cluster. 0 for more classes.
+        Added to w . phi(x), whose sign then tells the cluster. 0 for more classes. Of alternating
+        methods it need not be the bias of ``objective``, which is in ``trace["bias"]``: see
+        :func:`iter_svr`.
     duality_gap : float or None
         By how much the machine's objective can exceed the least one for its labels; for cutting
         planes, the gap of the last quadratic program.

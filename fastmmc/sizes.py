@@ -9,6 +9,9 @@ import numpy as np
 from fastmmc import _loops_sizes as loops
 from fastmmc import validation
 
+# By default, the sizes of two clusters may differ by this share of n.
+BINARY_BALANCE = 0.03
+
 # Shares may miss their sum by this much.
 SHARE_TOLERANCE = 1e-6
 
@@ -154,12 +157,20 @@ def check_least_and_most(
         )
 
 
+def binary_balance(balance, target_sizes):
+    """Return the balance of two clusters: by default 0 for given sizes, which are met exactly."""
+    if balance is not None:
+        return balance
+    return BINARY_BALANCE if target_sizes is None else 0.0
+
+
 def binary_bounds(n, balance, target_sizes, min_size, max_size=None):
     """Return the least and the greatest size of cluster 1 of two.
 
     Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
-    where n is odd.
+    where n is odd and no targets are given; :func:`binary_balance` replaces a balance of None.
     """
+    balance = binary_balance(balance, target_sizes)
     check_least_and_most(n, 2, min_size, max_size, least=1, mean="half of the points")
     rule = size_rule(
         n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size, max_size=max_size

@@ -9,11 +9,13 @@ not depend on how many these are, and the caller can stop between two pieces.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
+from importlib import import_module
 
 from threadpoolctl import ThreadpoolController
 
@@ -120,6 +122,18 @@ def _map_ahead(pool, n_threads, work, pieces):
             yield begun.popleft().result()
     while begun:
         yield begun.popleft().result()
+
+
+def import_whole(name):
+    """Import a large module in a thread, where an interrupt cannot leave half of it behind.
+
+    Of a package whose import was interrupted Python keeps the submodules that were done, but a
+    second import does not give them to the package again: it then lacks attributes.
+    """
+    if name in sys.modules:
+        return import_module(name)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(import_module, name).result()
 
 
 def exhaust(steps, on_step):

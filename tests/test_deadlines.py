@@ -162,3 +162,103 @@ def test_time_left():
     with pytest.raises(execution.OutOfTime):
         control.check_time()
     assert execution.RunControl().time_left() == np.inf
+
+
+@pytest.mark.parametrize("method", ["wta", "lcvqe"])
+def test_first_prototypes_are_chosen_in_slices(points, monkeypatch, method):
+    from fastmmc import _means
+    from fastmmc.competitive import methods
+    from fastmmc.links import check_links
+
+    seen = []
+    distances = _means._euclidean_distances
+
+    def counted(chosen, *args, **kwargs):
+        seen.append(len(chosen))
+        return distances(chosen, *args, **kwargs)
+
+    monkeypatch.setattr(_means, "_euclidean_distances", counted)
+    call = vars(getattr(fastmmc, method).parameters(points, 20)) | {"init": "k-means++"}
+    plan = methods.make_plan(method, call, 300, check_links(None, None, 300))
+    kind = methods.BatchSearch if method == "lcvqe" else methods.OnlineSearch
+    search = kind(plan, points, np.random.default_rng(0))
+    assert len(seen) == 1
+    for n_chosen in range(2, 10):
+        assert not search.step(1) and len(seen) == n_chosen
+    # The others are drawn at once.
+    search.finish()
+    assert len(seen) == 9 and len(search.kept) == 20
+
+
+def test_what_k_means_plus_plus_has_not_chosen_is_drawn_at_once(points):
+    from fastmmc._means import begin_choice
+
+    choice = begin_choice(points, 30, 0)
+    for _ in range(5):
+        choice.choose()
+    chosen = choice.indices[:6].copy()
+    choice.fill()
+    assert choice.is_complete and np.unique(choice.indices).size == 30
+    np.testing.assert_array_equal(choice.indices[:6], chosen)
+    same = begin_choice(np.zeros((40, 2)), 30, 0)
+    same.fill()
+    assert np.unique(same.indices[1:]).size == 29
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+def test_constraints_are_enforced_in_pieces(rng, monkeypatch, pairwise):
+    from fastmmc.competitive import batch
+    from fastmmc.links import Links
+
+    monkeypatch.setattr(batch, "PIECE", 40)
+    X = rng.standard_normal((200, 2))
+    links = Links(rng.integers(200, size=(60, 2)), rng.integers(200, size=(60, 2)))
+    plan = batch.BatchPlan(4, X[:4].copy(), 3, links, pairwise)
+    whole = batch.BatchSearch(plan, X, rng)
+    assert whole.step(2**62)
+    name = "enforce_pairs" if pairwise else "enforce_linear"
+    most, enforce = [], getattr(batch.kernels, name)
+
+    def counted(*args):
+        most.append(len(args[-1]) + len(args[-2]))
+        enforce(*args)
+
+    monkeypatch.setattr(batch.kernels, name, counted)
+    sliced = batch.BatchSearch(plan, X, rng)
+    while not sliced.step(1):
+        pass
+    assert max(most) == (2 if pairwise else 10)
+    np.testing.assert_array_equal(sliced.labels, whole.labels)
+    assert sliced.objective == whole.objective
+    # A start that is stopped in its first round leaves constraints violated.
+    most.clear()
+    late = batch.BatchSearch(plan, X, rng)
+    late.step(1)
+    late.finish()
+    assert not most and np.isfinite(late.objective)
+
+
+@pytest.mark.parametrize("function", [fastmmc.wta, fastmmc.c_rpcl, fastmmc.lcvqe])
+def test_features_of_prototypes_without_time(points, function):
+    with pytest.warns(ConvergenceWarning, match="too short for the features"):
+        result = function(points, 3, features="nystroem", rank=200, max_time=PAST, random_state=0)
+    assert result.status == Status.TIME_LIMIT and result.params["rank"] <= 50
+    np.testing.assert_array_equal(result.predict(points), result.labels)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_first_clusters_of_planes_leave_time_for_a_pass(points, monkeypatch):
+    from fastmmc.cutting_plane import search
+
+    given = {"max_time": 60.0, "max_iter": 1, "n_init": 1, "init": "kmeans", "random_state": 0}
+    chosen, k_means = [], search.k_means
+    monkeypatch.setattr(
+        search,
+        "k_means",
+        lambda *args, **kwargs: chosen.append(k_means(*args, **kwargs)) or chosen[-1],
+    )
+    fastmmc.cpm3c(points, 3, **given)
+    assert len(chosen) == 1
+    monkeypatch.setattr(search, "PASS_SECONDS", 1.0)  # of 300 points, 3 columns and 3 clusters
+    fastmmc.cpm3c(points, 3, **given)
+    assert len(chosen) == 1

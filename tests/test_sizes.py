@@ -1,4 +1,5 @@
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -292,3 +293,15 @@ def test_small_examples():
     scores = np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 0.5]])
     fitted = sizes.fit_sizes(np.array([0, 0, 0]), scores, np.array([1, 1]), np.array([2, 2]))
     assert fitted.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["evo_mmc", "fast_evo_mmc", "iter_svr", "iter_svm", "iter_ls_svm"])
+def test_given_sizes_of_two_clusters_are_met_exactly(name, rng):
+    X = np.concatenate((rng.standard_normal((70, 2)), rng.standard_normal((70, 2)) + 2.0))
+    solve = partial(getattr(fastmmc, name), X, n_init=2, random_state=0)
+    for targets in ([30, 110], [30 / 140, 110 / 140]):
+        result = solve(target_sizes=targets)
+        assert result.sizes.tolist() == [30, 110] and result.params["balance"] == 0.0
+        assert result.size_bounds.tolist() == [[30, 30], [110, 110]]
+    assert solve(target_sizes=[30, 110], balance=0.1).size_bounds.tolist() == [[23, 37], [103, 117]]
+    assert solve().size_bounds.tolist() == [[68, 72], [68, 72]]

@@ -106,7 +106,7 @@ class Evaluation:
         X = self.X = blobs(self.n, K, self.d)[0]
         rng = np.random.default_rng(0)
         first = X[rng.choice(self.n, K, replace=False)]
-        self.costs = BallCosts(Points(X), rng)
+        self.costs = run(BallCosts.making(Points(X), rng))
         self.before = self.costs.evaluate(first)
         self.centers = first.copy()
         self.centers[:2] += 1e-3

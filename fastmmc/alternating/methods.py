@@ -43,7 +43,7 @@ from fastmmc.parameters import (
     SizeParameters,
 )
 from fastmmc.results import MarginResult
-from fastmmc.sizes import binary_bounds, binary_size_bounds
+from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds
 from fastmmc.status import Status
 
 
@@ -219,7 +219,9 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
     -------
     MarginResult
         ``labels`` (0 and 1), ``objective``, ``duality_gap``, ``history`` (the objective after each
-        round) and more. ``n_iter`` counts rounds, ``n_moves`` changes of labels.
+        round) and more. ``n_iter`` counts rounds, ``n_moves`` changes of labels. ``objective`` has
+        the bias of the least loss, ``trace["bias"]`` of its round; ``intercept``, by which the
+        result predicts, is another one where the labels ask for it (Notes).
 
     Raises
     ------
@@ -236,7 +238,14 @@ def iter_svr(call: _IterSVRCall, control: RunControl) -> MarginResult:
     Notes
     -----
     O(n^2) memory and, a round, about O(n^2) time; O(nr) and O(n r^2) in features; O(n log n) for
-    the labels. In features more than 8,000 points are clustered by a sample of 2,000 first, drawn
+    the labels.
+
+    With a joint bias b the labels need not be the signs of w . phi(x) + b. The result then predicts
+    by the middle between the scores of both clusters, so that its points keep their labels. Scores
+    from ``decision_function`` have that ``intercept``; their loss is higher than that of b, which
+    ``objective``, ``history`` and ``n_violated`` are of.
+
+    In features more than 8,000 points are clustered by a sample of 2,000 first, drawn
     by weight; its machine labels all points, and the rounds go on with these (not with labels that
     are given, nor with a tied bias). Later rounds train on the points near a kink of their loss
     and take the others for settled as long as the machine confirms it.
@@ -283,7 +292,8 @@ def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
     Returns
     -------
     MarginResult
-        As of :func:`iter_svr`; all points are support vectors.
+        As of :func:`iter_svr`, where ``objective`` has the bias ``trace["bias"]`` and predictions
+        have ``intercept``; all points are support vectors.
 
     Notes
     -----
@@ -304,7 +314,8 @@ def _cluster(loss, call, control):
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
     # Parameters that a method does not show have their defaults.
-    call = _IterSVRCall(**vars(call) | {"sample_weight": weights})
+    balance = binary_balance(call.balance, call.target_sizes)
+    call = _IterSVRCall(**vars(call) | {"sample_weight": weights, "balance": balance})
     counting = validation.counting_points(weights)
     if counting is None:
         return _alternate(loss, points, kernel, call, control)

@@ -9,10 +9,10 @@ from scipy.spatial.distance import cdist
 
 from fastmmc import memory
 from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
-from fastmmc._means import k_means
+from fastmmc._means import k_means_pieces
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
-from fastmmc.annealing.costs import MOST_BALLS, BallCosts, Evaluated
+from fastmmc.annealing.costs import BallCosts, Evaluated
 from fastmmc.annealing.points import descend, means_where_used, sum_clusters, weiszfeld_targets
 from fastmmc.annealing.representatives import (
     cut,
@@ -91,8 +91,8 @@ class AnnealingSearch(Search):
 
     _step_name = "iterations"
 
-    def __init__(self, plan, points, rng, look):
-        super().__init__(plan, points, rng, look)
+    def __init__(self, plan, points, rng):
+        super().__init__(plan, points, rng)
         self._temperature = plan.T0
         self._temperatures = []
 
@@ -146,8 +146,7 @@ class AnnealingSearch(Search):
         """Return the first state (Algorithm 1, then KMSVM)."""
         plan, rows, rng = self._plan, self._points.rows, self._rng
         n, d = self._points.shape
-        clusters = first_clusters(rows, plan.k, plan.init, rng, self._look)
-        yield READS * self._points.cost
+        clusters = yield from first_clusters(rows, plan.k, plan.init, rng)
         total = max(LEAST_PARTS * plan.k, min(round(plan.delta * n), plan.max_representatives))
         memory.refuse_beyond_free(
             DENSE_COPIES * total * d * np.dtype(np.float64).itemsize,
@@ -155,8 +154,7 @@ class AnnealingSearch(Search):
             "give a lower max_representatives, or search='memetic'",
         )
         cover = yield from make_cover(rows, clusters, total, rng)
-        self._costs = BallCosts(self._points, rng)
-        yield self._points.cost * MOST_BALLS
+        self._costs = yield from BallCosts.making(self._points, rng)
         n_parts = len(cover.means)
         # Linear machines want features of like size.
         self._shift = cover.means.mean(axis=0)
@@ -168,38 +166,40 @@ class AnnealingSearch(Search):
             yield READS * own.size * d
         weights = cover.sizes if plan.weighted else np.ones(n_parts)
         chosen = rng.choice(n_parts, plan.k, replace=n_parts < plan.k)
+        labels = yield from self._cluster(cover.means, weights, FIRST_TRIES)
         state = State(
             members=tuple(members),
             means=cover.means,
             representatives=cover.means,
             divergences=divergences,
-            labels=self._cluster(cover.means, weights, FIRST_TRIES),
+            labels=labels,
             # Places for centers that no representative may be given to.
             evaluated=self._costs.evaluate(cover.means[chosen]),
         )
         return (yield from self._alternate(state, must_evaluate=True))
 
     def _cluster(self, representatives, weights, n_init):
-        """Cluster the representatives by k-means, best of ``n_init`` starts."""
+        """Cluster the representatives by k-means, best of ``n_init`` starts, in pieces."""
         seed = int(self._rng.integers(2**31))
         if len(representatives) <= self._plan.k:
             return np.arange(len(representatives))
         streams = np.random.SeedSequence(seed).generate_state(n_init)
         k = self._plan.k
-        found = (k_means(representatives, k, int(s), weights, look=self._look) for s in streams)
-
-        def scatter(pair):
-            labels, centers = pair
-            return float(weights @ ((representatives - centers[labels]) ** 2).sum(axis=1))
-
-        return min(found, key=scatter)[0]
+        best, least = None, np.inf
+        for stream in streams:
+            found = yield from k_means_pieces(representatives, k, int(stream), weights)
+            labels, centers = found
+            scatter = float(weights @ ((representatives - centers[labels]) ** 2).sum(axis=1))
+            if best is None or scatter < least:
+                best, least = labels, scatter
+        return best
 
     def _alternate(self, state, must_evaluate=False):
         """Cluster the representatives by machines and means in turn (KMSVM), and evaluate them."""
         plan, reps, labels = self._plan, state.representatives, state.labels
         weights = state.sizes if plan.weighted else np.ones(len(reps))
         if plan.relabel:
-            found = self._cluster(reps, weights, n_init=1)
+            found = yield from self._cluster(reps, weights, n_init=1)
             # Names that agree most with those of before.
             labels = np.argsort(matched_clusters(labels, found, plan.k))[found]
             yield READS * reps.size * plan.k
@@ -211,8 +211,7 @@ class AnnealingSearch(Search):
             predicted = labels
             # Nothing can be learned from classes of one or two.
             if 2 * present.size <= len(reps):
-                found = self._learn(scaled, labels, weights)
-                yield READS * reps.size * present.size
+                found = yield from self._learn(scaled, labels, weights)
                 predicted = found if np.unique(found).size == present.size else labels
             names, own = np.unique(predicted, return_inverse=True)
             totals, sums = sum_clusters(reps, weights, own, names.size)
@@ -229,12 +228,11 @@ class AnnealingSearch(Search):
         return replace(state, evaluated=evaluated)
 
     def _learn(self, scaled, labels, weights):
-        """Return the labels predicted by linear machines trained on the given ones."""
+        """Return the labels predicted by linear machines, trained one by one on the given ones."""
         names = np.unique(labels)
         scores = np.empty((names.size, labels.size))
-        # One against the others; the clock is looked at in between.
+        # One against the others.
         for name, own in zip(names, scores, strict=True):
-            self._look()
             W, b, _, _ = train_linear_machine(
                 scaled,
                 labels == name,
@@ -247,6 +245,7 @@ class AnnealingSearch(Search):
                 0,  # this solver draws nothing
             )
             own[:] = scaled @ W[0] + b[0]
+            yield READS * scaled.size
         return names[scores.argmax(axis=0)]
 
     def _inherited_centers(self, state):
@@ -279,7 +278,7 @@ class AnnealingSearch(Search):
         if state.divergences[p] == -np.inf or len(state.means) >= self._most_parts:
             return state
         own = state.members[p]
-        halves = cut(self._points.rows[own], 2, self._rng)
+        halves = yield from cut(self._points.rows[own], 2, self._rng)
         if halves.any():
             proposal = yield from self._alternate(self._with_halves(state, p, halves))
             if self._accepts(state, proposal, temperature):

@@ -90,6 +90,12 @@ class _BlockWalker:
         """Passes made."""
         return len(self.history)
 
+    def looking(self, centers):
+        """Return the Pass of all points; a generator of its elementary operations."""
+        found = self.look(centers)
+        yield self.points.cost * len(centers)
+        return found
+
     def look(self, centers):
         """Return the Pass of all points."""
         self._sample.assign(centers)

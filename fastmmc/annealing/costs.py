@@ -36,13 +36,11 @@ class BallCosts:
     Balls rule out nothing in the many features of sparse points: those are all computed again.
     """
 
-    def __init__(self, points, rng):
+    def __init__(self, points, parts=None):
         self._is_sparse = points.is_sparse
         if self._is_sparse:
             self._walker = Walker(points, "median")
             return
-        n = points.shape[0]
-        parts = cut(points.rows, int(np.clip(n // BALL_POINTS, 1, MOST_BALLS)), rng)
         sizes, means = sizes_and_means(points.rows, parts)
         self._radii = np.zeros(sizes.size)
         np.maximum.at(self._radii, parts, distances_to(points.rows, means, parts))
@@ -51,6 +49,14 @@ class BallCosts:
         self._offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         members = members_of(parts, sizes)
         self._flat = np.concatenate([points.rows[own].T.ravel() for own in members])
+
+    @classmethod
+    def making(cls, points, rng):
+        """Return the costs of points; a generator of the elementary operations of its pieces."""
+        if points.is_sparse:
+            return cls(points)
+        count = int(np.clip(points.shape[0] // BALL_POINTS, 1, MOST_BALLS))
+        return cls(points, (yield from cut(points.rows, count, rng)))
 
     def evaluate(self, centers, before=None):
         """Evaluate centers (k, d); ``before``, not changed, is Evaluated under similar ones."""

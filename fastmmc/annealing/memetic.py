@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from fastmmc._means import choose_points
+from fastmmc._means import begin_choice, choose_pieces
 from fastmmc.annealing.points import Points, Walker, descend
 from fastmmc.annealing.representatives import cut, make_cover
 from fastmmc.annealing.search import Search
@@ -68,8 +68,7 @@ class MemeticSearch(Search):
         """Return weighted representatives, more where the sums of distances are larger."""
         rows = self._points.rows
         n_clusters = int(np.ceil(np.sqrt(total)))
-        clusters = cut(rows, n_clusters, self._rng, self._look)
-        yield self._points.cost * n_clusters
+        clusters = yield from cut(rows, n_clusters, self._rng)
         cover = yield from make_cover(rows, clusters, total, self._rng, by_cost=True)
         self.representatives = cover.means
         return Points(cover.means, cover.sizes)
@@ -78,7 +77,7 @@ class MemeticSearch(Search):
         """Fill the population; recombine it until ``patience`` children in a row gain nothing."""
         plan, rng = self._plan, self._rng
         while len(population) < (plan.population if plan.k > 1 else 1):
-            first = self._first_centers(walker.points, is_first=not population)
+            first = yield from self._first_centers(walker.points, is_first=not population)
             population.append((yield from self._descend(walker, first, SEARCH_TOL)))
         best = min(one.objective for one in population)
         waited = 0
@@ -99,7 +98,7 @@ class MemeticSearch(Search):
         population[:] = survivors(population, plan.population)
 
     def _first_centers(self, points, is_first):
-        """Return the given centers, or draw them at random or by k-means++."""
+        """Return the given centers, or draw them at random or by k-means++, in pieces."""
         init, k = self._plan.init, self._plan.k
         if not isinstance(init, str) and is_first:
             return init.copy()
@@ -108,14 +107,13 @@ class MemeticSearch(Search):
             chosen = self._rng.choice(rows.shape[0], k, replace=False, p=weights / weights.sum())
         else:
             seed = int(self._rng.integers(2**31))
-            chosen = choose_points(rows, k, seed, weights, look=self._look)
+            chosen = yield from choose_pieces(begin_choice(rows, k, seed, weights))
         return np.asarray(dense_rows(rows, chosen), dtype=np.float64)
 
     def _replace_center(self, walker, centers):
         """Move one center to a point drawn by its distance to the other centers."""
         lost = int(self._rng.integers(len(centers)))
-        walker.assign(np.delete(centers, lost, axis=0))
-        yield walker.points.cost * len(centers)
+        yield from walker.assigning(np.delete(centers, lost, axis=0))
         changed = centers.copy()
         changed[lost] = walker.draw(self._rng, 1)
         return changed
@@ -128,8 +126,7 @@ class MemeticSearch(Search):
             if objective >= self._least_coarse:
                 return Individual(objective, centers)
             self._least_coarse = objective
-            self._walker.assign(centers)
-            yield self._points.cost * len(centers)
+            yield from self._walker.assigning(centers)
             total = float(self._walker.distances.sum())
         if total < self.objective:
             self.objective, self.centers = total, centers

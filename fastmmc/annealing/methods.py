@@ -287,7 +287,7 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     points = Points(rows)
 
     def make_search(index):
-        return kind(plan, points, restart_stream(seed, index), control.check_time)
+        return kind(plan, points, restart_stream(seed, index))
 
     with show_progress(control) as control:
         outcome = best_of_restarts(make_search, call.n_init, control)

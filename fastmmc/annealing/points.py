@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 from fastmmc.annealing import _loops as kernels
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.models import CenterModel, Space
+from fastmmc.threads import exhaust
 
 # Points in a block whose distances one vectorised loop makes, and numbers that stay in cache.
 BLOCK_POINTS = 64
@@ -26,6 +27,9 @@ RELAXATION = 1.5
 
 # Most rounds of a descent; tens are usual.
 MAX_ROUNDS = 1000
+
+# Elementary operations of a piece of a pass.
+PIECE = 2**22
 
 # What is spent on the centers of a start that was stopped.
 BRIEF_TOL = 1e-6
@@ -108,10 +112,21 @@ class Walker:
 
     def assign(self, centers):
         """Find the nearest center of every point: ``labels``, with ``distances`` (n,)."""
+        run_to_end(self.assigning(centers))
+
+    def assigning(self, centers):
+        """Do as :meth:`assign`; a generator of the elementary operations of its pieces."""
         if self.points.is_sparse:
-            self._assign_sparse(centers)
-        else:
-            kernels.assign(self.points.blocks, centers, self._nearest, self.distances, self.labels)
+            yield from self._assign_sparse(centers)
+            return
+        blocks = self.points.blocks
+        size, cost = blocks.shape[2], blocks[0].size * len(centers)
+        step = max(1, PIECE // cost)
+        for first in range(0, len(blocks), step):
+            rows = slice(first * size, (first + step) * size)
+            found = self._nearest, self.distances[rows], self.labels[rows]
+            kernels.assign(blocks[first : first + step], centers, *found)
+            yield step * cost
 
     def _assign_sparse(self, centers):
         rows, norms = self.points.rows, self.points.norms
@@ -123,6 +138,7 @@ class Walker:
             self.labels[block] = np.argmin(squares, axis=1)
             least = np.take_along_axis(squares, self.labels[block, None], axis=1)[:, 0]
             self.distances[block] = np.sqrt(np.maximum(least + norms[block], 0.0))
+            yield BLOCK * centers.size
 
     def draw(self, rng, count):
         """Return points (count, d) drawn by their weighted distances to their centers."""
@@ -132,7 +148,11 @@ class Walker:
 
     def look(self, centers):
         """Assign the points to centers (k, d), and return the Pass."""
-        self.assign(centers)
+        return run_to_end(self.looking(centers))
+
+    def looking(self, centers):
+        """Do as :meth:`look`; a generator of the elementary operations of its pieces."""
+        yield from self.assigning(centers)
         points, k = self.points, centers.shape[0]
         if not self._by_distance:
             sizes, sums = sum_clusters(points.rows, points.weights, self.labels, k)
@@ -187,13 +207,12 @@ def weiszfeld_targets(centers, pulls, sums, at_center):
 def descend(walker, centers, tol, rng, most=np.inf):
     """Move centers until a round lowers the sum of distances by less than the share ``tol`` of it.
 
-    A generator that yields the elementary operations of each pass, so that it can be interrupted,
+    A generator that yields the elementary operations of its pieces, so that it can be interrupted,
     and ends after ``most`` of them too. Returns the sum of distances, which never rises, and the
     centers (k, d). ``rng`` draws new places for centers that are nearest to no point.
     """
     cost = walker.points.cost * centers.shape[0]
-    found = walker.look(centers)
-    yield cost
+    found = yield from walker.looking(centers)
     for _ in range(int(min(MAX_ROUNDS, most / cost))):
         if found.is_empty.any():
             # Nothing is left to gain if every point lies at a center.
@@ -201,15 +220,12 @@ def descend(walker, centers, tol, rng, most=np.inf):
                 break
             centers = centers.copy()
             centers[found.is_empty] = walker.draw(rng, int(found.is_empty.sum()))
-            found = walker.look(centers)
-            yield cost
+            found = yield from walker.looking(centers)
         step = centers + walker.relaxation * (found.targets - centers)
-        after = walker.look(step)
-        yield cost
+        after = yield from walker.looking(step)
         if after.objective > found.objective and walker.relaxation > 1.0:
             step = found.targets
-            after = walker.look(step)
-            yield cost
+            after = yield from walker.looking(step)
         gain = found.objective - after.objective
         if gain > 0:
             centers, found = step, after
@@ -220,9 +236,11 @@ def descend(walker, centers, tol, rng, most=np.inf):
 
 def descend_briefly(walker, centers, rng):
     """Return the centers of a start that was stopped, after a descent of a fraction of a second."""
-    running = descend(walker, centers, BRIEF_TOL, rng, most=BRIEF_OPERATIONS)
-    while True:
-        try:
-            next(running)
-        except StopIteration as ended:
-            return ended.value[1]
+    if walker.points.cost * len(centers) > BRIEF_OPERATIONS:
+        return centers
+    return run_to_end(descend(walker, centers, BRIEF_TOL, rng, most=BRIEF_OPERATIONS))[1]
+
+
+def run_to_end(pieces):
+    """Return the value of a generator."""
+    return exhaust(pieces, lambda cost: None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastmmc._means import choose_points, k_means
+from fastmmc._means import begin_choice, choose_pieces, k_means_pieces
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import Points, Walker, make_model, sum_clusters
 from fastmmc.gram import dense_rows
@@ -14,9 +14,6 @@ from fastmmc.models import row_blocks
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3
-
-# Seconds that an elementary operation of a pass takes on a slow core.
-PASS_SECONDS = 3e-10
 
 # Of more points than this, a sample of this size makes the first clusters.
 MOST_POINTS = 100_000
@@ -31,17 +28,17 @@ class Cover:
     sizes: np.ndarray
 
 
-def first_clusters(rows, k, init, rng, look):
+def first_clusters(rows, k, init, rng):
     """Return the clusters (n,) in which representatives are sought, by k-means.
 
-    ``look`` is called every few rounds and may raise.
+    A generator of the elementary operations of its pieces.
     """
     seed = int(rng.integers(2**31))
     n = rows.shape[0]
     if n <= MOST_POINTS:
-        return k_means(rows, k, seed, init=init, look=look)[0]
+        return (yield from k_means_pieces(rows, k, seed, init=init))[0]
     sample = np.sort(rng.choice(n, MOST_POINTS, replace=False))
-    _, centers = k_means(rows[sample], k, seed, init=init, look=look)
+    _, centers = yield from k_means_pieces(rows[sample], k, seed, init=init)
     return make_model(centers.astype(np.float64), rows).assign(rows)[0]
 
 
@@ -57,7 +54,7 @@ def make_cover(rows, clusters, total, rng, by_cost=False):
 
     Clusters get parts in proportion to their points, or ``by_cost`` to their sums of distances to
     the mean; there are fewer parts where points coincide. A generator that yields the elementary
-    operations of each cluster and returns the Cover.
+    operations of its pieces and returns the Cover.
     """
     clusters = np.unique(clusters, return_inverse=True)[1]
     sizes, means = sizes_and_means(rows, clusters)
@@ -69,18 +66,17 @@ def make_cover(rows, clusters, total, rng, by_cost=False):
     for own, n_own in zip(
         members_of(clusters, sizes), share_out(total, shares, sizes), strict=True
     ):
-        found = cut(rows[own], int(n_own), rng)
+        found = yield from cut(rows[own], int(n_own), rng)
         parts[own] = n_parts + found
         n_parts += int(found.max()) + 1
-        yield own.size * int(n_own) * (1 + INNER_ROUNDS) * rows.shape[1]
     sizes, means = sizes_and_means(rows, parts)
     return Cover(parts, means, sizes)
 
 
-def cut(rows, count, rng, look=lambda ahead=0.0: None):
+def cut(rows, count, rng):
     """Cut points into ``count`` parts, numbered without gaps; fewer where points coincide.
 
-    Calls ``look`` with the seconds of each pass ahead; it may raise.
+    A generator of the elementary operations of its pieces.
     """
     if count == 1:
         return np.zeros(rows.shape[0], dtype=np.int64)
@@ -88,15 +84,12 @@ def cut(rows, count, rng, look=lambda ahead=0.0: None):
         return np.arange(rows.shape[0])
     # Several tries for every center, as scikit-learn makes them, would take most of the time.
     seed = int(rng.integers(2**31))
-    chosen = choose_points(rows, count, seed, tries=1, look=look)
+    chosen = yield from choose_pieces(begin_choice(rows, count, seed, tries=1))
     centers = np.asarray(dense_rows(rows, chosen), dtype=np.float64)
     walker = Walker(Points(rows), "mean")
-    seconds = PASS_SECONDS * walker.points.cost * count
     for _ in range(INNER_ROUNDS):
-        look(seconds)
-        centers = walker.look(centers).targets
-    look(seconds)
-    walker.assign(centers)
+        centers = (yield from walker.looking(centers)).targets
+    yield from walker.assigning(centers)
     return np.unique(walker.labels, return_inverse=True)[1]
 
 

@@ -16,12 +16,11 @@ class Search:
     # What the entries of the history are counted in.
     _step_name = ""
 
-    def __init__(self, plan, points, rng, look):
-        """Prepare a start of a call with nothing left open; ``look()`` may raise OutOfTime."""
+    def __init__(self, plan, points, rng):
+        """Prepare a start of a call with nothing left open."""
         self._plan = plan
         self._points = points
         self._rng = rng
-        self._look = look
         self._walker = Walker(points, plan.center)
         self._history = History()
         self._running = self._run()
@@ -54,14 +53,20 @@ class Search:
             self.centers = np.asarray(dense_rows(self._points.rows, chosen), dtype=np.float64)
         if not self._has_ended and self._plan.center == "median":
             self.centers = descend_briefly(self._walker, self.centers, self._rng)
-        # As new points are assigned, so that ties end alike.
-        model = make_model(self.centers, self._points.rows)
-        self.labels, distances = model.assign(self._points.rows)
+        self.labels, distances = self._assign()
         self.objective = float(distances.sum())
         if not self._has_ended:
             self._record(self.objective)
         self.history = self._history.values()
         self.trace = {self._step_name: self._history.counts()}
+
+    def _assign(self):
+        """Return the labels of all points and their distances, as of new ones: ties end alike."""
+        if not self._points.is_sparse:
+            self._walker.assign(self.centers)
+            if np.isfinite(self._walker.distances).all():
+                return self._walker.labels, self._walker.distances
+        return make_model(self.centers, self._points.rows).assign(self._points.rows)
 
     def _record(self, objective):
         """Add an objective to the history."""

@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc._loops_centers import all_distances
 from fastmmc.competitive import _loops as kernels
-from fastmmc.competitive.space import first_prototypes
+from fastmmc.competitive.space import FirstPrototypes
 from fastmmc.execution import History
 from fastmmc.gram import dense_rows
 from fastmmc.links import Links
@@ -17,6 +17,9 @@ from fastmmc.status import Status
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048
+
+# Elementary operations on constraints at a time.
+PIECE = 2**20
 
 # The sum of squared distances is taken from sums over the clusters unless it is a smaller share
 # of the sum of squared norms than this: so at most two digits are lost.
@@ -43,27 +46,49 @@ class BatchSearch:
     def __init__(self, plan, rows, rng):
         self._plan = plan
         self._rows = rows
-        self._centers = first_prototypes(plan.init, rows, plan.k, rng)
+        self._first = FirstPrototypes(plan.init, rows, plan.k, rng)
         must, cannot = plan.constraints.must, plan.constraints.cannot
         self._objects = np.unique(np.concatenate((must.ravel(), cannot.ravel())))
         self._must = np.searchsorted(self._objects, must)
         self._cannot = np.searchsorted(self._objects, cannot)
         self._points = np.ascontiguousarray(dense_rows(rows, self._objects), dtype=np.float64)
         self._history = History()
-        self._seen = {self._centers.tobytes()}
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
         self._squares, self._largest = _squared_norms(rows)
-        self._measure(self._centers)
         self.objective = np.inf
         self.status = Status.CONVERGED
         self.n_iter = 0
         self.n_moves = 0
         self.labels = None
-        self._begin_round()
+        self._is_late = False  # whether the first round is to end without delay
+        self._running = self._run()
+
+    def step(self, budget):
+        """Work for about ``budget`` elementary operations; return whether the rounds have ended."""
+        for cost in self._running:
+            budget -= cost
+            if budget <= 0:
+                return False
+        return True
+
+    def _run(self):
+        """Make the rounds; a generator of the costs of pieces, which do not depend on slices."""
+        while not (self._first.is_complete or self._is_late):
+            self._first.choose()
+            yield self._first.cost
+        self._centers = self._first.take()
+        self._seen = {self._centers.tobytes()}
+        yield from self._measure(self._centers)
+        while True:
+            self._begin_round()
+            for block in gen_batches(self._rows.shape[0], ROWS):
+                self._assign(block)
+                yield self._centers.size * ROWS
+            if (yield from self._end_round()):
+                return
 
     def _begin_round(self):
-        self._at = 0
         self._transposed = np.ascontiguousarray(self._centers.T)
         self._sums = np.zeros(self._centers.shape)
         self._sizes = np.zeros(self._centers.shape[0])
@@ -72,17 +97,6 @@ class BatchSearch:
         terms = self._centers.shape[1] + 4
         scale = self._largest + self._norms.max()
         self._margin = 8.0 * terms * np.finfo(np.float64).eps * scale
-
-    def step(self, budget):
-        """Assign the next points; return whether the last round has ended."""
-        n = self._rows.shape[0]
-        # Whole blocks, so that sums do not depend on the slices.
-        n_blocks = max(1, int(budget / (self._centers.size * ROWS)))
-        stop = min(n, self._at + n_blocks * ROWS)
-        for start in range(self._at, stop, ROWS):
-            self._assign(slice(start, min(start + ROWS, stop)))
-        self._at = stop
-        return stop == n and self._end_round()
 
     def _assign(self, block):
         """Assign a slice of the points to their nearest prototypes."""
@@ -98,24 +112,31 @@ class BatchSearch:
         """Set what constraints are judged by for these prototypes: squared distances.
 
         Of the constrained objects to them and, for CVQE, between them, with the nearest other one.
+        A generator of costs.
         """
         k = centers.shape[0]
         self._distances = np.empty((self._objects.size, k))
-        all_distances(self._points, centers, self._distances)
+        for start in range(0, self._objects.size, ROWS):
+            block = slice(start, start + ROWS)
+            all_distances(self._points[block], centers, self._distances[block])
+            yield centers.size * ROWS
         if self._plan.pairwise:
             self._between = np.empty((k, k))
             all_distances(centers, centers, self._between)
             self._nearest = np.argmin(self._between + np.diag(np.full(k, np.inf)), axis=1)
 
     def _end_round(self):
-        """Enforce the constraints, move the prototypes, rate both; return whether to stop."""
+        """Enforce the constraints, move the prototypes, rate both; return whether to stop.
+
+        A generator of costs.
+        """
         before = self._assigned[self._objects]
         labels = before.copy()
-        self._enforce(labels)
+        yield from self._enforce(labels)
         self._relabel(before, labels)
         self._assigned[self._objects] = labels
         centers = self._minimise(labels)
-        self._measure(centers)
+        yield from self._measure(centers)
         objective = 0.5 * self._sum_distances(centers) + self._penalty(labels)
         self.n_iter += 1
         if not np.isfinite(objective):
@@ -134,17 +155,29 @@ class BatchSearch:
             return True
         self._seen.add(key)
         self._centers = centers
-        self._begin_round()
         return False
 
     def _enforce(self, labels):
-        """Change the labels of constrained objects, by the prototypes that assigned them."""
-        must, cannot = self._must, self._cannot
-        if self._plan.pairwise:
-            distances = self._distances, self._between, self._nearest
-            kernels.enforce_pairs(*distances, labels, must, cannot)
-        else:
-            kernels.enforce_linear(self._distances, labels, must, cannot)
+        """Change the labels of constrained objects, by the prototypes that assigned them.
+
+        A generator of costs. What is late leaves the other constraints violated.
+        """
+        k = self._plan.k
+        cost = k * k if self._plan.pairwise else k
+        size = max(1, PIECE // cost)
+        none = self._must[:0]
+        for pairs, is_must in ((self._must, True), (self._cannot, False)):
+            for start in range(0, len(pairs), size):
+                if self._is_late:
+                    return
+                piece = pairs[start : start + size]
+                must, cannot = (piece, none) if is_must else (none, piece)
+                if self._plan.pairwise:
+                    distances = self._distances, self._between, self._nearest
+                    kernels.enforce_pairs(*distances, labels, must, cannot)
+                else:
+                    kernels.enforce_linear(self._distances, labels, must, cannot)
+                yield cost * len(piece)
 
     def _relabel(self, before, after):
         """Update the sums and sizes of the clusters after labels have changed."""
@@ -205,8 +238,9 @@ class BatchSearch:
 
     def finish(self):
         """End at least one round, and drop the prototypes without points."""
+        self._is_late = True
         while self.labels is None:
-            self.step(2**62)
+            next(self._running)
         self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
         self.weights = self.nearest_to.astype(np.float64)
         self.kept, self.labels = np.unique(self.labels, return_inverse=True)

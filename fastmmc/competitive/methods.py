@@ -19,7 +19,7 @@ from fastmmc.competitive.online import (
 from fastmmc.competitive.space import (
     check_space,
     check_start,
-    make_space,
+    make_space_in_time,
     space_params,
 )
 from fastmmc.execution import (
@@ -292,7 +292,7 @@ def _cluster(method, call, control):
     seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch
     with show_progress(control) as control:
-        space, rows = make_space(points, space_plan, seed)
+        space, rows, control = make_space_in_time(points, space_plan, seed, plan.k, control)
 
         def make_search(index):
             return search(plan, rows, restart_stream(seed, index))

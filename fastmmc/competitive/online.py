@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
-from fastmmc.competitive.space import assign_rows, first_prototypes
+from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
 from fastmmc.execution import History, warn_of_fewer
 from fastmmc.gram import BLOCK, dense_rows
 from fastmmc.links import Links, partner_lists
@@ -186,11 +186,16 @@ class Learner:
 
     def __init__(self, plan, rows, rng):
         self._plan, self._rows, self._rng = plan, rows, rng
-        self.centers = first_prototypes(plan.init, rows, plan.k, rng)  # (k, d)
+        self._first = FirstPrototypes(plan.init, rows, plan.k, rng)
+        self.centers = None  # (k, d), once all first ones are chosen
         self.weights = np.ones(plan.k)  # learning steps plus one
         self._history = History()
         self.objective, self.status = np.inf, Status.CONVERGED
         self.n_iter = self.n_moves = 0
+
+    def _begin(self):
+        """Take the first prototypes."""
+        self.centers = self._first.take()
 
     def fraction(self):
         """Return the share of all presentations that were made."""
@@ -201,11 +206,13 @@ class Learner:
 
         If squared distances overflow, the objective is infinite and the status NUMERICAL.
         """
+        if self.centers is None:
+            self._begin()
         labels, total = self._assign()
         self.nearest_to = np.bincount(labels, minlength=self._plan.k)
         self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
         if self.kept.size < self._plan.k:
-            labels, total = assign_rows(self._rows, self.centers[self.kept])
+            labels, total = assign_again(self._rows, self.centers, labels, self.kept)
         self.labels, self.objective = labels, total
         if not np.isfinite(total):
             self.objective, self.status = np.inf, Status.NUMERICAL
@@ -221,10 +228,17 @@ class OnlineSearch(Learner):
 
     def __init__(self, plan, rows, rng):
         super().__init__(plan, rows, rng)
-        self._prototypes = make_prototypes(self.centers, self.weights)
+        self.phase = "choice"
         self._links = make_links(rows, plan.constraints, plan.online_first_epoch)
         n_partners = (self._links.cannot.size + self._links.must.size) / rows.shape[0]
-        self._cost = self.centers.size * (1.0 + n_partners)
+        self._cost = plan.k * rows.shape[1] * (1.0 + n_partners)
+        if self._first.is_complete:
+            self._begin()
+
+    def _begin(self):
+        super()._begin()
+        self.phase = "learning"
+        self._prototypes = make_prototypes(self.centers, self.weights)
         self._begin_epoch()
 
     def _begin_epoch(self):
@@ -235,6 +249,9 @@ class OnlineSearch(Learner):
 
     def step(self, budget):
         """Present the next objects; return whether the last epoch has ended."""
+        if self.phase == "choice":
+            self._choose(budget)
+            return False
         ids = self._order[self._at :][: max(1, int(budget / self._cost))]
         _, self._total = self._plan.rule.present(
             self._rows, ids, ids, self._prototypes, self._links, self._total
@@ -248,6 +265,14 @@ class OnlineSearch(Learner):
                 return True
             self._begin_epoch()
         return False
+
+    def _choose(self, budget):
+        """Choose first prototypes."""
+        while budget > 0 and not self._first.is_complete:
+            self._first.choose()
+            budget -= self._first.cost
+        if self._first.is_complete:
+            self._begin()
 
 
 def used_prototypes(sizes, min_share):

@@ -282,7 +282,7 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     shards = _deal(points, plan, n_workers, fixed_seed(call.random_state))
     # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
     with show_progress(control, "epoch") as control:
-        run = _Run(plan, points, shards, call)
+        run = _Run(plan, points, shards, call, control)
         run.learn(control)
     run.finish()
     if np.isfinite(run.objective):
@@ -335,8 +335,11 @@ def _deal(points, plan, n_workers, seed):
 class _Run(Learner):
     """Rounds of the workers, who have the prototypes in common."""
 
-    def __init__(self, plan, rows, shards, call):
+    def __init__(self, plan, rows, shards, call, control):
         super().__init__(plan, rows, shards[0].rng)
+        while not (self._first.is_complete or control.out_of_time()):
+            self._first.choose()
+        self._begin()
         self._shards = shards
         self._length = call.sync_every or max(shard.members.size for shard in shards)
         self._combine = call.combine

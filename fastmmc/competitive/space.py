@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastmmc import validation
-from fastmmc._means import choose_points
+from fastmmc._means import begin_choice
 from fastmmc.competitive import _loops as kernels
+from fastmmc.execution import OutOfTime
 from fastmmc.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.models import Space
-from fastmmc.nystroem import check_form, form_features
+from fastmmc.nystroem import BRIEF_RANK, Form, check_form, form_features
+from fastmmc.threads import map_of_threads
 
 STARTS = ("gaussian", "k-means++")
 
@@ -26,6 +30,9 @@ START_SHARE = 0.2
 # rank="auto" is this many times sqrt(n) where the dense form would be chosen elsewhere.
 AUTO_RANK_FACTOR = 10
 LEAST_AUTO_RANK = 100
+
+# Seconds that a slow core takes for a number of a row and of a prototype.
+ASSIGN_SECONDS = 3e-10
 
 
 def check_space(points, features, kernel, rank, landmarks, rank_tol):
@@ -46,16 +53,41 @@ def _resolve_rank(rank, landmarks, n):
     return rank
 
 
-def make_space(points, checked, seed):
-    """Return the space that :func:`check_space` describes, and the (n, d) points as its rows."""
+def make_space(points, checked, seed, look=lambda ahead=0.0: None):
+    """Return the space that :func:`check_space` describes, and the (n, d) points as its rows.
+
+    What ``look(ahead)`` raises ends the making of features.
+    """
     if checked is None:
         return Space(points.shape[1], points.dtype), points
     kernel, form = checked
     kernel = resolve_kernel(kernel, points)
-    found = form_features(points, kernel, form, seed)
+    found = form_features(points, kernel, form, seed, look)
     # With a precomputed kernel points have a column for every training point.
     of_points = points.shape[1], points.dtype
     return Space(*of_points, kernel, found.basis, found.to_Z, found.indices), found.Z
+
+
+def make_space_in_time(points, checked, seed, k, control):
+    """Return what :func:`make_space` does, of few landmarks if time is short, and the control.
+
+    Time is kept for the last assignment to k prototypes.
+    """
+    n = points.shape[0]
+    rank = 0 if checked is None or checked[1].landmarks == "pivoted" else checked[1].rank
+    last = ASSIGN_SECONDS * n * rank * k
+    try:
+        return *make_space(
+            points, checked, seed, lambda a=0.0: control.check_time(a + last)
+        ), control
+    except OutOfTime:
+        few = min(BRIEF_RANK, n)
+        shortage = (
+            f". The time was too short for the features; the prototypes moved in those of {few} "
+            "landmarks"
+        )
+        found = make_space(points, (checked[0], Form(few)), seed)
+        return *found, replace(control, shortage=shortage)
 
 
 def check_start(init):
@@ -70,18 +102,55 @@ def check_start(init):
     return init
 
 
+class FirstPrototypes:
+    """First prototypes for an ``init`` from :func:`check_start`; k-means++ chooses one by one.
+
+    ``cost`` is the elementary operations of a choice.
+    """
+
+    def __init__(self, init, rows, k, rng):
+        self._rows, self._choice, self.cost = rows, None, 0
+        if not isinstance(init, str):
+            validation.check_center_shape(init, k, rows.shape[1])
+            self._centers = init.copy()
+        elif init == "gaussian":
+            self._centers = _from_gaussian(rows, k, rng)
+        else:
+            with _any_points_will_do():
+                self._choice = begin_choice(rows, k, int(rng.integers(2**31)))
+            self.cost = self._choice.cost
+
+    @property
+    def is_complete(self):
+        """Whether nothing is left to choose."""
+        return self._choice is None or self._choice.is_complete
+
+    def choose(self):
+        """Choose one more prototype."""
+        with _any_points_will_do():
+            self._choice.choose()
+
+    def take(self):
+        """Return the (k, d) float64 prototypes; those that are not chosen yet are drawn at once."""
+        if self._choice is None:
+            return self._centers
+        with _any_points_will_do():
+            self._choice.fill()
+        chosen = dense_rows(self._rows, self._choice.indices)
+        return np.ascontiguousarray(chosen, dtype=np.float64)
+
+
 def first_prototypes(init, rows, k, rng):
     """Return (k, d) float64 first prototypes for an ``init`` from :func:`check_start`."""
-    if not isinstance(init, str):
-        validation.check_center_shape(init, k, rows.shape[1])
-        return init.copy()
-    if init == "k-means++":
-        seed = int(rng.integers(2**31))
-        # If squares overflow any points will do, as the objective will overflow too.
-        with np.errstate(over="ignore", invalid="ignore"):
-            chosen = choose_points(rows, k, seed)
-        return np.ascontiguousarray(dense_rows(rows, chosen), dtype=np.float64)
-    return _from_gaussian(rows, k, rng)
+    first = FirstPrototypes(init, rows, k, rng)
+    while not first.is_complete:
+        first.choose()
+    return first.take()
+
+
+def _any_points_will_do():
+    """Ignore squares that overflow: the objective will overflow too."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _from_gaussian(rows, k, rng):
@@ -101,10 +170,29 @@ def _from_gaussian(rows, k, rng):
 def assign_rows(rows, centers):
     """Return the nearest prototype of every row, (n,) int64, and the sum of squared distances."""
     labels = np.empty(rows.shape[0], dtype=np.int64)
-    sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
-    total = 0.0
-    for block in gen_batches(rows.shape[0], BLOCK):
-        total += kernels.assign(dense_rows(rows, block), centers, labels[block], sums, sizes)
+
+    def assign(block):
+        sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
+        return kernels.assign(dense_rows(rows, block), centers, labels[block], sums, sizes)
+
+    with map_of_threads(rows.shape[0] * centers.size) as map_pieces:
+        total = sum(map_pieces(assign, gen_batches(rows.shape[0], BLOCK)), 0.0)
+    return labels, total
+
+
+def assign_again(rows, centers, labels, kept):
+    """Return what :func:`assign_rows` does for ``centers[kept]``, from its labels for all centers.
+
+    Only rows whose prototype is not kept are compared with the others.
+    """
+    place = np.full(centers.shape[0], -1, dtype=np.int64)
+    place[kept] = np.arange(kept.size)
+    centers, labels = centers[kept], place[labels]
+    moved = np.flatnonzero(labels < 0)
+    if moved.size:
+        labels[moved] = assign_rows(rows[moved], centers)[0]
+    blocks = gen_batches(rows.shape[0], BLOCK)
+    total = sum(kernels.sum_distances(dense_rows(rows, b), centers, labels[b]) for b in blocks)
     return labels, total
 
 

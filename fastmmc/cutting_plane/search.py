@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from fastmmc._declare import Parameters
 from fastmmc._means import k_means
@@ -20,6 +20,9 @@ STARTS = ("random", "kmeans")
 # first plane rests on all of them; and the number of points that it is estimated from.
 START_SCORE = 0.1
 START_SAMPLE = 2000
+
+# Seconds that a pass takes on a slow core for a number of a point and of the weights of a cluster.
+PASS_SECONDS = 6e-10
 
 # Programs between two planes. The objective of more than two clusters may rise.
 MOST_STEPS = 100
@@ -293,7 +296,10 @@ def _first_centers(problem, rng):
         return centers
     if init == "random":
         return None
+    # The first pass comes next, and cannot be left out.
+    ahead = PASS_SECONDS * k * (rows.nnz if issparse(rows) else rows.size)
+    seed = int(rng.integers(2**31))
     try:
-        return k_means(rows, k, int(rng.integers(2**31)), look=problem.control.check_time)[1]
+        return k_means(rows, k, seed, look=lambda: problem.control.check_time(ahead))[1]
     except OutOfTime:
         return None

@@ -33,7 +33,7 @@ from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.evolution_search import EvolutionPlan, EvolutionSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import FactorSource, RLSRunParameters, best_result, check_source
-from fastmmc.sizes import binary_bounds, binary_size_bounds
+from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds
 
 
 class _EvolutionRegularisation(Regularisation):
@@ -309,9 +309,10 @@ def _make_evolution_plan(call, source):
         points=source.points,
         lower=lower,
         upper=upper,
-        params=search | values(call, SizeParameters),
-        default_sizes=call.target_sizes is call.max_size is None
-        and call.balance == BinarySizeParameters.balance,
+        params=search
+        | values(call, SizeParameters)
+        | {"balance": binary_balance(call.balance, call.target_sizes)},
+        default_sizes=call.balance is call.target_sizes is call.max_size is None,
     )
 
 

@@ -27,7 +27,7 @@ from fastmmc.results import SDPResult
 from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
 from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
 from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, split_by_rank, sweep
-from fastmmc.sizes import binary_bounds, binary_size_bounds, check_targets
+from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
 
 # More points than this are refused without force=True.
 MOST_POINTS = 150
@@ -258,8 +258,10 @@ def _gram_matrix(kernel, points):
 
 def _size_limits(n, balance, target_sizes, min_size, max_size):
     """Return the least and the greatest |e^T y| of the size rule, as real numbers."""
-    slack = max(balance * n, n % 2)
-    offset = 0.0 if target_sizes is None else abs(n - 2.0 * check_targets(n, 2, target_sizes)[1])
+    if target_sizes is None:
+        slack, offset = max(balance * n, n % 2), 0.0
+    else:
+        slack, offset = balance * n, abs(n - 2.0 * check_targets(n, 2, target_sizes)[1])
     most = n if max_size is None else 2.0 * max_size - n
     return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size, most)
 
@@ -369,13 +371,14 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     (array([0, 0, 0, 1, 1, 1]), True)
     """
     data = _check_data("sdp-mmc", call, call.center_kernel)
-    sizes = values(call, BinarySizeParameters)
+    balance = binary_balance(call.balance, call.target_sizes)
+    sizes = values(call, BinarySizeParameters) | {"balance": balance}
     n = len(data.K)
     lower, upper = binary_bounds(n, **sizes)
     least, largest = _size_limits(n, **sizes)
     K = centre(data.K) if call.center_kernel else data.K
     _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
-    params = values(call, _Machine, _Program, BinarySizeParameters)
+    params = values(call, _Machine, _Program) | sizes
     with show_progress(control, "program") as control:
         control.report(fraction=0.0, n_done=0, n_init=1, objective=np.inf)
         relaxation = relax_mmc(K, call.C, least, largest, call.solver, control)

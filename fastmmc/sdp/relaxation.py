@@ -14,6 +14,7 @@ from scipy.linalg import eigvalsh
 from fastmmc.execution import RunControl
 from fastmmc.sdp.machine import mean_diagonal
 from fastmmc.status import Status
+from fastmmc.threads import import_whole
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}
@@ -51,12 +52,11 @@ class Relaxation:
 def import_cvxpy():
     """Import cvxpy, or say how to install it."""
     try:
-        import cvxpy
+        return import_whole("cvxpy")
     except ImportError as error:
         raise ImportError(
             "semidefinite programs need cvxpy (python -m pip install cvxpy scs)"
         ) from error
-    return cvxpy
 
 
 def relax_mmc(K, C, least, largest, solver, control=NO_LIMIT):

@@ -108,6 +108,32 @@ def test_a_tied_bias_ends_and_returns_its_best_round():
 
 
 @every
+@pytest.mark.parametrize("bias", ["joint", "tied"])
+def test_the_objective_is_of_the_bias_that_the_docs_name(function, bias):
+    """And predictions are of the intercept, as the labels need not be the signs of the former."""
+    assert 'trace["bias"]' in function.__doc__
+    differ = 0
+    for seed in range(6):
+        X = np.random.default_rng(seed).standard_normal((60, 3))
+        result = function(X, n_init=2, random_state=seed, bias=bias, sigma=1.0, C=5.0)
+        K = gram(X, 1.0 / box_diagonal(X))
+        b = result.trace["bias"][result.history.argmin()]
+        u = np.zeros(60)
+        u[result.support] = result.dual_coef
+        y = np.where(result.labels == 1, 1.0, -1.0)
+        f = result.decision_function(X)[:, 1]
+        np.testing.assert_allclose(f, K @ u + result.intercept, atol=1e-8)
+
+        loss = naive.margin_loss(y, K @ u + b, LOSS[function.__name__]).sum()
+        value = u @ K @ u + 10.0 * loss
+        assert result.objective == pytest.approx(value, rel=1e-6)
+        assert np.array_equal(result.predict(X), result.labels)
+        differ += not np.isclose(b, result.intercept)
+    # So that the case is met at all.
+    assert differ or bias == "tied" or function is fastmmc.iter_ls_svm
+
+
+@every
 @pytest.mark.parametrize("form", ["dense", "low rank", "linear", "precomputed"])
 def test_predicting_the_training_points_gives_their_labels(function, form, overlapping):
     X = overlapping

@@ -7,12 +7,14 @@ from scipy.sparse import csr_matrix
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing import costs as costs_module
+from fastmmc.annealing import points as points_module
 from fastmmc.annealing.costs import BallCosts
 from fastmmc.annealing.points import (
     Points,
     Walker,
     descend,
     descend_briefly,
+    make_model,
     weiszfeld_targets,
 )
 from fastmmc.annealing.representatives import cut, make_cover, share_out
@@ -111,8 +113,13 @@ def test_a_descent_never_rises(points, grid, seed):
     for X in (points, grid):
         rng = np.random.default_rng(seed)
         walker, centers = Walker(Points(X), "median"), X[rng.choice(len(X), 4)]
-        seen, look = [], walker.look
-        walker.look = lambda c, look=look, seen=seen: seen.append(look(c)) or seen[-1]
+        seen, looking = [], walker.looking
+
+        def noted(centers, looking=looking, seen=seen):
+            seen.append((yield from looking(centers)))
+            return seen[-1]
+
+        walker.looking = noted
         objective, found = finish(descend(walker, centers, 1e-9, rng))
         assert objective <= seen[0].objective
         assert objective == pytest.approx(naive.objective(X, found), rel=1e-12)
@@ -147,7 +154,7 @@ def test_costs_brought_up_to_date_are_those_of_all_points(points, monkeypatch, d
         kernels, "update_costs", lambda *args: looked.append(update(*args)) or looked[-1]
     )
     X, rng = points.astype(dtype), np.random.default_rng(3)
-    costs = BallCosts(Points(X), rng)
+    costs = finish(BallCosts.making(Points(X), rng))
     centers = points[[3, 50, 90, 119]].copy()
     before = costs.evaluate(centers)
     for size in (0.0, 1e-3, 0.1, 1.0, 5.0) * 4:
@@ -234,7 +241,7 @@ def test_parts_are_shared_out_in_proportion():
 
 def test_coinciding_points_share_a_part():
     X = np.repeat(np.arange(3.0)[:, None], 5, axis=0)
-    parts = cut(X, 9, np.random.default_rng(0))
+    parts = finish(cut(X, 9, np.random.default_rng(0)))
     np.testing.assert_array_equal(np.unique(parts), np.arange(3))
     assert len({tuple(np.unique(parts[5 * i : 5 * i + 5])) for i in range(3)}) == 3
 
@@ -242,3 +249,34 @@ def test_coinciding_points_share_a_part():
 def test_blocks_of_rows_can_be_made_dense():
     assert row_blocks(600, 2) == [slice(0, 512), slice(512, 1024)]
     assert row_blocks(2, 2**23) == [slice(0, 1), slice(1, 2)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_passes_are_made_in_pieces(monkeypatch, dtype):
+    rng = np.random.default_rng(0)
+    X, centers = rng.standard_normal((700, 3)).astype(dtype), rng.standard_normal((5, 3))
+    whole = Walker(Points(X), "median")
+    expected = whole.look(centers)
+    blocks_of, assign = [], kernels.assign
+    monkeypatch.setattr(points_module, "PIECE", 3 * 64 * 5 * 2)
+    monkeypatch.setattr(
+        kernels,
+        "assign",
+        lambda blocks, *args: blocks_of.append(len(blocks)) or assign(blocks, *args),
+    )
+    pieces = Walker(Points(X), "median")
+    found = pieces.look(centers)
+    assert max(blocks_of) == 2 and sum(blocks_of) == 11
+    assert found.objective == expected.objective
+    np.testing.assert_array_equal(found.targets, expected.targets)
+    # Bit for bit as new points are assigned.
+    labels, distances = make_model(centers, X).assign(X)
+    np.testing.assert_array_equal(pieces.labels, labels)
+    np.testing.assert_array_equal(pieces.distances, distances)
+
+
+def test_no_descent_after_a_stop_where_a_pass_is_long(points, monkeypatch):
+    monkeypatch.setattr(points_module, "BRIEF_OPERATIONS", points.size * 3 - 1)
+    walker = Walker(Points(points), "median")
+    walker.looking = None
+    assert descend_briefly(walker, points[:3], np.random.default_rng(0)) is not None

@@ -400,3 +400,39 @@ def test_representatives_that_do_not_fit_into_memory_are_refused(overlapping, mo
     monkeypatch.setattr(annealing.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="15 representatives with 3 features.*search='memetic'"):
         fastmmc.sammc(overlapping, 3, search="annealing")
+
+
+@pytest.mark.parametrize("search", ["annealing", "memetic"])
+def test_a_slice_is_one_piece_of_work(search, monkeypatch):
+    """So that the clock, and an interrupt, are heeded between two of them."""
+    from fastmmc import _means
+    from fastmmc.annealing import annealing, points
+    from fastmmc.annealing.methods import SEARCHES
+
+    n_pieces = 0
+
+    def counted(module, name):
+        work = getattr(module, name)
+
+        def count(*args, **kwargs):
+            nonlocal n_pieces
+            n_pieces += 1
+            return work(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(_means, "_euclidean_distances")
+    counted(_means, "_kmeans_single_lloyd")
+    counted(points.kernels, "assign")
+    counted(annealing, "train_linear_machine")
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    plan = fastmmc.sammc.parameters(X, 4, search=search, patience=2, max_iter=2)
+    one = SEARCHES[search](plan, Points(X), np.random.default_rng(0))
+    most = n_slices = 0
+    ended = False
+    while not ended:
+        n_pieces = 0
+        ended = one.step(1)
+        most, n_slices = max(most, n_pieces), n_slices + 1
+    # The last piece of one work, and the first of the next.
+    assert most <= 3 and n_slices > 100

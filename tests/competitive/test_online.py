@@ -176,3 +176,20 @@ def test_the_share_that_prototypes_are_kept_for():
     assert least_share(None, "rpcl", 100) == 0.0025
     assert used_prototypes(np.array([60, 0, 40]), 0.01).tolist() == [0, 2]
     assert used_prototypes(np.array([60, 0, 40]), 0.99).tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_dropped_prototypes_alone_are_assigned_again(dtype, monkeypatch):
+    from fastmmc.competitive import space
+
+    rng = np.random.default_rng(0)
+    X, centers = rng.standard_normal((900, 3)).astype(dtype), rng.standard_normal((12, 3))
+    labels, _ = space.assign_rows(X, centers)
+    kept = np.flatnonzero(np.arange(12) % 4)
+    expected = space.assign_rows(X, centers[kept])
+    asked, assign = [], space.assign_rows
+    monkeypatch.setattr(space, "assign_rows", lambda rows, c: asked.append(rows) or assign(rows, c))
+    found = space.assign_again(X, centers, labels, kept)
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+    assert len(asked[0]) == np.isin(labels, kept, invert=True).sum()

@@ -4,6 +4,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -207,6 +208,7 @@ class TestMMC:
             ({"balance": 0.0}, [(10, 10)]),
             ({"balance": 0.1}, [(9, 11), (10, 10), (11, 9)]),
             ({"target_sizes": [5, 15], "balance": 0.0}, [(5, 15)]),
+            ({"target_sizes": [5, 15]}, [(5, 15)]),
             ({"target_sizes": [15, 5], "balance": 0.1}, [(14, 6), (15, 5), (16, 4)]),
             ({"balance": 0.99, "min_size": 10}, [(10, 10)]),
         ],
@@ -217,6 +219,13 @@ class TestMMC:
             res = fastmmc.sdp_mmc(X, **options)
             assert tuple(res.sizes.tolist()) in allowed
             assert res.bound <= res.objective * (1 + 1e-9)
+
+    def test_the_program_asks_for_the_given_sizes(self, overlapping):
+        from fastmmc.sdp.methods import _size_limits
+
+        assert _size_limits(21, 0.0, [6, 15], 1, None) == (9.0, 9.0)
+        assert _size_limits(21, 0.0, None, 1, None) == (0.0, 1.0)
+        assert fastmmc.sdp_mmc(overlapping[:11], target_sizes=[3, 8]).params["balance"] == 0.0
 
     def test_an_odd_number_of_points(self, overlapping):
         res = fastmmc.sdp_mmc(overlapping[:11])
@@ -443,3 +452,35 @@ class TestEstimators:
         X, y = two_blobs
         labels = make_pipeline(StandardScaler(), kind()).fit_predict(X * [1.0, 100.0, 1e-3])
         assert adjusted_rand_score(y, labels) > 0.7
+
+
+def test_an_interrupt_leaves_no_half_of_a_package_behind(tmp_path, monkeypatch):
+    """As Python would, after which a later call fails for want of an attribute."""
+    from fastmmc.sdp.relaxation import import_cvxpy
+
+    package = tmp_path / "cvxpy"
+    package.mkdir()
+    (package / "settings.py").write_text("VALUE = 1\n")
+    (package / "__init__.py").write_text(
+        "import _thread, pathlib, time\n"
+        "from cvxpy.settings import VALUE\n"
+        "flag = pathlib.Path(__file__).with_name('imported')\n"
+        "if not flag.exists():\n"
+        "    flag.touch()\n"
+        "    _thread.interrupt_main()\n"
+        "    time.sleep(0.01)\n"
+        "ERROR = VALUE\n"
+    )
+    before = {name: one for name, one in sys.modules.items() if name.split(".")[0] == "cvxpy"}
+    for name in before:
+        del sys.modules[name]
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            import_cvxpy()
+            time.sleep(1.0)  # the interrupt comes when the main thread goes on
+        assert import_cvxpy().ERROR == import_cvxpy().settings.VALUE
+    finally:
+        for name in ("cvxpy", "cvxpy.settings"):
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
