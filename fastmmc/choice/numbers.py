@@ -7,6 +7,7 @@ import numpy as np
 
 from fastmmc.choice.results import RULES
 from fastmmc.choice.vote import LEAST_ERROR, judge, vote
+from fastmmc.sizes import size_rule
 
 # Power of the error in the weights of the vote of each number.
 NUMBERS_POWER = 3.0
@@ -18,8 +19,9 @@ F_LEAST, F_MOST = 0.7 / 16, 5.7
 class Counts:
     """The numbers of clusters that are tried, each by a vote of fewer labellings."""
 
-    def __init__(self, chooser):
-        self._chooser = chooser
+    def __init__(self, widths, run):
+        self._widths = widths
+        self._run = run
         self._votes = {}
         self._errors = {}
         # The least total errors of what may be returned, by number and width.
@@ -27,37 +29,40 @@ class Counts:
 
     def try_to(self, most):
         """Try the numbers from 2 to the one after ``most``, in order."""
-        chooser, n = self._chooser, self._chooser.X.shape[0]
+        n = self._widths.cells.n
         grid = [n / 2**j for j in range(1, 14, 2) if j == 1 or n / 2**j >= 2]
-        made, former = {}, {}
+        former = {}
         for k in range(2, most + 2):
-            widths = {}
-            for m in grid:
-                f = m * k / n
-                if f > F_LEAST and (f < F_MOST or m == grid[-1]):
-                    if m not in made:
-                        made[m] = chooser.width(m)
-                    widths[f] = made[m]
-            self._try(k, widths, former)
-            chooser.run.end_step()
+            shares = {m * k / n: m for m in grid}
+            used = {
+                f: self._widths.at(m)
+                for f, m in shares.items()
+                if f > F_LEAST and (f < F_MOST or m == grid[-1])
+            }
+            self._try(k, used, former)
+            self._run.end_step()
 
     def _try(self, k, widths, former):
         """Try one number; ``former`` are the free labels at each width of the last one."""
-        of_genie = self._chooser.genie.cut(k)
-        found = []
+        of_genie = self._widths.genie.cut(k)
+        rule = size_rule(self._widths.cells.n, k, bounded=False)
+        found = [("genie", None, None, g, labels) for g, labels in of_genie.items()]
         for f, width in widths.items():
-            linked = {g: width.descend(labels, k) for g, labels in of_genie.items()}
-            found += [("linked", f, width, g, pair[1]) for g, pair in linked.items()]
-            starts = [width.descend(width.points.cut(k), k), *linked.values()]
-            best = min(starts, key=itemgetter(0))
+            groups = width.groups
+
+            def descend(labels, groups=groups):
+                return groups.descend(labels, rule, True)[:2]
+
+            linked = {g: descend(labels) for g, labels in of_genie.items()}
+            found += [("linked", f, width, g, labels) for g, (labels, _) in linked.items()]
+            best, cost = min([descend(groups.cut(k)), *linked.values()], key=itemgetter(1))
             if width in former:
-                crossed = width.points.recombine(former[width], best[1], k)
-                best = min(best, width.descend(crossed, k), key=itemgetter(0))
-            former[width] = width.refine(best[1], k)[1]
+                crossed = descend(groups.recombine(former[width], best, k))
+                best, cost = min((best, cost), crossed, key=itemgetter(1))
+            former[width] = groups.refine(best, rule, True)[0]
             found.append(("free", f, width, None, former[width]))
-            self._chooser.run.look()
-        found += judge(of_genie, widths, k)
-        table = vote(found, k, NUMBERS_POWER)
+            self._run.look()
+        table = vote(judge(found, widths, k), k, self._widths.cells.masses, NUMBERS_POWER)
         self._errors[k] = k * max(LEAST_ERROR, min(one.criterion for one in table))
         returnable = [one for one in table if one.rule in RULES]
         by_width = self._errors_by_width[k] = {}

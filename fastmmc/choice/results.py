@@ -10,7 +10,7 @@ from fastmmc.results import RLSResult
 from fastmmc.saving import stored
 
 # Rules whose labels may be returned.
-RULES = ("near", "polished", "linked", "free")
+RULES = ("near", "linked", "smoothed", "free")
 
 
 @stored(labels="i8:n")
@@ -27,9 +27,9 @@ class Candidate:
     sigma : float
         Width of the Gaussian kernel.
     rule : str
-        "near": of about equal sizes; "polished": from there by the size-free descent; "linked":
-        from Genie's clusters by that descent; "free": the least size-free cost found; "genie":
-        Genie's clusters, which only vote.
+        "near": of about equal sizes; "linked": from Genie's clusters by the size-free descent;
+        "smoothed": from those in the metric of the hat matrix; "free": the least size-free cost
+        found; "genie": Genie's clusters, which only vote.
     criterion : float
         Leave-one-out error: the mean over clusters of ||L - E||^2 / s, with s the size of the
         cluster, E its indicator and L the leave-one-out predictions of it.
@@ -38,7 +38,8 @@ class Candidate:
     vote : float
         Expected adjusted Rand index: its mean with all candidates, by their weights.
     labels : (n,) int64 array
-        Clusters 0..k-1; of the sample, where there was one.
+        Clusters 0..k-1 of the cells that the choice was made on; of the points themselves where
+        these are few and distinct.
 
     Examples
     --------

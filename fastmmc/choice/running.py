@@ -1,15 +1,11 @@
-"""How searches are carried out within the time, who hears of them, and what stops them."""
+"""Who hears of the choice, and what stops it."""
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 
-from fastmmc.execution import finish, without_warnings
-from fastmmc.rls import umc_rls
-from fastmmc.status import STOPPED, Status
-
-# Seconds that a search may take at least.
-LEAST_TIME = 1e-3
+from fastmmc.execution import finish
+from fastmmc.status import Status
 
 
 class Stopped(Exception):
@@ -17,10 +13,9 @@ class Stopped(Exception):
 
 
 class Run:
-    """How the searches are carried out, who hears of them, and what stopped them."""
+    """How far the choice is, who hears of it, and what stopped it."""
 
-    def __init__(self, seed, control, n_steps):
-        self.seed = seed
+    def __init__(self, control, n_steps):
         self.status = Status.CONVERGED
         self.n_done = 0
         # The share of max_time that the phase may take; None outside of one, where nothing stops.
@@ -46,7 +41,17 @@ class Run:
 
         ``ahead`` is as for :meth:`RunControl.prepare`.
         """
-        self._report(fraction, ahead)
+        if not self.is_told():
+            status = self._control.report(
+                fraction=min(1.0, (self.n_done + fraction) / self._n_steps),
+                n_done=self.n_done,
+                n_init=self._n_steps,
+                objective=np.inf,
+            )
+            if status == Status.CONVERGED and self.time_left() < ahead:
+                status = Status.TIME_LIMIT
+            if status != Status.CONVERGED:
+                self.status = status
         if self._share is not None and (self.is_told() or self.time_left() < ahead):
             raise Stopped
 
@@ -61,41 +66,6 @@ class Run:
         """Count a step."""
         self.n_done += 1
         self.look()
-
-    def cluster(self, source, k, share=1.0, **params):
-        """Return the result of :func:`umc_rls` in this share of the time that is left.
-
-        Of a run that was stopped, it is soon there and warns of nothing.
-        """
-        told = self.is_told()
-        left = 0.0 if told else self.time_left()
-        with without_warnings() if told else nullcontext():
-            result = umc_rls(
-                source,
-                k,
-                random_state=self.seed,
-                n_jobs=self._control.n_jobs,
-                max_time=None if left == np.inf else max(LEAST_TIME, share * left),
-                callback=None if told else lambda progress: self._report(progress.fraction),
-                **params,
-            )
-        if not self.is_told() and result.status in STOPPED:
-            self.status = result.status
-        return result
-
-    def _report(self, fraction, ahead=0.0):
-        """Report the share of the step that is done; return whether the user wants to stop."""
-        if not self.is_told():
-            status = self._control.report(
-                fraction=min(1.0, (self.n_done + fraction) / self._n_steps),
-                n_done=self.n_done,
-                n_init=self._n_steps,
-                objective=np.inf,
-            )
-            late = status == Status.CONVERGED and self.time_left() < ahead
-            if late or status != Status.CONVERGED:
-                self.status = Status.TIME_LIMIT if late else status
-        return self.is_told()
 
     def is_told(self):
         """Return whether the user has stopped the run, and not only the clock a part of it."""

@@ -1,66 +1,92 @@
-"""Hat matrices of several widths, from one set of distances."""
+"""Cells of the points, and hat matrices of them at several widths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from fastmmc.factors import make_factor
+from fastmmc.factors import DenseFactor, make_factor
 from fastmmc.gram import Kernel, squared_distances
 from fastmmc.nystroem import Form
-from fastmmc.rls.free import Groups
-from fastmmc.rls.genie import Genie
-from fastmmc.rls.outliers import without_outlier_scores
-from fastmmc.sizes import size_rule
+from fastmmc.rls.coarse import Coarsening
+from fastmmc.rls.genie import Genie, cosine_distances
+from fastmmc.rls.groups import Groups
 
+# lam of up to so many points; of more it is in proportion to them, so that what the hat matrix
+# tells of a cluster of a given share does not change with n.
 LAM = 0.25
-
-# Share of the time left that one search may take.
-SEARCH_SHARE = 0.2
+LAM_POINTS = 2_000
 
 
+def lam_of(n):
+    """Return the lam of n points."""
+    return LAM * max(1.0, n / LAM_POINTS)
+
+
+@dataclass(frozen=True, eq=False)
 class Width:
-    """The hat matrix of one width, and what is done on it."""
+    """The hat matrix of the cells at one width."""
 
-    def __init__(self, X, sigma, run):
-        self.sigma = sigma
-        kernel = Kernel("rbf", sigma=sigma)
-        self.factor = make_factor(X, LAM, kernel, Form(), run.seed, run.look)
-        self.points = Groups.of_points(self.factor.R)
-        self._run = run
+    sigma: float
+    factor: DenseFactor
+    groups: Groups
 
-    def search(self, k, **params):
-        """Return objective and labels of a search."""
-        with without_outlier_scores():
-            result = self._run.cluster(self.factor, k, SEARCH_SHARE, **params)
-        return result.objective, result.labels
-
-    def descend(self, labels, k):
-        """Return size-free cost and labels of a descent by single points."""
-        labels, cost, _ = self.points.descend(labels, size_rule(labels.size, k))
-        return cost, labels
-
-    def refine(self, labels, k):
-        """Return size-free cost and labels of a descent by groups and points."""
-        labels, cost, _ = self.points.refine(labels, size_rule(labels.size, k))
-        return cost, labels
-
-    def error(self, labels, k):
-        """Return the leave-one-out error, a mean over clusters."""
-        return self.points.error(labels, size_rule(labels.size, k))
+    @cached_property
+    def genie(self):
+        """Genie's hierarchies of the cells in the metric of R."""
+        return Genie(cosine_distances(self.groups.matrix))
 
 
-class Chooser:
-    """The points that the choice is made on, and what all labellings of them share."""
+class Widths:
+    """The cells that the choice is made on, and their hat matrices, each made once."""
 
-    def __init__(self, X, run):
-        self.X = X
-        self.run = run
-        self._distances = squared_distances(X, X)
+    def __init__(self, cells: Coarsening, look):
+        self.cells = cells
+        self._look = look
+        self._made: dict[float, Width] = {}
+        self._distances = squared_distances(cells.points, cells.points)
         np.fill_diagonal(self._distances, 0.0)
         self.genie = Genie(self._distances)
 
-    def width(self, m):
+    def at(self, neighbours):
         """Return the width whose square is the median squared distance to the m-th neighbour."""
-        n = self.X.shape[0]
-        m = min(max(1, round(m)), n - 1)
-        ranked = np.partition(self._distances, m, axis=1)[:, m]
-        sigma = float(np.sqrt(np.median(ranked) or ranked.mean() or 1.0))
-        return Width(self.X, sigma, self.run)
+        sigma = self._sigma(max(1, round(neighbours)))
+        if sigma not in self._made:
+            self._made[sigma] = self._make(sigma)
+        return self._made[sigma]
+
+    @cached_property
+    def _ranked(self):
+        """Squared distances of each cell in order, and how many points lie within them."""
+        order = np.argsort(self._distances, axis=1, kind="stable")
+        return (
+            np.take_along_axis(self._distances, order, axis=1),
+            np.cumsum(self.cells.masses[order], axis=1),
+        )
+
+    def _sigma(self, m):
+        """Return the width; all points of a cell are taken to lie at its mean."""
+        distances, within = self._ranked
+        g = self.cells.masses.size
+        # The own cell is no neighbour, however many points it has.
+        at = np.clip(np.sum(within <= m, axis=1), min(1, g - 1), g - 1)
+        reached = distances[np.arange(g), at]
+        order = np.argsort(reached, kind="stable")
+        half = np.searchsorted(np.cumsum(self.cells.masses[order]), self.cells.n / 2)
+        return float(np.sqrt(reached[order[half]] or reached.mean() or 1.0))
+
+    def _make(self, sigma):
+        masses = self.cells.masses
+        weights = None if self.cells.is_plain else masses.astype(np.float64)
+        form, kernel = Form(weights=weights), Kernel("rbf", sigma=sigma)
+        factor = make_factor(
+            self.cells.points, lam_of(self.cells.n), kernel, form, None, self._look
+        )
+        # Not written to, like that of points, or loops would be compiled twice.
+        matrix = factor.R
+        if weights is not None:
+            matrix = factor.R * np.sqrt(weights) * np.sqrt(weights)[:, None]
+            matrix.flags.writeable = False
+        return Width(sigma, factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))

@@ -78,17 +78,33 @@ def fill_near(pairs, labels, i, near):
 
 
 @njit
-def fill_changes(state, i, near, changes):
-    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by."""
+def fill_parts(state, parts):
+    """Fill ``parts`` (k,) with what each cluster adds to the cost, up to a constant."""
+    for h in range(parts.size):
+        parts[h] = part(state.free, state.within[h], state.counts[h])
+
+
+@njit
+def fill_changes(state, i, near, parts, changes):
+    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by.
+
+    ``parts`` are from :func:`fill_parts`. Fits are gathered first, so that the rest vectorises.
+    """
     counts, within, diag = state.counts, state.within, state.diag
     a = np.int64(state.labels[i])
     w = state.masses[i]
-    rest = within[a] - 2.0 * fit(state.matrix, state.dense, state.sums, a, i) + diag[i]
-    loss = part(state.free, rest, counts[a] - w) - part(state.free, within[a], counts[a])
     for h in range(changes.size):
-        joined = within[h] + 2.0 * fit(state.matrix, state.dense, state.sums, h, i) + diag[i]
-        gain = part(state.free, joined, counts[h] + w) - part(state.free, within[h], counts[h])
-        changes[h] = loss + gain + near[h] - near[a]
+        changes[h] = fit(state.matrix, state.dense, state.sums, h, i)
+    rest = within[a] - 2.0 * changes[a] + diag[i]
+    loss = part(state.free, rest, counts[a] - w) - parts[a] - near[a]
+    if state.free:
+        for h in range(changes.size):
+            joined = within[h] + 2.0 * changes[h] + diag[i]
+            changes[h] = loss - joined / (counts[h] + w) - parts[h] + near[h]
+    else:
+        for h in range(changes.size):
+            joined = within[h] + 2.0 * changes[h] + diag[i]
+            changes[h] = loss - joined - parts[h] + near[h]
     changes[a] = 0.0
 
 
@@ -177,7 +193,8 @@ def descend(state, pairs, chain, budget):
     """
     labels, counts, masses, pos = state.labels, state.counts, state.masses, state.pos
     g, k = labels.size, counts.size
-    near, changes = np.zeros(k), np.empty(k)
+    near, parts, changes = np.zeros(k), np.empty(k), np.empty(k)
+    fill_parts(state, parts)
     inside = np.zeros(0 if pairs is None else g, dtype=np.bool_)
     width = state.sums.shape[1]
     while budget > 0 and pos[CLEAN] < g:
@@ -191,7 +208,7 @@ def descend(state, pairs, chain, budget):
             continue
         if pairs is not None:
             fill_near(pairs, labels, i, near)
-        fill_changes(state, i, near, changes)
+        fill_changes(state, i, near, parts, changes)
         target = -1
         best = -state.tol
         if counts[a] - w >= state.lower[a]:
@@ -201,6 +218,8 @@ def descend(state, pairs, chain, budget):
                     target = h
         if target >= 0:
             shift_group(state, i, target)
+            for h in (a, target):
+                parts[h] = part(state.free, state.within[h], counts[h])
             pos[CLEAN] = 0
             budget -= 2 * width
             continue
@@ -209,6 +228,7 @@ def descend(state, pairs, chain, budget):
                 if h != a and near[h] > 0.0:
                     budget -= 8 * width
                     if try_chain(state, pairs, i, h, chain, inside):
+                        fill_parts(state, parts)
                         pos[CLEAN] = 0
                         break
     return pos[CLEAN] >= g
@@ -283,7 +303,7 @@ def part_pairs(state, pairs, most):
     """
     labels = state.labels
     g, k = labels.size, state.counts.size
-    near, changes = np.empty(k), np.empty(k)
+    near, parts, changes = np.empty(k), np.empty(k), np.empty(k)
     closed = np.empty((g, k), dtype=np.int64)
     best_labels = labels.copy()
     best_price = np.inf
@@ -296,6 +316,7 @@ def part_pairs(state, pairs, most):
         troubled = 0
         found, to = -1, -1
         price, cost = np.inf, np.inf
+        fill_parts(state, parts)
         for i in range(g):
             if pairs.start[i] == pairs.start[i + 1]:
                 continue
@@ -307,7 +328,7 @@ def part_pairs(state, pairs, most):
             troubled += 1
             if not state.movable[i]:
                 continue
-            fill_changes(state, i, near, changes)
+            fill_changes(state, i, near, parts, changes)
             for h in range(k):
                 more = near[h] - near[a]
                 if h == a or closed[i, h] > step:
@@ -357,7 +378,8 @@ def price_fits(state, pairs, costs, goals):
     """
     labels, masses = state.labels, state.masses
     k = state.counts.size
-    near, changes = np.empty(k), np.empty(k)
+    near, parts, changes = np.empty(k), np.empty(k), np.empty(k)
+    fill_parts(state, parts)
     for i in range(labels.size):
         costs[i] = np.inf
         ready = False
@@ -366,7 +388,7 @@ def price_fits(state, pairs, costs, goals):
                 continue
             if not ready:
                 fill_near(pairs, labels, i, near)
-                fill_changes(state, i, near, changes)
+                fill_changes(state, i, near, parts, changes)
                 ready = True
             if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
                 costs[i] = changes[h] / masses[i]

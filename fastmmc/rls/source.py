@@ -246,8 +246,13 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
     go into the result as they are. A search that chose another hat matrix has it as ``factor``.
     """
     outcome = best_of_restarts(make_search, n_init, control)
-    labels, status = outcome.best.labels, outcome.status
     factor = getattr(outcome.best, "factor", factor)
+    return rated_result(factor, outcome, k, params, bound, **fields)
+
+
+def rated_result(factor, outcome, k, params, bound=None, **fields):
+    """Return the result of an outcome, with the model of its labels and what that tells of them."""
+    labels, status = outcome.best.labels, outcome.status
     sizes = np.bincount(labels, minlength=k)
 
     def judge():
@@ -256,7 +261,7 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
     (fit, least), interrupted = finish(judge)
     if interrupted and status == Status.CONVERGED:
         status = Status.INTERRUPTED
-        warn_if_stopped(status, n_init, n_init)
+        warn_if_stopped(status, outcome.n_init, outcome.n_init)
     status = rate_figures(status, loo_mse=fit.loo_mse)
     _warn_if_unpredictable(factor, k, fit.loo_mse)
     return outcome.result(

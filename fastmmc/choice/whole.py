@@ -1,0 +1,121 @@
+"""From the cells to all points: the labels that won, and the result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import gen_batches
+
+from fastmmc.choice.widths import lam_of
+from fastmmc.execution import Outcome
+from fastmmc.factors import LowRankFactor, make_factor
+from fastmmc.gram import EXP_PRODUCTS, evenly
+from fastmmc.nystroem import Form
+from fastmmc.rls.source import fit_labels, quick_rank, rated_result
+from fastmmc.rls.tangent import descend_all, sums_of
+from fastmmc.status import Status
+
+# Seconds of a multiplication of kernel values or distances on a slow core, and the share of
+# max_time in which the points must be put into cells.
+PRODUCT_SECONDS = 1e-10
+CELLS_SHARE = 0.2
+LEAST_CELLS = 100
+
+# The most multiplications of n points and r landmarks, n r^2, and points whose labels are predicted
+# at a time.
+PRODUCTS = 40_000_000_000
+ROWS = 65_536
+
+
+def affordable_cells(X, k, max_time):
+    """Return how many cells max_time is enough for."""
+    n, d = X.shape
+    if max_time is None:
+        return n
+    width = X.nnz / n if issparse(X) else d
+    affordable = CELLS_SHARE * max_time / (PRODUCT_SECONDS * n * (width + EXP_PRODUCTS))
+    return int(min(n, max(affordable, LEAST_CELLS, 2 * k)))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Labels that were found, as a search that has ended."""
+
+    labels: np.ndarray
+    objective: float
+    n_iter: int  # passes over all points
+    history: np.ndarray
+    n_moves: int = 0
+
+    @property
+    def trace(self):
+        """Tell of no moves: cells and points are not counted alike."""
+        return {"moves": np.zeros(self.history.size, dtype=np.int64)}
+
+
+def result_of(X, cells, winner, width, k, seed, run):
+    """Return the result of the labels that won, of all points."""
+    factor, labels = width.factor, winner.labels[cells.members]
+    free, costs = winner.rule != "near", []
+    if not cells.is_plain:
+        with run.phase():
+            run.look()
+            if not cells.is_exact:
+                labels = _predicted(X, width.factor, winner.labels, k, run.look)
+            factor = _factor_of_all(X, cells, width, seed, run)
+            for labels, cost in descend_all(factor.Z, labels, k) if free else ():
+                costs.append(cost)
+                run.look()
+        if factor is width.factor:  # there was no time for that of all points
+            rank = quick_rank(cells.n)
+            factor = _make_factor(X, cells, width, rank, seed, lambda share, ahead=0.0: None)
+    objective = _objective(factor, labels, k, free)
+    found = _Found(labels, objective, len(costs), np.array([*costs[:-1], objective]))
+    outcome = Outcome(found, 0, np.array([objective]), 1, Status.CONVERGED)
+    return rated_result(factor, outcome, k, {"k": k, "sizes": "free" if free else "equal"})
+
+
+def _predicted(X, factor, labels, k, look):
+    """Return the labels of all points that the model of the cells predicts."""
+    model = fit_labels(factor, labels, k).model
+    predicted = np.empty(X.shape[0], dtype=np.int64)
+    for rows in gen_batches(X.shape[0], ROWS):
+        look()
+        predicted[rows] = model.decision_function(X[rows]).argmax(axis=1)
+    return predicted
+
+
+def _factor_of_all(X, cells, width, seed, run):
+    """Return the hat matrix of all points on the cells as landmarks, or on some of them."""
+    n = cells.n
+    rank = max(1, math.isqrt(PRODUCTS // n))
+    # Where this one takes too long, there is time for another one.
+    spare = quick_rank(n) * PRODUCT_SECONDS * n * (X.shape[1] + EXP_PRODUCTS)
+
+    def look(share, ahead=0.0):
+        run.look(share, ahead + spare)
+
+    return _make_factor(X, cells, width, rank, seed, look)
+
+
+def _make_factor(X, cells, width, rank, seed, look):
+    """Return a hat matrix of all points whose landmarks are points of so many cells at most."""
+    landmarks = cells.seeds[evenly(cells.masses.size, rank)]
+    form = Form(landmarks.size, landmarks)
+    return make_factor(X, lam_of(cells.n), width.factor.kernel, form, seed, look)
+
+
+def _objective(factor, labels, k, free):
+    """Return the cost of free sizes, or Q."""
+    if isinstance(factor, LowRankFactor):
+        W = sums_of(factor.Z, labels, k)
+        within, total = np.sum(W**2, axis=1), np.sum(W.sum(axis=0) ** 2)
+    else:
+        U = sums_of(factor.R, labels, k)
+        within, total = np.bincount(labels, U[labels, np.arange(factor.n)], k), U.sum()
+    if free:
+        return float(np.sum(1.0 - within / np.maximum(np.bincount(labels, minlength=k), 1)))
+    return float(k * factor.n + (4 - k) * total - 4.0 * within.sum())

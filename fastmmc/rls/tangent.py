@@ -1,0 +1,76 @@
+"""The descent of many points at once, by tangent steps on the factor Z of the hat matrix Z Z^T.
+
+With W = E^T Z, the objectives fall with a convex function of the labels: Q with sum_h |W_h|^2 where
+sizes hold, and the cost of free sizes with sum_h |W_h|^2 / s_h. So labels that are better for the
+tangent, sum_i z_i . A_h(i) + c_h(i), with
+
+    A = W, c = 0    or    A_h = 2 W_h / s_h, c_h = -|W_h|^2 / s_h^2,
+
+are better for the objective too, and the best for the tangent need no look at other points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from fastmmc.gram import BLOCK
+from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.labelling import compact
+from fastmmc.threads import map_of_threads
+
+# The descent ends with a pass that moves less than this share of the points, or with the last.
+MOVED = 1e-3
+MOST_PASSES = 200
+
+
+def tangent(W, sizes, free):
+    """Return A (k, r) and c (k,) at labels with these sums and sizes."""
+    if not free:
+        return W, np.zeros(sizes.size)
+    sizes = np.maximum(sizes, 1)
+    return 2.0 * W / sizes[:, None], -np.sum(W**2, axis=1) / sizes**2
+
+
+def descend_all(Z, labels, k):
+    """Yield labels of ever less cost of free sizes, and that cost, pass by pass.
+
+    A pass that leaves a cluster empty is not made.
+    """
+    W, sizes, cost = _sums(Z, labels, k)
+    for _ in range(MOST_PASSES):
+        changed = step(Z, *tangent(W, sizes, True))
+        W, sizes, new_cost = _sums(Z, changed, k)
+        if not new_cost < cost or (sizes == 0).any():
+            return
+        yield changed, new_cost
+        if np.count_nonzero(changed != labels) < MOVED * labels.size:
+            return
+        labels, cost = changed, new_cost
+
+
+def step(Z, A, c):
+    """Return the cluster of the largest score z . A_h + c_h of each row of Z, (n,) int64."""
+    A, c = A.T.astype(Z.dtype), c.astype(Z.dtype)
+    labels = np.empty(Z.shape[0], dtype=np.int64)
+
+    def assign(rows):
+        labels[rows] = (Z[rows] @ A + c).argmax(axis=1)
+
+    with map_of_threads(Z.size * c.size) as map_pieces:
+        for _ in map_pieces(assign, gen_batches(labels.size, BLOCK)):
+            pass
+    return labels
+
+
+def sums_of(Z, labels, k):
+    """Return W = E^T Z, (k, r) float64."""
+    W = np.empty((k, Z.shape[1]))
+    moves.build_sums(Z, compact(labels, k), W)
+    return W
+
+
+def _sums(Z, labels, k):
+    """Return W, the sizes and the cost of free sizes."""
+    W, sizes = sums_of(Z, labels, k), np.bincount(labels, minlength=k)
+    return W, sizes, float(np.sum(1.0 - np.sum(W**2, axis=1) / np.maximum(sizes, 1)))
