@@ -15,9 +15,9 @@ from fastmmc.choice.candidates import BALANCE, N_STEPS, WIDTHS
 from fastmmc.choice.results import RULES
 from fastmmc.choice.widths import Widths
 from fastmmc.gram import squared_distances
+from fastmmc.rls import source
 from fastmmc.rls.coarse import coarsen, count_cells
 from fastmmc.rls.genie import Genie
-from fastmmc.rls import source
 from fastmmc.rls.source import QUICK_RANK
 from fastmmc.status import Status
 

@@ -66,7 +66,8 @@ def result_of(X, cells, winner, width, k, seed, run):
             if not cells.is_exact:
                 labels = _predicted(X, width.factor, winner.labels, k, run.look)
             factor = _factor_of_all(X, cells, width, seed, run)
-            for labels, cost in descend_all(factor.Z, labels, k) if free else ():
+            for better, cost in descend_all(factor.Z, labels, k) if free else ():
+                labels = better
                 costs.append(cost)
                 run.look()
         if factor is width.factor:  # there was no time for that of all points

@@ -8,12 +8,13 @@ have cells as well. Equal points share a cell wherever there are no more distinc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows, kernel_points, squared_distances
+from fastmmc.gram import BLOCK, Kernel, dense_rows, kernel_points, squared_distances
 from fastmmc.threads import map_of_threads
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
@@ -55,12 +56,17 @@ def coarsen(X, count, k, rng, look=lambda: None):
     What it raises ends the work.
     """
     n = X.shape[0]
-    distinct = count_distinct(X, count + 1)
-    if distinct < k or distinct == n <= count:
+    members, first = _distinct(X, count)
+    if first.size < k and n > count:  # equal points must be told apart somehow
+        members = np.empty(n, dtype=np.int64)
+        members[rng.permutation(n)] = np.arange(n) * count // n
+        _, first = np.unique(members, return_index=True)
+        return Coarsening(members, np.bincount(members), first, _points(X, first), False)
+    if k <= first.size <= count and first.size < n:
+        return Coarsening(members, np.bincount(members), first, _points(X, first))
+    if n <= count:
         everyone = np.arange(n)
         return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, _points(X, everyone))
-    if distinct <= count:
-        return _of_distinct(X)
     seeds = np.sort(rng.choice(n, count // 2, replace=False))
     _, distances = _nearest(X, seeds, look)
     distances[seeds] = 0.0
@@ -83,14 +89,21 @@ def _points(X, rows):
     return kernel_points(Kernel("points"), X, rows).astype(np.float64)
 
 
-def _of_distinct(X):
-    """Return a cell for each of the distinct points."""
-    rows = dense_rows(X, slice(None)) + 0.0
-    _, first, members = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    members = members.ravel()
-    order = np.argsort(first)
-    members, first = np.argsort(order)[members], first[order]
-    return Coarsening(members, np.bincount(members), first, _points(X, first))
+def _distinct(X, most):
+    """Return which distinct point each is, and the first of each, where these are at most so many.
+
+    Otherwise some of the first are returned, more than ``most``, and no members.
+    """
+    seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
+    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
+        # Adding 0 turns -0, which has other bytes, into 0.
+        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
+            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
+            if members[i] == len(first):
+                first.append(i)
+                if len(first) > most:
+                    return None, np.array(first)
+    return members, np.array(first)
 
 
 def _nearest(X, seeds, look):
@@ -100,7 +113,8 @@ def _nearest(X, seeds, look):
     cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
 
     def assign(rows):
-        squares = squared_distances(X[rows], centers)
+        some = X[rows] if issparse(centers) else dense_rows(X, rows)
+        squares = squared_distances(some, centers)
         cells[rows] = squares.argmin(axis=1)
         distances[rows] = squares.min(axis=1)
 

@@ -1,12 +1,11 @@
 """The descent of many points at once, by tangent steps on the factor Z of the hat matrix Z Z^T.
 
-With W = E^T Z, the objectives fall with a convex function of the labels: Q with sum_h |W_h|^2 where
-sizes hold, and the cost of free sizes with sum_h |W_h|^2 / s_h. So labels that are better for the
-tangent, sum_i z_i . A_h(i) + c_h(i), with
+With W = E^T Z and s_h the sizes, the cost of free sizes falls with a convex function of the labels,
+sum_h |W_h|^2 / s_h. So labels that are better for its tangent sum_i z_i . A_h(i) + c_h(i), with
 
-    A = W, c = 0    or    A_h = 2 W_h / s_h, c_h = -|W_h|^2 / s_h^2,
+    A_h = 2 W_h / s_h    and    c_h = -|W_h|^2 / s_h^2,
 
-are better for the objective too, and the best for the tangent need no look at other points.
+are better for the cost too, and the best ones for the tangent need no look at other points.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ MOVED = 1e-3
 MOST_PASSES = 200
 
 
-def tangent(W, sizes, free):
+def tangent(W, sizes):
     """Return A (k, r) and c (k,) at labels with these sums and sizes."""
-    if not free:
-        return W, np.zeros(sizes.size)
     sizes = np.maximum(sizes, 1)
     return 2.0 * W / sizes[:, None], -np.sum(W**2, axis=1) / sizes**2
 
@@ -39,7 +36,7 @@ def descend_all(Z, labels, k):
     """
     W, sizes, cost = _sums(Z, labels, k)
     for _ in range(MOST_PASSES):
-        changed = step(Z, *tangent(W, sizes, True))
+        changed = step(Z, *tangent(W, sizes))
         W, sizes, new_cost = _sums(Z, changed, k)
         if not new_cost < cost or (sizes == 0).any():
             return

@@ -1,0 +1,97 @@
+"""Tests of the cells of points, and of the descent of all points by tangent steps."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+import fastmmc
+from fastmmc.rls.coarse import coarsen, count_cells
+from fastmmc.rls.tangent import descend_all, step, sums_of, tangent
+
+
+def points(n=300, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_cells_hold_what_is_nearest_to_their_seeds(kind):
+    X = points()
+    cells = coarsen(kind(X), 80, 3, np.random.default_rng(0))
+    assert cells.masses.size <= 80 and cells.masses.sum() == cells.n == 300
+    assert_array_equal(np.bincount(cells.members), cells.masses)
+    assert_array_equal(cells.members[cells.seeds], np.arange(cells.masses.size))
+    far = cdist(X, X[cells.seeds])
+    assert_allclose(far[np.arange(300), cells.members], far.min(axis=1))
+    assert not cells.is_exact and not cells.is_plain
+
+
+def test_cells_lie_at_the_mean_of_their_points():
+    X = points()
+    cells = coarsen(X, 80, 3, np.random.default_rng(0))
+    means = [X[cells.members == g].mean(axis=0) for g in range(cells.masses.size)]
+    assert_allclose(cells.points, means)
+
+
+def test_points_are_their_own_cells_where_there_are_few():
+    X = points()
+    cells = coarsen(X, 300, 3, np.random.default_rng(0))
+    assert cells.is_plain and cells.is_exact
+    assert_array_equal(cells.members, np.arange(300))
+    assert_array_equal(cells.points, X)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_equal_points_share_a_cell(kind):
+    X = np.repeat(points(20), 5, axis=0)
+    cells = coarsen(kind(X), 30, 3, np.random.default_rng(0))
+    assert_array_equal(cells.members, np.repeat(np.arange(20), 5))
+    assert_array_equal(cells.masses, np.full(20, 5))
+    assert cells.is_exact and not cells.is_plain
+    # Fewer distinct points than clusters must be told apart somehow.
+    assert coarsen(kind(X), 100, 21, np.random.default_rng(0)).is_plain
+    assert coarsen(kind(X), 30, 21, np.random.default_rng(0)).masses.size == 30
+
+
+def test_small_groups_far_away_have_cells():
+    X = np.vstack([points(2000), points(5, seed=1) / 100 + 50])
+    for seed in range(10):
+        cells = coarsen(X, 60, 2, np.random.default_rng(seed))
+        assert (cells.points[:, 0] > 25).any()
+
+
+def test_the_number_of_cells_grows_smoothly():
+    counts = np.array([count_cells(n, 5) for n in range(1, 5000)])
+    assert (np.diff(counts) >= 0).all() and (np.diff(counts) <= 1).all()
+    counts = np.array([count_cells(10**6, k) for k in range(1, 3000)])
+    assert (np.diff(counts) >= 0).all() and np.diff(counts).max() <= 10
+    assert count_cells(10**6, 3000) == 6000
+
+
+def free_cost(Z, labels, k):
+    E = (labels[:, None] == np.arange(k)).astype(float)
+    return k - np.sum(np.sum((Z.T @ E) ** 2, axis=0) / E.sum(axis=0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_passes_lower_the_cost_of_free_sizes(seed):
+    X = points(400, 3, seed)
+    Z = fastmmc.factor(X, rank=40, random_state=0).Z
+    start = np.random.default_rng(seed).integers(4, size=400)
+    costs, found = [free_cost(Z, start, 4)], start
+    for labels, cost in descend_all(Z, start, 4):
+        assert cost == pytest.approx(free_cost(Z, labels, 4))
+        costs.append(cost)
+        found = labels
+    assert len(costs) > 2 and (np.diff(costs) < 0).all()
+    assert np.unique(found).size == 4
+
+
+def test_a_step_takes_the_largest_score():
+    Z = fastmmc.factor(points(), rank=20, random_state=0).Z
+    labels = np.random.default_rng(1).integers(3, size=300)
+    W, sizes = sums_of(Z, labels, 3), np.bincount(labels)
+    A, c = tangent(W, sizes)
+    assert_allclose(A, 2 * W / sizes[:, None])
+    assert_array_equal(step(Z, A, c), np.argmax(Z @ A.T + c, axis=1))
