@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
 import fastmmc
-from fastmmc.choice.vote import LEAST_ERROR
+from fastmmc.choice.vote import FLOOR
 from fastmmc.plotting import (
     ChoiceDisplay,
     ClusterDisplay,
@@ -307,7 +307,7 @@ def test_a_choice_is_drawn_as_its_table_has_it(choice):
         own = [one for one in result.candidates if one.rule == rule]
         places = drawn.get_offsets()
         assert [round(x) for x in places[:, 0]] == [widths.index(one.sigma) for one in own]
-        errors = [max(one.criterion, LEAST_ERROR) for one in own]
+        errors = [max(one.criterion, FLOOR) for one in own]
         np.testing.assert_allclose(places[:, 1], errors)
         by_vote = np.argsort([one.vote for one in own], kind="stable")
         assert (np.diff(drawn.get_sizes()[by_vote]) >= 0).all()
@@ -316,7 +316,7 @@ def test_a_choice_is_drawn_as_its_table_has_it(choice):
     np.testing.assert_array_equal(winner.labels, result.labels)
     assert labels[-1] == f"won: {winner.rule}, vote {winner.vote:.2f}"
     (place,) = ring.get_offsets()
-    assert place[1] == max(winner.criterion, LEAST_ERROR)
+    assert place[1] == max(winner.criterion, FLOOR)
     assert place in rules[labels.index(winner.rule)].get_offsets()
     assert ax.get_title() == "3 clusters" and ax.get_yscale() == "log"
 

@@ -9,14 +9,19 @@ from fastmmc.rls.genie import GINIS
 from fastmmc.rls.group_search import GroupSearch
 from fastmmc.sizes import size_rule
 
-# Widths sigma: sigma^2 is the median squared distance of a point from its (f n / k)-th neighbour.
-WIDTHS = (4.0, 1.0, 0.25, 0.0625)
+# The kernels: a share f of the n / k points of an average cluster, or of n / 2 points if None; how
+# many times the median distance to so many neighbours sigma is; and lam of up to 2,000 points. The
+# wide ones draw smooth borders, the narrow ones follow thin shapes.
+KERNELS = ((None, 2.0, 1e-4), (None, 1.0, 1e-2), (0.25, 1.0, 0.25), (0.0625, 1.0, 0.25))
 
 # How far from n / k sizes may be where they are about equal, as a share of n / k.
 BALANCE = 0.4
 
+# Labellings of about equal sizes from each kernel.
+N_NEAR = 2
+
 # Steps of all this, for the share of the work that is done.
-N_STEPS = 3 * len(WIDTHS)
+N_STEPS = 3 * len(KERNELS)
 
 
 class Labellings:
@@ -29,53 +34,46 @@ class Labellings:
         self._rng = rng
         self._run = run
         self._free_rule = size_rule(n, k, bounded=False)
-        # Groups cannot be swapped as points are, and so near to n / k moves reach any size.
+        # Cells cannot be swapped as points are, and so far from n / k moves reach what swaps would.
         self._near_rule = replace(size_rule(n, k, balance=BALANCE), bounded=False)
-        self._made = {}
-        self._cheapest = {}
-        # Each with its rule, f, width and threshold, or None, and its labels.
+        self._starts = []
+        # The kernels that were made, and the labellings: rule, the Width that they have the least
+        # cost at or None, threshold or None, and labels.
+        self.kernels = []
         self.found = []
 
     def begin(self):
         """Make the first labellings."""
         for g, labels in self._widths.genie.cut(self._k).items():
-            self.found.append(("genie", None, None, g, labels))
-        self._link(WIDTHS[0])
+            self.found.append(("genie", None, g, labels))
+        self._cut(KERNELS[0])
 
     def go_on(self):
         """Make the others."""
-        for f in WIDTHS[1:]:
-            self._link(f)
-        for f in WIDTHS:
-            self._search("free", f, True, self._free_rule, [self._cheapest[f]])
-        for f in WIDTHS:
-            self._search("near", f, False, self._near_rule, [])
+        for kernel in KERNELS[1:]:
+            self._cut(kernel)
+        for width, start in zip(self.kernels, self._starts, strict=True):
+            self._search("free", width, True, self._free_rule, [start], 1)
+        for width in self.kernels:
+            self._search("near", width, False, self._near_rule, [], N_NEAR)
 
-    def of_widths(self):
-        """Return the widths that were made, by f."""
-        return self._made
-
-    def _link(self, f):
-        """Make a width, and descend there from Genie's clusters, in both metrics."""
-        width = self._made[f] = self._widths.at(f * self._widths.cells.n / self._k)
-        sources = (("linked", self._widths.genie), ("smoothed", width.genie))
-        costs = []
-        for rule, genie in sources:
-            for g in GINIS:
-                start = genie.cut(self._k)[g]
-                labels, cost, _ = width.groups.descend(start, self._free_rule, True)
-                self.found.append((rule, f, width, g, labels))
-                costs.append((cost, labels))
-        self._cheapest[f] = min(costs, key=itemgetter(0))[1]
+    def _cut(self, kernel):
+        """Make the hat matrix of a kernel, and Genie's clusters in its metric."""
+        f, factor, lam = kernel
+        n = self._widths.cells.n
+        width = self._widths.at(n / 2 if f is None else f * n / self._k, factor, lam)
+        cuts = width.genie.cut(self._k)
+        self.kernels.append(width)
+        self.found += [("smoothed", None, g, cuts[g]) for g in GINIS]
+        descents = [width.groups.descend(cuts[g], self._free_rule, True) for g in GINIS]
+        self._starts.append(min(descents, key=itemgetter(1))[0])
         self._run.end_step()
 
-    def _search(self, name, f, free, rule, given):
-        """Search labels of the least cost at a width."""
-        width = self._made[f]
+    def _search(self, name, width, free, rule, given, count):
+        """Search labels of the least cost with a kernel, and take so many of the best."""
         search = GroupSearch(width.groups, rule, free, self._rng)
         try:
             search.run(given, self._run.look)
         finally:
-            if search.best is not None:
-                self.found.append((name, f, width, None, search.best[1]))
+            self.found += [(name, width, None, labels) for labels in search.ranked[:count]]
         self._run.end_step()

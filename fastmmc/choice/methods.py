@@ -12,7 +12,7 @@ from fastmmc.choice.candidates import BALANCE, N_STEPS, Labellings
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import RULES, ChoiceResult
 from fastmmc.choice.running import Run
-from fastmmc.choice.vote import judge, vote
+from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
 from fastmmc.choice.widths import LAM, Widths
 from fastmmc.execution import (
@@ -120,13 +120,13 @@ def _source_of_scores(call):
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 
-    At four widths, a factor 4 of neighbours apart, labels are made by several rules: the least cost
-    of free sizes that a search finds, the least Q of about equal sizes, and descents of free sizes
-    from Genie's clusters, in the metric of the points and in that of the hat matrix. Each votes
-    with the weight exp(-(log k - entropy of its sizes)) / error, shared among those of its rule;
-    the error is the leave-one-out error of the clusters' indicators. The labels with the largest
-    expected adjusted Rand index win: those that are predicted nearly without error, if there are
-    such, and else those most like the others.
+    With four kernels, two wide ones of little regularisation and two narrow ones, labels are made
+    by three rules: Genie's clusters in the metric of the hat matrix, the least cost of free sizes
+    that a search finds, and the two least Q of about equal sizes. Genie's clusters of the points
+    vote, too. A labelling's weight is the sum over the kernels of 1 / error, times
+    exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out predictions of the
+    clusters' indicators. The labels with the largest expected adjusted Rand index win: those that
+    are predicted nearly without error, if there are such, and else those most like the others.
 
     Returns
     -------
@@ -151,13 +151,13 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
-    The choice is made on cells of the points, 600 and ten for each cluster (3,000 at most, and all
+    The choice is made on cells of the points, 600 and six for each cluster (3,000 at most, and all
     distinct points if there are no more): what is nearest to one of as many points, half of them
     drawn at random and the others where these are far. A cell counts by its points and lies at
     their mean. The labels that won are then those of all points, which descend in the cost of free
     sizes at the width that won, on a hat matrix whose landmarks are the cells. So time and memory
-    of the choice do not grow with n, and the rest grows in proportion to it. ``lam`` is 0.25, and
-    n / 8,000 above 2,000 points.
+    of the choice do not grow with n, and the rest grows in proportion to it. Above 2,000 points
+    ``lam`` is in proportion to n.
 
     With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
     that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
@@ -181,7 +181,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     >>> import fastmmc
     >>> X, y = fastmmc.datasets.load("moons")
     >>> res = fastmmc.cluster(X, 2, random_state=0)
-    >>> res.sizes, res.winner.rule in ("near", "linked", "smoothed", "free")
+    >>> res.sizes, res.winner.rule in ("near", "smoothed", "free")
     (array([100, 100]), True)
     """
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
@@ -216,13 +216,10 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             with run.phase(LABELLINGS_SHARE):
                 labellings.go_on()
 
-            def decide():
-                found = judge(labellings.found, labellings.of_widths(), k)
-                return vote(found, k, widths.cells.masses)
-
-            candidates = run.finish(decide)
+            found, kernels = labellings.found, labellings.kernels
+            candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses))
             winner = next(one for one in candidates if one.rule in RULES)
-            width = labellings.of_widths()[winner.f]
+            width = next(one for one in kernels if one.sigma == winner.sigma)
         result = result_of(X, widths.cells, winner, width, k, seed, run)
     chosen = {name: result.params[name] for name in ("sigma", "lam", "rank")}
     chosen |= {"method": "steepest", "init": result.labels}

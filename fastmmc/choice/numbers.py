@@ -5,12 +5,12 @@ from statistics import harmonic_mean
 
 import numpy as np
 
-from fastmmc.choice.results import RULES
-from fastmmc.choice.vote import LEAST_ERROR, judge, vote
-from fastmmc.sizes import size_rule
+from fastmmc.labels import agreement
+from fastmmc.sizes import imbalance, size_rule
 
-# Power of the error in the weights of the vote of each number.
+# Power of the error in the weights of the vote of each number, and an error as good as none.
 NUMBERS_POWER = 3.0
+LEAST_ERROR = 1e-6
 
 # The f of the widths that count for a number; widths are shared by all numbers.
 F_LEAST, F_MOST = 0.7 / 16, 5.7
@@ -33,12 +33,12 @@ class Counts:
         grid = [n / 2**j for j in range(1, 14, 2) if j == 1 or n / 2**j >= 2]
         former = {}
         for k in range(2, most + 2):
-            shares = {m * k / n: m for m in grid}
-            used = {
-                f: self._widths.at(m)
-                for f, m in shares.items()
+            shares = {m: m * k / n for m in grid}
+            used = [
+                self._widths.at(m)
+                for m, f in shares.items()
                 if f > F_LEAST and (f < F_MOST or m == grid[-1])
-            }
+            ]
             self._try(k, used, former)
             self._run.end_step()
 
@@ -46,30 +46,42 @@ class Counts:
         """Try one number; ``former`` are the free labels at each width of the last one."""
         of_genie = self._widths.genie.cut(k)
         rule = size_rule(self._widths.cells.n, k, bounded=False)
-        found = [("genie", None, None, g, labels) for g, labels in of_genie.items()]
-        for f, width in widths.items():
+        found = []
+        for width in widths:
             groups = width.groups
 
             def descend(labels, groups=groups):
                 return groups.descend(labels, rule, True)[:2]
 
-            linked = {g: descend(labels) for g, labels in of_genie.items()}
-            found += [("linked", f, width, g, labels) for g, (labels, _) in linked.items()]
-            best, cost = min([descend(groups.cut(k)), *linked.values()], key=itemgetter(1))
+            linked = [descend(labels) for labels in of_genie.values()]
+            found += [("linked", width, labels) for labels, _ in linked]
+            best, cost = min([descend(groups.cut(k)), *linked], key=itemgetter(1))
             if width in former:
                 crossed = descend(groups.recombine(former[width], best, k))
                 best, cost = min((best, cost), crossed, key=itemgetter(1))
             former[width] = groups.refine(best, rule, True)[0]
-            found.append(("free", f, width, None, former[width]))
+            found.append(("free", width, former[width]))
             self._run.look()
-        table = vote(judge(found, widths, k), k, self._widths.cells.masses, NUMBERS_POWER)
-        self._errors[k] = k * max(LEAST_ERROR, min(one.criterion for one in table))
-        returnable = [one for one in table if one.rule in RULES]
+        n_own = len(found)
+        for labels in of_genie.values():
+            width = min(widths, key=lambda one: one.groups.error(labels, k))
+            found.append(("genie", width, labels))
+        errors = np.array([width.groups.error(labels, k) for _, width, labels in found])
+        errors = np.maximum(errors, LEAST_ERROR)
+        self._errors[k] = k * float(errors.min())
+        self._votes[k] = float(self._vote(found, errors, k)[:n_own].max())
         by_width = self._errors_by_width[k] = {}
-        for one in returnable:
-            error = k * max(LEAST_ERROR, one.criterion)
-            by_width[one.sigma] = min(error, by_width.get(one.sigma, np.inf))
-        self._votes[k] = max(one.vote for one in returnable)
+        for (_, width, _), error in zip(found[:n_own], errors, strict=False):
+            by_width[width.sigma] = min(k * error, by_width.get(width.sigma, np.inf))
+
+    def _vote(self, found, errors, k):
+        """Return the expected adjusted Rand index of each labelling, those of a rule as one."""
+        masses = self._widths.cells.masses
+        rules, _, labellings = zip(*found, strict=True)
+        weights = errors**-NUMBERS_POWER
+        for i, labels in enumerate(labellings):
+            weights[i] *= np.exp(-imbalance(labels, k, masses)) / rules.count(rules[i])
+        return agreement(labellings, k, masses) @ (weights / weights.sum())
 
     def scores(self):
         """Return scores of the numbers of clusters that were tried, and their least total errors.

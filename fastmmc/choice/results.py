@@ -10,7 +10,7 @@ from fastmmc.results import RLSResult
 from fastmmc.saving import stored
 
 # Rules whose labels may be returned.
-RULES = ("near", "linked", "smoothed", "free")
+RULES = ("near", "smoothed", "free")
 
 
 @stored(labels="i8:n")
@@ -22,17 +22,18 @@ class Candidate:
     ----------
     name : str
         Rule, width and, where it has one, Genie's threshold.
-    f : float
-        Width in units of the cluster: sigma is a median distance to the (f n / k)-th neighbour.
     sigma : float
         Width of the Gaussian kernel.
+    lam : float
+        Regularisation of its hat matrix.
     rule : str
-        "near": of about equal sizes; "linked": from Genie's clusters by the size-free descent;
-        "smoothed": from those in the metric of the hat matrix; "free": the least size-free cost
-        found; "genie": Genie's clusters, which only vote.
+        "near": of about equal sizes; "free": the least size-free cost found; "smoothed": Genie's
+        clusters in the metric of a hat matrix, with the kernel that predicts them best; "genie":
+        Genie's clusters of the points, likewise, which only vote.
     criterion : float
-        Leave-one-out error: the mean over clusters of ||L - E||^2 / s, with s the size of the
-        cluster, E its indicator and L the leave-one-out predictions of it.
+        Leave-one-out error, the least over the kernels: the root of the product of two means over
+        clusters of ||L - E||^2 / s, with s the size of the cluster, E its indicator and L the
+        leave-one-out predictions of it, or the shares of the clusters in these.
     weight : float
         Its weight in the vote; all sum to 1.
     vote : float
@@ -51,8 +52,8 @@ class Candidate:
     """
 
     name: str
-    f: float
     sigma: float
+    lam: float
     rule: str
     criterion: float
     weight: float
@@ -70,9 +71,8 @@ class ChoiceResult(RLSResult):
     candidates : tuple of Candidate
         Everything that was tried, the most votes first.
     chosen : dict
-        Parameters with which ``umc_rls(X, k, **chosen)`` makes these clusters; sparse X of up to
-        2,000 points must be dense for it. With ``trim`` X is without the points left out, and so
-        are the candidates.
+        Parameters with which ``umc_rls(X, k, **chosen)`` goes on from these clusters. With ``trim``
+        X is without the points left out, and so are the candidates.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float

@@ -6,43 +6,66 @@ import numpy as np
 
 from fastmmc.choice.results import Candidate
 from fastmmc.labels import agreement
+from fastmmc.rls.groups import mean_error, predictions
 from fastmmc.sizes import imbalance
 
-# An error below this is as good as none.
-LEAST_ERROR = 1e-6
+# An error below this is as good as none, and the power of the price of unequal sizes.
+FLOOR = 1e-3
+PRICE = 1.5
 
 
-def weigh(errors, labellings, rules, k, masses, power=1.0):
+def errors_of(groups, labels, k):
+    """Return two leave-one-out errors of labels: by the predictions and by their shares.
+
+    The latter are the predictions, cut at 0 and divided by their sums over the clusters. Where a
+    point has few neighbours all predictions of it are near 0, whatever the labels are; the shares
+    are not.
+    """
+    L, E = predictions(groups, labels, k)
+    counts = np.bincount(labels, groups.masses, k)
+    shares = np.maximum(L, 0.0)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.where(total > 1e-12, shares / np.maximum(total, 1e-12), 1.0 / k)
+    return [mean_error(found - E, counts, groups.masses) for found in (L, shares)]
+
+
+def weigh(errors, labellings, k, masses):
     """Return the candidates' weights, (m,), which sum to 1.
 
-    error^-power exp(-imbalance), over the number of candidates of the same rule.
+    exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + .001) of both
+    errors, (m, kernels, 2).
     """
-    weights = np.maximum(errors, LEAST_ERROR) ** -power
-    for i, labels in enumerate(labellings):
-        weights[i] *= np.exp(-imbalance(labels, k, masses)) / rules.count(rules[i])
+    weights = np.sum(1.0 / np.sqrt(np.prod(errors + FLOOR, axis=2)), axis=1)
+    weights *= [np.exp(-PRICE * imbalance(labels, k, masses)) for labels in labellings]
     return weights / weights.sum()
 
 
-def judge(found, widths, k):
-    """Return labellings with the widths that they are judged at: Genie's clusters at their best."""
-    judged = []
-    for rule, f, width, g, labels in found:
-        if width is None:
-            f, width = min(widths.items(), key=lambda pair: pair[1].groups.error(labels, k))
-        judged.append((rule, f, width, g, labels))
-    return judged
-
-
-def vote(found, k, masses, power=1.0):
-    """Return the candidates, the most votes first."""
-    rules = [rule for rule, *_ in found]
+def vote(found, kernels, k, masses):
+    """Return the candidates, the most votes first; every kernel judges every labelling."""
     labellings = [labels for *_, labels in found]
-    errors = np.array([width.groups.error(labels, k) for _, _, width, _, labels in found])
-    weights = weigh(errors, labellings, rules, k, masses, power)
+    known = {}
+    for labels in labellings:
+        if (key := labels.tobytes()) not in known:
+            known[key] = [errors_of(width.groups, labels, k) for width in kernels]
+    errors = np.array([known[labels.tobytes()] for labels in labellings])
+    weights = weigh(errors, labellings, k, masses)
     votes = agreement(labellings, k, masses) @ weights
+    at_kernel = np.sqrt(np.prod(errors, axis=2))
     candidates = []
-    figures = np.column_stack((errors, weights, votes)).tolist()
-    for (rule, f, width, g, labels), of_one in zip(found, figures, strict=True):
-        name = f"{rule} f={f:g}" + ("" if g is None else f" gini={g:g}")
-        candidates.append(Candidate(name, f, width.sigma, rule, *of_one, labels))
+    for i, (rule, width, g, labels) in enumerate(found):
+        # Clusters that no kernel made belong to the one that predicts them best.
+        best = int(at_kernel[i].argmin())
+        width = width or kernels[best]
+        candidates.append(
+            Candidate(
+                f"{rule} sigma={width.sigma:.3g}" + ("" if g is None else f" gini={g:g}"),
+                width.sigma,
+                width.factor.lam,
+                rule,
+                float(at_kernel[i, best]),
+                float(weights[i]),
+                float(votes[i]),
+                labels,
+            )
+        )
     return sorted(candidates, key=lambda one: -one.vote)

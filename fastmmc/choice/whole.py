@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from fastmmc.choice.widths import lam_of
 from fastmmc.execution import Outcome
 from fastmmc.factors import LowRankFactor, make_factor
 from fastmmc.gram import EXP_PRODUCTS, evenly
@@ -60,13 +59,15 @@ def result_of(X, cells, winner, width, k, seed, run):
     """Return the result of the labels that won, of all points."""
     factor, labels = width.factor, winner.labels[cells.members]
     free, costs = winner.rule != "near", []
+    # Only what a search of free sizes found has the least cost that is near.
+    descends = winner.rule == "free"
     if not cells.is_plain:
         with run.phase():
             run.look()
             if not cells.is_exact:
                 labels = _predicted(X, width.factor, winner.labels, k, run.look)
             factor = _factor_of_all(X, cells, width, seed, run)
-            for better, cost in descend_all(factor.Z, labels, k) if free else ():
+            for better, cost in descend_all(factor.Z, labels, k) if descends else ():
                 labels = better
                 costs.append(cost)
                 run.look()
@@ -106,7 +107,7 @@ def _make_factor(X, cells, width, rank, seed, look):
     """Return a hat matrix of all points whose landmarks are points of so many cells at most."""
     landmarks = cells.seeds[evenly(cells.masses.size, rank)]
     form = Form(landmarks.size, landmarks)
-    return make_factor(X, lam_of(cells.n), width.factor.kernel, form, seed, look)
+    return make_factor(X, width.factor.lam, width.factor.kernel, form, seed, look)
 
 
 def _objective(factor, labels, k, free):

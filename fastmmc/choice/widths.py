@@ -14,24 +14,28 @@ from fastmmc.rls.coarse import Coarsening
 from fastmmc.rls.genie import Genie, cosine_distances
 from fastmmc.rls.groups import Groups
 
-# lam of up to so many points; of more it is in proportion to them, so that what the hat matrix
-# tells of a cluster of a given share does not change with n.
+# lam of the narrow kernels, of up to so many points; of more all lam are in proportion to them, so
+# that what a hat matrix tells of a cluster of a given share does not change with n.
 LAM = 0.25
 LAM_POINTS = 2_000
 
 
-def lam_of(n):
-    """Return the lam of n points."""
-    return LAM * max(1.0, n / LAM_POINTS)
+def lam_of(n, lam=LAM):
+    """Return the lam of n points, of which up to 2,000 have ``lam``."""
+    return lam * max(1.0, n / LAM_POINTS)
 
 
 @dataclass(frozen=True, eq=False)
 class Width:
-    """The hat matrix of the cells at one width."""
+    """The hat matrix of the cells of one kernel."""
 
-    sigma: float
     factor: DenseFactor
     groups: Groups
+
+    @property
+    def sigma(self):
+        """Width of the Gaussian kernel."""
+        return self.factor.kernel.sigma
 
     @cached_property
     def genie(self):
@@ -45,17 +49,20 @@ class Widths:
     def __init__(self, cells: Coarsening, look):
         self.cells = cells
         self._look = look
-        self._made: dict[float, Width] = {}
+        self._made: dict[tuple[float, float], Width] = {}
         self._distances = squared_distances(cells.points, cells.points)
         np.fill_diagonal(self._distances, 0.0)
         self.genie = Genie(self._distances)
 
-    def at(self, neighbours):
-        """Return the width whose square is the median squared distance to the m-th neighbour."""
-        sigma = self._sigma(max(1, round(neighbours)))
-        if sigma not in self._made:
-            self._made[sigma] = self._make(sigma)
-        return self._made[sigma]
+    def at(self, neighbours, factor=1.0, lam=LAM):
+        """Return the hat matrix of a kernel.
+
+        Its width is ``factor`` times the root of the median squared distance to the m-th neighbour.
+        """
+        key = factor * self._distance(max(1, round(neighbours))), lam
+        if key not in self._made:
+            self._made[key] = self._make(*key)
+        return self._made[key]
 
     @cached_property
     def _ranked(self):
@@ -66,8 +73,8 @@ class Widths:
             np.cumsum(self.cells.masses[order], axis=1),
         )
 
-    def _sigma(self, m):
-        """Return the width; all points of a cell are taken to lie at its mean."""
+    def _distance(self, m):
+        """Return the distance; all points of a cell are taken to lie at its mean."""
         distances, within = self._ranked
         g = self.cells.masses.size
         # The own cell is no neighbour, however many points it has.
@@ -77,16 +84,15 @@ class Widths:
         half = np.searchsorted(np.cumsum(self.cells.masses[order]), self.cells.n / 2)
         return float(np.sqrt(reached[order[half]] or reached.mean() or 1.0))
 
-    def _make(self, sigma):
+    def _make(self, sigma, lam):
         masses = self.cells.masses
         weights = None if self.cells.is_plain else masses.astype(np.float64)
         form, kernel = Form(weights=weights), Kernel("rbf", sigma=sigma)
-        factor = make_factor(
-            self.cells.points, lam_of(self.cells.n), kernel, form, None, self._look
-        )
-        # Not written to, like that of points, or loops would be compiled twice.
+        lam = lam_of(self.cells.n, lam)
+        factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
         matrix = factor.R
         if weights is not None:
             matrix = factor.R * np.sqrt(weights) * np.sqrt(weights)[:, None]
+            # Not written to, like that of points, or loops would be compiled twice.
             matrix.flags.writeable = False
-        return Width(sigma, factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))
+        return Width(factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))

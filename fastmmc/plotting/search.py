@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fastmmc.choice import Candidate, ChoiceResult
-from fastmmc.choice.vote import LEAST_ERROR
+from fastmmc.choice.vote import FLOOR
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,
@@ -168,7 +168,7 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
                 widths.index(one.sigma) + 0.8 * ((rules.index(one.rule) + 0.5) / len(rules) - 0.5)
                 for one in candidates
             ]
-            return x, [max(one.criterion, LEAST_ERROR) for one in candidates]
+            return x, [max(one.criterion, FLOOR) for one in candidates]
 
         for i, rule in enumerate(rules):
             own = [one for one in self.candidates if one.rule == rule]

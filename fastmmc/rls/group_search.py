@@ -41,6 +41,11 @@ class GroupSearch:
         """Cost and labels of the best labelling, None if there is none yet."""
         return min(self._all, key=itemgetter(0), default=None)
 
+    @property
+    def ranked(self):
+        """The labellings that were kept, the best first."""
+        return [labels for _, labels in sorted(self._all, key=itemgetter(0))]
+
     def run(self, given, look):
         """Search from given labellings and others; what ``look()`` raises ends it."""
         for labels in given:
@@ -67,7 +72,7 @@ class GroupSearch:
         if not any(self._are_equal(cost, labels, *one) for one in self._all):
             self._all.append((cost, labels))
             if len(self._all) > POPULATION:
-                self._all.remove(max(self._all, key=itemgetter(0)))
+                self._all.pop(int(np.argmax([one[0] for one in self._all])))
 
     def _are_equal(self, cost, labels, other_cost, other):
         if abs(cost - other_cost) > 1e-9 * max(1.0, abs(cost)):
