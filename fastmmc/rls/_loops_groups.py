@@ -2,9 +2,9 @@
 
 A group is a point, points that stay together, or a cell of many points. With M the n x g membership
 matrix, scaled by the roots of weights where points have any, the groups have the matrix M^T R M, or
-the rows M^T Z where R = Z Z^T, and masses that sizes count. With e_h the indicator of cluster h, s_h
-its size, q_h = e_h^T (M^T R M) e_h, and U the sums of the rows of the groups over the clusters, the
-cost is
+the rows M^T Z where R = Z Z^T, and masses that sizes count. With e_h the indicator and s_h the size
+of cluster h, q_h = e_h^T (M^T R M) e_h, and U the sums of the rows of the groups over the clusters,
+the cost is
 
     sum_h (1 - q_h / s_h)    or    - sum_h q_h,
 

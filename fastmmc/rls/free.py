@@ -24,18 +24,15 @@ from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.rls import _loops_free as loops
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.cells import make_cells, of_cells
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.sliced import SlicedSearch
-from fastmmc.sizes import fit_sizes, reorder_to_targets
+from fastmmc.sizes import fit_masses, fit_sizes, reorder_to_targets
 from fastmmc.status import Status
 from fastmmc.threads import exhaust, map_of_threads
 
-# Points that are searched all at once. Of more a sample is, of this size, or this many for each
-# cluster but no more than the last number.
+# Points that are searched one by one; of more, cells are.
 ALL = 5_000
-SAMPLE = 3_000
-SAMPLE_PER_CLUSTER = 50
-MOST_SAMPLED = 10_000
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
@@ -140,10 +137,13 @@ class Groups:
 
     def fitted(self, labels, rule):
         """Return labels whose sizes keep to the rule, changed where the points are nearest."""
-        if rule.allows(np.bincount(labels, minlength=rule.lower.size)):
+        if rule.allows(np.bincount(labels, self.weights, rule.lower.size)):
             return labels
         state = self.state(labels, rule)
-        return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, self.movable)
+        scores = nearness(state, state.sums, self.weights)
+        if (self.weights == 1).all():
+            return fit_sizes(labels, scores, rule.lower, rule.upper, self.movable)
+        return fit_masses(labels, scores, rule.lower, rule.upper, self.movable, self.weights)
 
     def error(self, labels, rule):
         """Return the leave-one-out error of labels."""
@@ -384,18 +384,9 @@ def nearness(state, sums, weights=1):
     return 2.0 * sums / sizes - weights * state.within[:, None] / sizes**2
 
 
-def sample_size(n, k, most=ALL):
-    """Return how many points a search is over before all take part, 0 if that is all of them.
-
-    Up to ``most`` points are searched all at once.
-    """
-    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
-    return size if n > max(most, size) else 0
-
-
-def make_matrix(factor, sample):
-    """Return the hat matrix if all points are searched at once; yield the rows that were made."""
-    if not isinstance(factor, LowRankFactor) or sample > 0:
+def make_matrix(factor, cells):
+    """Return the hat matrix if points are searched one by one; yield the rows that were made."""
+    if not isinstance(factor, LowRankFactor) or cells > 0:
         return factor
     return (yield from factor._as_dense())
 
@@ -434,19 +425,13 @@ def hat_of_sample(factor, indices, check_time):
 
 
 class FreeSearch(SlicedSearch):
-    """One restart: the population of all points, or of a sample and then a descent of all points.
+    """One restart: the population of all points, or of so many cells and then their descent."""
 
-    A sample of m points is a problem of its own with m lam / n in place of lam, so that the
-    eigenvalues of its hat matrix are about those of all points.
-    """
-
-    def __init__(self, factor, diag, plan, sample, index, rng, check_time, kind=Population):
+    def __init__(self, factor, diag, plan, cells, index, rng):
         self._factor = factor
         self._diag = diag
         self._plan = plan
-        self._sample = sample
-        self._check_time = check_time
-        self._kind = kind
+        self._cells = cells
         self._index = index
         self._rng = rng
         self._population = self._state = None
@@ -457,7 +442,7 @@ class FreeSearch(SlicedSearch):
         """Return an estimate of the share of the work that is done."""
         if self._state is not None or self._population is None:
             return 0.95 * (self._state is not None)
-        return (0.9 if self._sample else 1.0) * self._population.fraction
+        return (0.9 if self._cells else 1.0) * self._population.fraction
 
     def finish(self):
         """Take the final figures and let the work space go."""
@@ -470,7 +455,7 @@ class FreeSearch(SlicedSearch):
         self.n_iter = population.n_iter if population else 0
         self.n_moves = int(state.pos[loops.MOVES]) + (population.n_moves if population else 0)
         self.status = population.status if population else Status.CONVERGED
-        if population and not self._sample:
+        if population and not self._cells:
             self._history = population.history
         self._history.note(self.n_moves, self.objective)
         self.history = self._history.values()
@@ -480,10 +465,10 @@ class FreeSearch(SlicedSearch):
     def _run(self):
         """Search; yield at the end of each slice."""
         plan = self._plan
-        if plan.has_random_start or not self._sample:
+        if plan.has_random_start or not self._cells:
             yield from self._make_population()
             yield from self._population.run()
-        if not self._sample:
+        if not self._cells:
             return
         self.phase = "descent"
         self._state = self._whole(self._labels_of_all())
@@ -501,35 +486,28 @@ class FreeSearch(SlicedSearch):
         self._history.note(self._state.pos[loops.MOVES], cost_of(self._state))
 
     def _make_population(self):
-        """Make the search over all points, or over a sample; yield as its matrix is made."""
+        """Make the search over all points, or over cells of them; yield as these are made."""
         plan, factor = self._plan, self._factor
-        matrix = factor.R if self._sample == 0 else (yield from self._hat_of_sample())
-        if self._sample:
-            plan = plan.of_sample(self._indices, keep_best=False)
-        points = Groups.of_points(matrix, plan.movable)
-        self._population = self._kind(points, plan, self._index, self._rng)
-
-    def _hat_of_sample(self):
-        """Draw the sample and make its hat matrix, with lam in proportion."""
-        self._indices = np.sort(self._rng.choice(self._factor.n, self._sample, replace=False))
-        R, self._predict = yield from hat_of_sample(self._factor, self._indices, self._check_time)
-        return R
+        if self._cells:
+            args = factor, plan.k, self._cells, self._rng
+            matrix, self._members, seeds = yield from make_cells(*args)
+            masses = np.bincount(self._members)
+            points = Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_))
+            # Cells cannot be swapped as points are; moves keep to bounds as nearly as cells allow.
+            plan = of_cells(replace(plan, rule=replace(plan.rule, bounded=False)), seeds, masses)
+        else:
+            points = Groups.of_points(factor.R, plan.movable)
+        self._population = Population(points, plan, self._index, self._rng)
 
     def _labels_of_all(self):
         """Return what the population found, or the labels to start from, for all points."""
         plan = self._plan
         if self._population is None and plan.has_random_start:
-            return quick_labels(self._factor, self._diag, plan, self._rng, self._kind)
+            return quick_labels(self._factor, plan, self._rng)
         if self._population is None:
             return self._fitted(plan.start_labels(self._rng))
         labels = self._population.finish()
-        if not self._sample:
-            return labels
-        state = self._population.points.state(labels, self._population.plan.rule)
-        E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-        scores = nearness(state, self._predict(E))
-        labels = plan.with_known(scores.argmax(axis=0))
-        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+        return self._fitted(labels[self._members]) if self._cells else labels
 
     def _fitted(self, labels):
         """Return labels of all points whose sizes keep to the rule."""
@@ -586,10 +564,15 @@ class FreeSearch(SlicedSearch):
                 self._note()
 
 
-def quick_labels(factor, diag, plan, rng, kind=Population):
+def quick_labels(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, as there is no time for more."""
-    args = factor, diag, plan, min(plan.n, QUICK_SAMPLE), 0, rng
-    search = FreeSearch(*args, lambda ahead: None, kind)
-    exhaust(search._make_population(), lambda n_rows: None)
-    next(search._population.run())
-    return search._labels_of_all()
+    indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
+    R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
+    part = plan.of_sample(indices, keep_best=False)
+    population = Population(Groups.of_points(R, part.movable), part, 0, rng)
+    next(population.run())
+    labels = population.finish()
+    state = population.points.state(labels, part.rule)
+    scores = nearness(state, predict((labels == np.arange(plan.k)[:, None]).astype(np.float64)))
+    labels = plan.with_known(scores.argmax(axis=0))
+    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)

@@ -42,6 +42,13 @@ FORBIDDEN = 1e9
 # Groups that change clusters together so that linked ones stay apart.
 MOST_IN_CHAIN = 64
 
+# Points that are searched all at once. Of more a sample is, of this size, or this many for each
+# cluster but no more than the last number.
+ALL = 5_000
+SAMPLE = 3_000
+SAMPLE_PER_CLUSTER = 50
+MOST_SAMPLED = 10_000
+
 # Moves that part linked groups, for each of them.
 PARTINGS = 50
 
@@ -152,7 +159,6 @@ class Merging:
             known=None if plan.known is None else plan.known[self.first],
             points=plan.points[self.first],
             masses=self.masses,
-            near=None if plan.near is None else self.plan(plan.near),
         )
 
     @property
@@ -367,10 +373,7 @@ class LinkedSearch(SlicedSearch):
         R, self._predict = yield from hat_of_sample(self._factor, rows, self._check_time)
         part = merging.of_rows(rows)
         share = part.masses.sum() / merging.masses.sum()
-        plan = _scaled(plan, rows, share)
-        if plan.near is not None:
-            plan = replace(plan, near=_scaled(plan.near, rows, share))
-        return LinkedGroups.of(part.merge(R), part, plan)
+        return LinkedGroups.of(part.merge(R), part, _scaled(plan, rows, share))
 
     def _begin_descent(self):
         """Part the groups found, and make the state of all groups."""
@@ -418,6 +421,12 @@ class LinkedSearch(SlicedSearch):
         total = state.sums.sum() if state.dense else np.sum(state.sums.sum(axis=0) ** 2)
         value = k * merging.masses.sum() + (4 - k) * total - 4 * (state.within.sum() - price)
         return float(value / merging.unit)
+
+
+def sample_size(n, k):
+    """Return how many points a search is over before all take part, 0 if that is all of them."""
+    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
+    return size if n > max(ALL, size) else 0
 
 
 def _scaled(plan, rows, share):

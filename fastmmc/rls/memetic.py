@@ -39,7 +39,6 @@ class MemeticSearch(SlicedSearch):
         self._rng = rng
         self._population = []
         self._current = None
-        self.parents = []  # labels of the first individuals
 
     def finish(self):
         """Take the best labels and the final figures, and let the work space go."""
@@ -61,7 +60,6 @@ class MemeticSearch(SlicedSearch):
         for index in range(plan.population):
             parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
             yield from self._improve(parent)
-            self.parents.append(parent.labels)
             self._fraction = 0.4 * (index + 1) / plan.population
         # Children go on from labels of all points.
         form = replace(self._form, sample=0)
@@ -134,17 +132,15 @@ class MemeticSearch(SlicedSearch):
 
 
 class MemeticSearches:
-    """Memetic searches on one dense matrix, and of few clusters one more from the best of them."""
+    """A memetic search on a dense matrix, and of few clusters one more from its labels."""
 
-    def __init__(self, matrix, plan, count, rng):
+    def __init__(self, matrix, plan, rng):
         # A search claim by claim reads R alone.
         self._factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
         self._plan = plan
-        self._count = count
         self._rng = rng
         self._search = self._best = None
         self.n_moves = self.n_iter = 0
-        self.starts = []  # labels of the parents of all searches, and of further starts
 
     def run(self):
         """Search; yield the share that is done at the end of each slice."""
@@ -153,9 +149,9 @@ class MemeticSearches:
         def make_single(form, plan, index, rng):
             return make_start(self._factor, diag, form, plan, index, rng)
 
-        count = self._count + (plan.k <= GENTLE_CLUSTERS)
+        count = 1 + (plan.k <= GENTLE_CLUSTERS)
         for at in range(count):
-            if at == self._count:
+            if at == 1:
                 plan = replace(plan, init=self._best.labels, start_round=GENTLE_ROUND)
             args = self._factor, diag, ClaimForm(), plan, make_single, self._rng
             self._search = MemeticSearch(*args)
@@ -163,26 +159,12 @@ class MemeticSearches:
                 yield (at + self._search.fraction()) / count
             self._end()
 
-    def more_starts(self, count):
-        """Make starts until there are so many with the parents; yield at the end of each slice."""
-        diag = self._factor.diagonal()
-        for index in range(len(self.starts), count):
-            plan = self._plan.of_parent(index)
-            start = make_start(self._factor, diag, ClaimForm(), plan, index, self._rng)
-            while not start.step(SLICE):
-                yield
-            start.finish()
-            self.n_moves += start.n_moves
-            self.starts.append(start.labels)
-            yield
-
     def _end(self):
         """End the current search and keep it if it is the best."""
         search, self._search = self._search, None
         search.finish()
         self.n_iter += search.n_iter
         self.n_moves += search.n_moves
-        self.starts += search.parents
         if self._best is None or search.objective < self._best.objective - TOLERANCE:
             self._best = search
 

@@ -1,7 +1,6 @@
 """Slow twins of the RLS family, written from the papers' formulas: no caches, all from scratch."""
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 
 def hat_matrix(K, lam):
@@ -252,22 +251,6 @@ def hat_distances(R):
     )
 
 
-def priced_errors(R, labels, k, n_neighbours):
-    """Return the errors of indicators by leave-one-out and neighbours, times e^(imbalance / 2)."""
-    n = len(R)
-    nearest = np.argsort(hat_distances(R), axis=1)[:, :n_neighbours]
-    of_hat, of_votes, entropy = 0.0, 0.0, 0.0
-    for h in range(k):
-        e = (labels == h).astype(float)
-        loo = (R @ e - np.diag(R) * e) / (1 - np.diag(R))
-        votes = np.array([e[nearest[i]].mean() for i in range(n)])
-        of_hat += np.sum((loo - e) ** 2) / e.sum() / k
-        of_votes += np.sum((votes - e) ** 2) / e.sum() / k
-        entropy -= e.mean() * np.log(e.mean())
-    price = np.exp((np.log(k) - entropy) / 2)
-    return of_hat * price, of_votes * price
-
-
 def neighbour_width(X, rank, metric):
     """Return the median distance of a point to its neighbour of this rank."""
     found = []
@@ -449,10 +432,3 @@ def genie_order(first, second, most_gini):
         order.append(edge)
         clusters = [c for c in clusters if c not in ends[edge]] + [set.union(*ends[edge])]
     return np.array(order)
-
-
-def consensus(labellings, k, weights):
-    """Ward's k clusters of points, so many of each kind, by how many labellings tell two apart."""
-    rows = np.hstack([labels[:, None] == np.unique(labels) for labels in labellings])
-    tree = linkage(np.repeat(rows, weights, axis=0).astype(float), "ward")
-    return fcluster(tree, k, "maxclust")[np.cumsum(weights) - 1]

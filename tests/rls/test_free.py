@@ -185,9 +185,8 @@ def test_the_low_rank_form_is_the_dense_one_of_its_product():
 
 @pytest.mark.jit
 @pytest.mark.parametrize("rank", [None, 60])
-def test_a_sample_comes_before_all_points(rank, monkeypatch):
-    monkeypatch.setattr(free, "ALL", 300)
-    monkeypatch.setattr(free, "SAMPLE", 200)
+@pytest.mark.usefixtures("few_cells")
+def test_cells_come_before_all_points(rank):
     X, y = blobs([500, 120, 60])
     known = np.where(np.arange(len(y)) % 40 == 0, (y + 1) % 3, -1)
     for params in ({}, {"known_labels": known}, {"init": y}, {"init": "kmeans"}):
