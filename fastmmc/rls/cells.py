@@ -15,8 +15,8 @@ from sklearn.utils import gen_batches
 
 from fastmmc.factors import LowRankFactor
 from fastmmc.gram import BLOCK, EXP_PRODUCTS, kernel_diagonal, kernel_points, values_by_rows
-from fastmmc.rls import _loops_free as loops
 from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls import _loops_ward as ward
 from fastmmc.rls.labelling import compact
 from fastmmc.threads import map_of_threads
 
@@ -53,7 +53,7 @@ def make_cells(factor, k, count, rng):
         matrix = sums @ sums.T
     else:
         matrix = np.empty((seeds.size, seeds.size))
-        loops.merge_groups(factor.R, members, None, matrix)
+        ward.merge_groups(factor.R, members, None, matrix)
     yield
     return matrix, members, seeds
 

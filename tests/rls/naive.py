@@ -127,36 +127,30 @@ def free_cost(R, labels, k):
 
 def free_descent(R, labels, k, lower, upper, tol=1e-12):
     """Each point in turn to the cluster that lowers the cost most, until none has moved."""
-    labels = labels.copy()
-    clean = i = 0
-    while clean < len(R):
-        clean += 1
-        counts = np.bincount(labels, minlength=k)
-        best, target = -tol, -1
-        for h in range(k):
-            moved = labels.copy()
-            moved[i] = h
-            if h == labels[i] or counts[labels[i]] <= lower[labels[i]] or counts[h] >= upper[h]:
-                continue
-            change = free_cost(R, moved, k) - free_cost(R, labels, k)
-            if change < best:
-                best, target = change, h
-        if target >= 0:
-            labels[i] = target
-            clean = 0
-        i = (i + 1) % len(R)
-    return labels
+    masses, no_links = np.ones(len(R), dtype=int), np.zeros((len(R), len(R)))
+    return linked_descent(R, masses, labels, k, no_links, True, lower, upper, tol)
 
 
-def free_swaps(R, labels, k, tol=1e-12):
-    """Every point in turn swaps with the partner that lowers the cost most, until none does."""
-    labels, n, i, clean = labels.copy(), len(R), 0, 0
+def group_swaps(G, masses, labels, k, free, lower, upper, tol=1e-12):
+    """Every group in turn swaps with the partner that lowers the cost most, until none does.
+
+    Sizes stay within the bounds, or as they are.
+    """
+    labels, n, i, clean = labels.copy(), len(G), 0, 0
+
+    def cost(labels):
+        return linked_cost(G, masses, labels, k, np.zeros_like(G), free)
+
     while clean < n:
-        before, best, partner = free_cost(R, labels, k), -tol, -1
+        before, best, partner = cost(labels), -tol, -1
         for j in np.flatnonzero(labels != labels[i]):
-            swapped = labels.copy()
-            swapped[[i, j]] = labels[[j, i]]
-            change = free_cost(R, swapped, k) - before
+            new = labels.copy()
+            new[[i, j]] = labels[[j, i]]
+            ends = labels[[i, j]]
+            is_open = within_bounds(new, k, masses, lower, upper, ends)
+            if masses[i] != masses[j] and not is_open:
+                continue
+            change = cost(new) - before
             if change < best - 1e-13:
                 best, partner = change, j
         clean += 1

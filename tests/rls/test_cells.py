@@ -8,9 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls import free
 from fastmmc.rls.cells import count_cells, make_cells
-from fastmmc.rls.free import Groups
+from fastmmc.rls.groups import Groups, cost_of
 from fastmmc.sizes import size_rule
 from fastmmc.threads import exhaust
 from tests.rls import naive
@@ -36,7 +35,7 @@ def test_labels_of_cells_cost_what_those_of_their_points_do(rank):
     labels = np.random.default_rng(1).permutation(np.arange(20) % 3)
     state = cells.state(labels, size_rule(90, 3))
     wanted = naive.free_cost(R, labels[members], 3)
-    assert free.cost_of(state) == pytest.approx(wanted)
+    assert cost_of(state) == pytest.approx(wanted)
 
 
 def test_points_are_in_the_cell_of_their_nearest_seed():

@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.links import Links, check_links_of_clusters
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_linked as loops
-from fastmmc.rls._loops_free import merge_groups
+from fastmmc.rls import _loops_groups as loops
+from fastmmc.rls._loops_ward import merge_groups
 from fastmmc.rls.linked import Merging, fit_sizes
 from fastmmc.sizes import SizeRule, fit_masses, random_labels_of_masses
 from tests.rls import naive
