@@ -7,12 +7,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
-from fastmmc.factors import DenseFactor
-from fastmmc.gram import Kernel
 from fastmmc.labels import matched_clusters
-from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE
-from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.status import Status
 
@@ -129,47 +124,3 @@ class MemeticSearch(SlicedSearch):
         if self._form.batches is None:
             return sums
         return self._factor._cluster_scores(sums)
-
-
-class MemeticSearches:
-    """A memetic search on a dense matrix, and of few clusters one more from its labels."""
-
-    def __init__(self, matrix, plan, rng):
-        # A search claim by claim reads R alone.
-        self._factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
-        self._plan = plan
-        self._rng = rng
-        self._search = self._best = None
-        self.n_moves = self.n_iter = 0
-
-    def run(self):
-        """Search; yield the share that is done at the end of each slice."""
-        plan, diag = self._plan, self._factor.diagonal()
-
-        def make_single(form, plan, index, rng):
-            return make_start(self._factor, diag, form, plan, index, rng)
-
-        count = 1 + (plan.k <= GENTLE_CLUSTERS)
-        for at in range(count):
-            if at == 1:
-                plan = replace(plan, init=self._best.labels, start_round=GENTLE_ROUND)
-            args = self._factor, diag, ClaimForm(), plan, make_single, self._rng
-            self._search = MemeticSearch(*args)
-            while not self._search.step(SLICE):
-                yield (at + self._search.fraction()) / count
-            self._end()
-
-    def _end(self):
-        """End the current search and keep it if it is the best."""
-        search, self._search = self._search, None
-        search.finish()
-        self.n_iter += search.n_iter
-        self.n_moves += search.n_moves
-        if self._best is None or search.objective < self._best.objective - TOLERANCE:
-            self._best = search
-
-    def finish(self):
-        """Return the best labels so far, None if there are none."""
-        if self._search is not None:
-            self._end()
-        return None if self._best is None else self._best.labels
