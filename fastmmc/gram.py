@@ -45,9 +45,8 @@ SPARSE_COLUMNS = 1000
 # Width heuristics use all pairs of up to this many points, and a sample of more.
 WIDTH_SAMPLE = 2000
 
-# Neighbours within the default width, and within a narrower one, in units of an average cluster.
+# Neighbours within the default width, in units of an average cluster.
 NEIGHBOUR_SHARE = 2
-NARROW_SHARE = 1 / 8
 
 
 @stored()
@@ -389,18 +388,17 @@ def default_width(k=None):
     return median_width if k is None else partial(neighbour_width, k)
 
 
-def neighbour_width(k, X, metric="sqeuclidean", share=NEIGHBOUR_SHARE):
+def neighbour_width(k, X, metric="sqeuclidean"):
     """Return the median distance of a point to its (2 n / k)-th neighbour.
 
     It is the default width of ``umc_rls`` for k > 4 clusters: twice as many points are nearer as an
     average cluster has. For fewer it is :func:`median_width`, which that of half the points comes
     close to and larger shares exceed. For "sqeuclidean" it is the square root of the median squared
-    distance. Samples and equal points are treated as in :func:`median_width`. ``share`` stands in
-    for the 2.
+    distance. Samples and equal points are treated as in :func:`median_width`.
     """
     points = _width_sample(X)
     n = points.shape[0]
-    rank = max(1, round(share * n / k))
+    rank = max(1, round(NEIGHBOUR_SHARE * n / k))
     if rank >= n / 2:
         return median_width(X, metric)
     distances = np.partition(_pairwise(points, metric), rank, axis=1)[:, rank]

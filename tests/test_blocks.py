@@ -17,7 +17,6 @@ from fastmmc.sizes import sizes_within
 
 N, SAMPLE, RANK = 3000, 600, 40
 FREE = {"sizes": "free"}
-AUTO = {"sizes": "auto", "sigma": None}
 WIDTH = 1.56  # the median distance
 
 
@@ -83,14 +82,14 @@ def test_labels_do_not_depend_on_where_blocks_are(points, mapped, sizes, rows):
     check_same(run(mapped, sizes=sizes, n_jobs=2), of_map)
 
 
-@pytest.mark.parametrize("params", [{}, FREE, AUTO, {"balance": 0.2}, {"balance": 0.0}])
+@pytest.mark.parametrize("params", [{}, FREE, {"balance": 0.2}, {"balance": 0.0}])
 def test_figures_are_those_of_the_labels(points, mapped, params):
     result = run(mapped, **params)
     F = whole_factor(result, points[0])
     E = (result.labels[:, None] == np.arange(9)).astype(float)
     R, P = F.Z @ F.Z.T, 2 * E - 1
     within = np.diag(E.T @ R @ E)
-    if params in (FREE, AUTO):
+    if params == FREE:
         value = np.sum(1 - within / E.sum(axis=0))
     else:
         value = np.sum(P * (P - R @ P))

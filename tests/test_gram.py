@@ -8,6 +8,7 @@ from sklearn.metrics import pairwise
 import fastmmc
 from fastmmc import gram
 from fastmmc.gram import Kernel
+from tests.rls import naive
 
 
 @pytest.fixture
@@ -180,3 +181,18 @@ def test_small_examples():
     out = np.empty((2, 2))
     gram.fill_lower_gram(linear, np.array([[1.0], [2.0]]), out)
     assert np.tril(out).tolist() == [[1, 0], [2, 4]]
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_width_is_the_median_distance_to_a_neighbour(metric):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    got = gram.neighbour_width(10, X, metric)
+    np.testing.assert_allclose(got, naive.neighbour_width(X, 12, metric))
+    assert gram.neighbour_width(4, X, metric) == gram.median_width(X, metric)
+    assert gram.neighbour_width(2, X, metric) == gram.median_width(X, metric)
+
+
+def test_width_of_equal_points():
+    X = np.repeat(np.eye(2), 30, axis=0)
+    assert gram.neighbour_width(8, X) == gram.median_width(X)
+    assert gram.neighbour_width(3, np.ones((1, 2))) == 1.0

@@ -1,4 +1,4 @@
-"""Labels of the defaults and of equal sizes beside those of a search over all points.
+"""Labels of the defaults and of free sizes beside those of a search over all points.
 
 See README.md in this folder for the protocol.
 """
@@ -24,12 +24,12 @@ DENSE = 10_000
 RANK = 1_000
 
 ALL = "all points"
-MEDIAN = "equal, median"
+MEDIAN = "defaults, median"
 WAYS = {
     "defaults": {},
-    "equal": {"sizes": "equal"},
-    MEDIAN: {"sizes": "equal"},
-    ALL: {"sizes": "equal", "method": "shaking", "n_init": 30},
+    "free": {"sizes": "free"},
+    MEDIAN: {},
+    ALL: {"method": "shaking", "n_init": 30},
 }
 
 
@@ -117,10 +117,10 @@ def page(run):
     return [
         "# Large sets: quality",
         run.made(),
-        '"Defaults" is `umc_rls(X, k)`, "equal" is `umc_rls(X, k, sizes="equal")`, and '
-        '"equal, median" the same with the median distance as width. "All points" '
+        '"Defaults" is `umc_rls(X, k)`, "free" is `umc_rls(X, k, sizes="free")`, and '
+        '"defaults, median" are the defaults with the median distance as width. "All points" '
         "is what the defaults were before points were gathered in cells: the best of 30 starts of "
-        'shaking, `umc_rls(F, k, sizes="equal", method="shaking", n_init=30)`, on the hat matrix F '
+        'shaking, `umc_rls(F, k, method="shaking", n_init=30)`, on the hat matrix F '
         f"of the median distance, dense up to {DENSE:,} points and of rank {RANK:,} for more. "
         "Adjusted Rand index: mean ± standard deviation over the seeds, lowest and highest; by how "
         "much the mean objective of equal sizes on F is higher than that of all points, in "

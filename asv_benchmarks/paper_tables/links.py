@@ -24,7 +24,7 @@ SETS = sources("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaus
 SHARES = (1 / 20, 1 / 10, 1 / 5)
 SEEDS = 10
 
-UMC = {"UMC-RLS": "auto", "UMC-RLS, equal sizes": "equal"}
+UMC = {"UMC-RLS": "equal", "UMC-RLS, free sizes": "free"}
 PROTOTYPES = {"C-RPCL": fastmmc.c_rpcl, "LCVQE": fastmmc.lcvqe}
 COP = "COP-KMeans"
 ATTEMPTS, ROUNDS = 10, 100

@@ -65,7 +65,6 @@ PEERS = {
 }
 
 VARIANTS = {
-    'umc_rls, sizes="equal"': {"sizes": "equal"},
     'umc_rls, sizes="free"': {"sizes": "free"},
     'umc_rls, method="memetic"': {"method": "memetic"},
 }

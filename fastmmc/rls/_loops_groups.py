@@ -1,10 +1,10 @@
 """Compiled loops of a labelling of groups: descents by moves, by chains and by swaps.
 
-A group is a point, points that stay together, or a cell of many points. With M the n x g
-membership matrix, scaled by the roots of weights where points have any, the groups have the matrix
-M^T R M, or the rows M^T Z where R = Z Z^T, and masses that sizes count. With e_h the indicator of
-cluster h, s_h its size, q_h = e_h^T (M^T R M) e_h, and U the sums of the rows of the groups over
-the clusters, the cost is
+A group is a point, points that stay together, or a cell of many points. With M the n x g membership
+matrix, scaled by the roots of weights where points have any, the groups have the matrix M^T R M, or
+the rows M^T Z where R = Z Z^T, and masses that sizes count. With e_h the indicator and s_h the size
+of cluster h, q_h = e_h^T (M^T R M) e_h, and U the sums of the rows of the groups over the clusters,
+the cost is
 
     sum_h (1 - q_h / s_h)    or    - sum_h q_h,
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc._jit import njit
-from fastmmc.rls._loops_moves import fit, move
+from fastmmc.rls._loops_moves import fit, move, row_dot
 
 # Slots of State.pos.
 MOVES = 0  # groups moved
@@ -78,33 +78,23 @@ def fill_near(pairs, labels, i, near):
 
 
 @njit
-def fill_parts(state, parts):
-    """Fill ``parts`` (k,) with what each cluster adds to the cost, up to a constant."""
-    for h in range(parts.size):
-        parts[h] = part(state.free, state.within[h], state.counts[h])
-
-
-@njit
-def fill_changes(state, i, near, parts, changes):
-    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by.
-
-    ``parts`` are from :func:`fill_parts`. Fits are gathered first, so that the rest vectorises.
-    """
-    counts, within, diag = state.counts, state.within, state.diag
+def fill_changes(state, i, near, changes):
+    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by."""
+    counts, within, sums, free = state.counts, state.within, state.sums, state.free
     a = np.int64(state.labels[i])
-    w = state.masses[i]
-    for h in range(changes.size):
-        changes[h] = fit(state.matrix, state.dense, state.sums, h, i)
-    rest = within[a] - 2.0 * changes[a] + diag[i]
-    loss = part(state.free, rest, counts[a] - w) - parts[a] - near[a]
-    if state.free:
+    w, own = state.masses[i], state.diag[i]
+    if state.dense:
         for h in range(changes.size):
-            joined = within[h] + 2.0 * changes[h] + diag[i]
-            changes[h] = loss - joined / (counts[h] + w) - parts[h] + near[h]
+            changes[h] = sums[h, i]
     else:
         for h in range(changes.size):
-            joined = within[h] + 2.0 * changes[h] + diag[i]
-            changes[h] = loss - joined - parts[h] + near[h]
+            changes[h] = row_dot(state.matrix, i, sums, h)
+    rest = within[a] - 2.0 * changes[a] + own
+    loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a]) - near[a]
+    for h in range(changes.size):
+        joined = within[h] + 2.0 * changes[h] + own
+        gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
+        changes[h] = loss + gain + near[h]
     changes[a] = 0.0
 
 
@@ -193,8 +183,7 @@ def descend(state, pairs, chain, budget):
     """
     labels, counts, masses, pos = state.labels, state.counts, state.masses, state.pos
     g, k = labels.size, counts.size
-    near, parts, changes = np.zeros(k), np.empty(k), np.empty(k)
-    fill_parts(state, parts)
+    near, changes = np.zeros(k), np.empty(k)
     inside = np.zeros(0 if pairs is None else g, dtype=np.bool_)
     width = state.sums.shape[1]
     while budget > 0 and pos[CLEAN] < g:
@@ -208,7 +197,7 @@ def descend(state, pairs, chain, budget):
             continue
         if pairs is not None:
             fill_near(pairs, labels, i, near)
-        fill_changes(state, i, near, parts, changes)
+        fill_changes(state, i, near, changes)
         target = -1
         best = -state.tol
         if counts[a] - w >= state.lower[a]:
@@ -218,8 +207,6 @@ def descend(state, pairs, chain, budget):
                     target = h
         if target >= 0:
             shift_group(state, i, target)
-            for h in (a, target):
-                parts[h] = part(state.free, state.within[h], counts[h])
             pos[CLEAN] = 0
             budget -= 2 * width
             continue
@@ -228,36 +215,113 @@ def descend(state, pairs, chain, budget):
                 if h != a and near[h] > 0.0:
                     budget -= 8 * width
                     if try_chain(state, pairs, i, h, chain, inside):
-                        fill_parts(state, parts)
                         pos[CLEAN] = 0
                         break
     return pos[CLEAN] >= g
 
 
 @njit
-def swap_change(state, i, j):
-    """Return what swapping groups i and j of different clusters changes the cost by."""
-    counts, within, U, diag = state.counts, state.within, state.sums, state.diag
-    a, b = np.int64(state.labels[i]), np.int64(state.labels[j])
-    more = state.masses[j] - state.masses[i]
-    apart = diag[i] + diag[j] - 2.0 * state.matrix[i, j]
-    of_a = within[a] + apart + 2.0 * (U[a, j] - U[a, i])
-    of_b = within[b] + apart + 2.0 * (U[b, i] - U[b, j])
-    before = part(state.free, within[a], counts[a]) + part(state.free, within[b], counts[b])
-    after = part(state.free, of_a, counts[a] + more) + part(state.free, of_b, counts[b] - more)
-    return after - before
+def descend_rows(state, start, scores):
+    """Move groups of a block to their best clusters where that lowers the cost, O(r) a candidate.
+
+    ``scores`` (b, k) are the inner products of rows start.. of Z with the sums, or with older ones:
+    they choose the cluster, and the sums of the moment decide whether it is better. Returns the
+    moves made.
+    """
+    labels, counts, within, diag = state.labels, state.counts, state.within, state.diag
+    k, free, before = counts.size, state.free, state.pos[MOVES]
+    for at in range(scores.shape[0]):
+        i = start + at
+        a = np.int64(labels[i])
+        w = state.masses[i]
+        if not state.movable[i] or counts[a] - w < state.lower[a]:
+            continue
+        best = np.inf
+        target = -1
+        for h in range(k):
+            if h != a and counts[h] + w <= state.upper[h]:
+                joined = within[h] + 2.0 * scores[at, h] + diag[i]
+                gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
+                if gain < best:
+                    best = gain
+                    target = h
+        rest = within[a] - 2.0 * scores[at, a] + diag[i]
+        loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
+        if target < 0 or loss + best >= -state.tol:
+            continue
+        rest = within[a] - 2.0 * fit(state.matrix, False, state.sums, a, i) + diag[i]
+        joined = within[target] + 2.0 * fit(state.matrix, False, state.sums, target, i) + diag[i]
+        change = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
+        change += part(free, joined, counts[target] + w) - part(
+            free, within[target], counts[target]
+        )
+        if change < -state.tol:
+            within[a] = rest
+            within[target] = joined
+            move(state.matrix, None, labels, counts, state.sums, i, target, w)
+            state.pos[MOVES] += 1
+    return state.pos[MOVES] - before
 
 
 @njit
-def swap(state, budget):
+def worth(free, count):
+    """Return what a part of q counts for in the cost of a cluster, 0 in an empty one."""
+    if count == 0:
+        return 0.0
+    return 1.0 / count if free else 1.0
+
+
+@njit
+def half_gain(U, values, diag, j, b, a):
+    """Return the part of a swap between clusters b and a that belongs to group j of b.
+
+    For groups of equal mass it is R_jj (v_a + v_b) + 2 U[a, j] v_a - 2 U[b, j] v_b, with v_h = 1 /
+    s_h, or 1 where sizes are ruled.
+    """
+    own = diag[j] * (values[a] + values[b])
+    return own + 2.0 * (U[a, j] * values[a] - U[b, j] * values[b])
+
+
+@njit
+def fill_reach(U, labels, values, diag, movable, h, reach):
+    """Fill row and column h of reach[b, a], (k, k): what groups of b add at most by going to a.
+
+    It is their greatest half of a gain. A swap changes it for two clusters.
+    """
+    k = values.size
+    reach[h] = -np.inf
+    reach[:, h] = -np.inf
+    for j in range(labels.size):
+        b = labels[j]
+        if movable[j]:
+            if b == h:
+                for a in range(k):
+                    if values[a] > 0.0:
+                        reach[h, a] = max(reach[h, a], half_gain(U, values, diag, j, h, a))
+            elif values[h] > 0.0:
+                reach[b, h] = max(reach[b, h], half_gain(U, values, diag, j, b, h))
+
+
+@njit
+def swap(state, least, budget):
     """Swap each group in turn with its best partner where that lowers the cost, O(g) a group.
 
     Sizes stay within the bounds, or where they are. The matrix must be dense. Returns True when no
-    swap helps.
+    swap helps. ``least`` (g,) is no greater than the entries of each row of the matrix, and with
+    :func:`fill_reach` it tells in O(k) which clusters have no partner of equal mass for a group.
+    The budget counts their groups as well, so that a limit on it is a number of groups to look at.
     """
-    labels, counts, masses = state.labels, state.counts, state.masses
+    R, labels, counts, masses = state.matrix, state.labels, state.counts, state.masses
+    U, within, diag, free = state.sums, state.within, state.diag, state.free
     lower, upper, movable, pos = state.lower, state.upper, state.movable, state.pos
-    g = labels.size
+    g, k = labels.size, counts.size
+    values, reach = np.empty(k), np.empty((k, k))
+    for h in range(k):
+        values[h] = worth(free, counts[h])
+    for h in range(k):
+        fill_reach(U, labels, values, diag, movable, h, reach)
+    is_open = np.empty(k, dtype=np.bool_)
+    is_even = masses.min() == masses.max()
     while budget > 0 and pos[CLEAN] < g:
         i = pos[AT]
         pos[AT] = (i + 1) % g
@@ -265,30 +329,50 @@ def swap(state, budget):
         budget -= 1
         if not movable[i]:
             continue
-        budget -= 8 * g
-        a = labels[i]
+        budget -= 4 * g
+        a = np.int64(labels[i])
+        w = masses[i]
         best = -state.tol
         partner = -1
+        hope = not is_even
+        for b in range(k):
+            is_open[b] = False
+            if b != a and counts[b] > 0:
+                most = half_gain(U, values, diag, i, a, b) + reach[b, a]
+                # Half of tol is far more than the rounding by which both sums may differ.
+                is_open[b] = most - 2.0 * least[i] * (values[a] + values[b]) > state.tol / 2
+                hope = hope or is_open[b]
+        if not hope:
+            continue
         for j in range(g):
             b = labels[j]
-            if b == a or not movable[j]:
+            if not movable[j] or (not is_open[b] and (is_even or b == a or masses[j] == w)):
                 continue
-            more = masses[j] - masses[i]
-            if more != 0 and (
-                counts[a] + more > upper[a]
-                or counts[a] + more < lower[a]
-                or counts[b] - more > upper[b]
-                or counts[b] - more < lower[b]
+            more = masses[j] - w
+            apart = diag[i] + diag[j] - 2.0 * R[i, j]
+            of_a = apart + 2.0 * (U[a, j] - U[a, i])
+            of_b = apart + 2.0 * (U[b, i] - U[b, j])
+            if more == 0:
+                change = -of_a * values[a] - of_b * values[b]
+            elif lower[a] <= counts[a] + more <= upper[a] and (
+                lower[b] <= counts[b] - more <= upper[b]
             ):
+                change = part(free, within[a] + of_a, counts[a] + more)
+                change += part(free, within[b] + of_b, counts[b] - more)
+                change -= part(free, within[a], counts[a]) + part(free, within[b], counts[b])
+            else:
                 continue
-            change = swap_change(state, i, j)
             if change < best:
                 best = change
                 partner = j
         if partner >= 0:
             b = np.int64(labels[partner])
             shift_group(state, i, b)
-            shift_group(state, partner, np.int64(a))
+            shift_group(state, partner, a)
+            for h in (a, b):
+                values[h] = worth(free, counts[h])
+            for h in (a, b):
+                fill_reach(U, labels, values, diag, movable, h, reach)
             pos[CLEAN] = 0
             budget -= 4 * g
     return pos[CLEAN] >= g
@@ -303,7 +387,7 @@ def part_pairs(state, pairs, most):
     """
     labels = state.labels
     g, k = labels.size, state.counts.size
-    near, parts, changes = np.empty(k), np.empty(k), np.empty(k)
+    near, changes = np.empty(k), np.empty(k)
     closed = np.empty((g, k), dtype=np.int64)
     best_labels = labels.copy()
     best_price = np.inf
@@ -316,7 +400,6 @@ def part_pairs(state, pairs, most):
         troubled = 0
         found, to = -1, -1
         price, cost = np.inf, np.inf
-        fill_parts(state, parts)
         for i in range(g):
             if pairs.start[i] == pairs.start[i + 1]:
                 continue
@@ -328,7 +411,7 @@ def part_pairs(state, pairs, most):
             troubled += 1
             if not state.movable[i]:
                 continue
-            fill_changes(state, i, near, parts, changes)
+            fill_changes(state, i, near, changes)
             for h in range(k):
                 more = near[h] - near[a]
                 if h == a or closed[i, h] > step:
@@ -378,8 +461,7 @@ def price_fits(state, pairs, costs, goals):
     """
     labels, masses = state.labels, state.masses
     k = state.counts.size
-    near, parts, changes = np.empty(k), np.empty(k), np.empty(k)
-    fill_parts(state, parts)
+    near, changes = np.empty(k), np.empty(k)
     for i in range(labels.size):
         costs[i] = np.inf
         ready = False
@@ -388,7 +470,7 @@ def price_fits(state, pairs, costs, goals):
                 continue
             if not ready:
                 fill_near(pairs, labels, i, near)
-                fill_changes(state, i, near, parts, changes)
+                fill_changes(state, i, near, changes)
                 ready = True
             if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
                 costs[i] = changes[h] / masses[i]

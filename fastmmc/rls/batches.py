@@ -124,8 +124,7 @@ class BatchSearch(LabelSearch):
         if self._sample is not None:
             self._extend_sample()
         elif self._plan.has_random_start and not is_begun:
-            args = self._factor, self._state.diag, self._plan, self._rng
-            self._state.labels[:] = quick_labels(*args)
+            self._state.labels[:] = quick_labels(self._factor, self._plan, self._rng)
         self._fill()
         return super().finish()
 

@@ -166,12 +166,9 @@ class _Goal:
 
         As for points in memory, equal sizes that no balance rules are those that it found.
         """
-        kind = found.params.get("sizes", self.kind)
-        if kind == "auto":
-            kind = "free"  # sizes that were chosen minimise its cost
-        if kind == "free" or self.is_ruled:
-            return replace(self, kind=kind)
-        return replace(self, kind=kind, held=proportional_sizes(found.sizes, self.n))
+        if self.is_ruled:
+            return self
+        return replace(self, held=proportional_sizes(found.sizes, self.n))
 
     def value(self, W, sizes):
         """Return the objective."""

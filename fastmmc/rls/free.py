@@ -1,41 +1,31 @@
-"""The size-free search of UMC-RLS: labellings of any sizes that explain their clusters best.
+"""The search of labellings of any sizes: a population, recombined by Ward's rule.
 
-The cost sum_h (1 - e_h^T R e_h / s_h), with e_h the indicator and s_h the size of cluster h, is the
-unexplained share of each cluster's indicator, added over the clusters. Moves of single points end
-early, so labellings are improved on many scales: groups of points, from few large ones to many
-small ones, move as a whole before the points do.
+Labellings are improved on many scales, see :mod:`fastmmc.rls.groups`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import eigh, polar, qr
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 from sklearn.utils import gen_batches
 
 from fastmmc import memory
 from fastmmc.execution import History
-from fastmmc.factors import LowRankFactor, hat_path, leave_one_out_residuals
+from fastmmc.factors import LowRankFactor, hat_path
 from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
-from fastmmc.rls import _loops_free as loops
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls.labelling import compact
+from fastmmc.rls import _loops_groups as loops
+from fastmmc.rls.cells import make_cells, of_cells
+from fastmmc.rls.groups import TOLERANCE, Groups, cost_of, make_state, nearness
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes, reorder_to_targets
 from fastmmc.status import Status
 from fastmmc.threads import exhaust, map_of_threads
 
-# Points that are searched all at once. Of more a sample is, of this size, or this many for each
-# cluster but no more than the last number.
+# Points that are searched one by one; of more, cells are.
 ALL = 5_000
-SAMPLE = 3_000
-SAMPLE_PER_CLUSTER = 50
-MOST_SAMPLED = 10_000
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
@@ -51,170 +41,6 @@ ROWS = 4096
 # Budget of the last descent between two looks at the clock.
 SLICE = 20_000_000
 
-# A change of the cost below this is rounding.
-TOLERANCE = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Points, or groups of them: the sums of R over each pair, (m, m), and the sizes."""
-
-    matrix: np.ndarray
-    weights: np.ndarray  # (m,) int64
-    movable: np.ndarray  # (m,) bool, False where a label is known
-
-    @classmethod
-    def of_points(cls, R, movable=None):
-        """Return single points with this hat matrix, all of which move unless it is told."""
-        movable = np.ones(len(R), dtype=np.bool_) if movable is None else movable
-        return cls(R, np.ones(len(R), dtype=np.int64), movable)
-
-    @property
-    def n(self):
-        """Number of groups."""
-        return self.weights.size
-
-    def merge(self, members):
-        """Return the groups of groups that ``members`` (m,) names."""
-        weights = np.bincount(members, weights=self.weights).astype(np.int64)
-        matrix = np.empty((weights.size, weights.size))
-        loops.merge_groups(self.matrix, members, None, matrix)
-        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
-        movable = np.ones(weights.size, dtype=np.bool_)
-        movable[members[~self.movable]] = False
-        return Groups(matrix, weights, movable)
-
-    def state(self, labels, rule):
-        """Return what the compiled loops work on."""
-        k = rule.lower.size
-        labels = compact(labels, k)
-        state = loops.State(
-            matrix=self.matrix,
-            labels=labels,
-            weights=self.weights,
-            counts=np.bincount(labels, weights=self.weights, minlength=k).astype(np.int64),
-            sums=np.empty((k, self.n)),
-            within=np.empty(k),
-            diag=np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64),
-            movable=self.movable,
-            lower=rule.lower,
-            upper=rule.upper,
-            tol=TOLERANCE,
-            pos=np.zeros(loops.N_POS, dtype=np.int64),
-        )
-        moves.build_sums(self.matrix, labels, state.sums)
-        own = state.sums[labels, np.arange(self.n)]
-        state.within[:] = np.bincount(labels, weights=own, minlength=k)
-        return state
-
-    @cached_property
-    def least(self):
-        """Least entry of each row, (m,) float64."""
-        return self.matrix.min(axis=1).astype(np.float64)
-
-    @cached_property
-    def tree(self):
-        """Ward's merges in the metric of R: pairs in the order of their heights, (m - 1, 2)."""
-        D = np.empty((self.n, self.n))
-        loops.fill_merges(self.matrix, self.weights, D)
-        pairs = np.empty((2, self.n - 1), dtype=np.int64)
-        height = np.empty(self.n - 1)
-        loops.agglomerate(D, self.weights.astype(np.float64), *pairs, height)
-        return pairs[:, np.argsort(height, kind="stable")].T
-
-    def cut(self, count):
-        """Return which of ``count`` parts of the tree each group belongs to."""
-        first, second = self.tree[: max(0, self.n - count)].T
-        edges = coo_matrix((np.ones(first.size), (first, second)), shape=(self.n, self.n))
-        return connected_components(edges, directed=False)[1].astype(np.int64)
-
-    def recombine(self, a, b, k):
-        """Return k clusters of the parts on which two labellings agree, by Ward's rule."""
-        members = np.unique((a * k + b) * 2 + self.movable, return_inverse=True)[1]
-        return self.merge(members).cut(k)[members]
-
-    @cached_property
-    def cuts(self):
-        """Half as many parts of the tree each time."""
-        return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
-
-    def fitted(self, labels, rule):
-        """Return labels whose sizes keep to the rule, changed where the points are nearest."""
-        if rule.allows(np.bincount(labels, minlength=rule.lower.size)):
-            return labels
-        state = self.state(labels, rule)
-        return fit_sizes(labels, nearness(state, state.sums), rule.lower, rule.upper, self.movable)
-
-    def error(self, labels, rule):
-        """Return the leave-one-out error of labels."""
-        return error_of(self.state(labels, rule))
-
-    def descend(self, labels, rule):
-        """Return labels that no move of a point improves, their cost, and the moves made."""
-        state = self.state(labels, rule)
-        settle(state)
-        return state.labels.astype(np.int64), cost_of(state), int(state.pos[loops.MOVES])
-
-    def refine(self, labels, rule):
-        """Return labels no worse than those given, their cost, and the moves made.
-
-        Points move, then parts of the tree within the clusters as a whole, the largest first, and
-        points again.
-        """
-        k = rule.lower.size
-        labels, _, made = self.descend(labels, rule)
-        levels, names = [self], [np.arange(self.n)]
-        for part in self.cuts:
-            if part.max() < k:
-                break
-            key = (part * k + labels) * 2 + self.movable
-            of_all = np.unique(key, return_inverse=True)[1]
-            members = np.empty(levels[-1].n, dtype=np.int64)
-            members[names[-1]] = of_all
-            levels.append(levels[-1].merge(members))
-            names.append(of_all)
-        for level, name in zip(levels[::-1], names[::-1], strict=True):
-            of_level = np.empty(level.n, dtype=np.int64)
-            of_level[name] = labels
-            state = level.state(of_level, rule)
-            settle(state)
-            if level is self and rule.bounded:
-                # One look at each point's partners; the best labelling has the rest in the end.
-                state.pos[[loops.AT, loops.CLEAN]] = 0
-                loops.swap(state, self.least, 4 * self.n**2)
-            made += int(state.pos[loops.MOVES])
-            labels = state.labels[name].astype(np.int64)
-        return labels, cost_of(state), made
-
-
-def cost_of(state):
-    """Return the cost of a state's labels."""
-    return float(np.sum(1.0 - state.within / np.maximum(state.counts, 1)))
-
-
-def error_of(state):
-    """Return the leave-one-out error of a state's labels.
-
-    It is the mean over clusters of ||L - E||^2 / s, where the other points predict L of the
-    indicator E of a cluster of s points.
-    """
-    E = (state.labels[:, None] == np.arange(state.counts.size)).astype(np.float64)
-    weights = state.weights
-    residuals = leave_one_out_residuals(E, state.sums.T / weights[:, None], state.diag / weights)
-    return mean_error(residuals, state.counts, weights)
-
-
-def mean_error(residuals, counts, weights):
-    """Return the mean over clusters of squared residuals (n, k) per point; an empty one has 1."""
-    squares = np.sum(residuals**2 * weights[:, None], axis=0)
-    return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
-
-
-def settle(state):
-    """Descend to where no move helps."""
-    state.pos[[loops.AT, loops.CLEAN]] = 0
-    loops.descend(state, np.iinfo(np.int64).max)
-
 
 def descent(state, least, budget):
     """Descend to where no move helps, and no swap unless ``least``, as swaps take it, is None.
@@ -225,7 +51,7 @@ def descent(state, least, budget):
     while made != state.pos[loops.MOVES]:
         made = int(state.pos[loops.MOVES])
         state.pos[[loops.AT, loops.CLEAN]] = 0
-        while not loops.descend(state, budget()):
+        while not loops.descend(state, None, None, budget()):
             yield
         if least is None:
             return
@@ -323,7 +149,7 @@ class Population:
         k = self.plan.k
         parts = self.points.cut(max(COARSE, COARSE_PER_CLUSTER * k))
         groups = self.points.merge(parts)
-        root = np.sqrt(groups.weights)
+        root = np.sqrt(groups.masses)
         scaled = groups.matrix / root / root[:, None]
         V = eigh(scaled, subset_by_index=[groups.n - k, groups.n - 1], check_finite=False)[1]
         corners = qr(V.T, pivoting=True, mode="r")[1][:k]
@@ -331,12 +157,12 @@ class Population:
 
     def _plus_plus(self):
         """Draw k points that lie far apart in the metric of R, and give all to the nearest."""
-        R, n, k, weights = self.points.matrix, self.points.n, self.plan.k, self.points.weights
-        diag = np.diagonal(R) / weights**2
+        R, n, k, masses = self.points.matrix, self.points.n, self.plan.k, self.points.masses
+        diag = self.points.diagonal / masses**2
 
         def distances(i):
-            apart = diag + diag[i] - 2.0 * R[i] / (weights * weights[i])
-            return weights * np.maximum(apart, 0.0)
+            apart = diag + diag[i] - 2.0 * R[i] / (masses * masses[i])
+            return masses * np.maximum(apart, 0.0)
 
         labels = np.zeros(n, dtype=np.int64)
         nearest = distances(self._rng.integers(n))
@@ -375,27 +201,9 @@ class Population:
         return self.best[1]
 
 
-def nearness(state, sums, weights=1):
-    """Return minus the squared distances to the means of a state's clusters, up to a constant.
-
-    ``sums`` (k, n) are the inner products with the clusters' sums, ``weights`` those of the points.
-    """
-    sizes = np.maximum(state.counts, 1)[:, None]
-    return 2.0 * sums / sizes - weights * state.within[:, None] / sizes**2
-
-
-def sample_size(n, k, most=ALL):
-    """Return how many points a search is over before all take part, 0 if that is all of them.
-
-    Up to ``most`` points are searched all at once.
-    """
-    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
-    return size if n > max(most, size) else 0
-
-
-def make_matrix(factor, sample):
-    """Return the hat matrix if all points are searched at once; yield the rows that were made."""
-    if not isinstance(factor, LowRankFactor) or sample > 0:
+def make_matrix(factor, cells):
+    """Return the hat matrix if points are searched one by one; yield the rows that were made."""
+    if not isinstance(factor, LowRankFactor) or cells > 0:
         return factor
     return (yield from factor._as_dense())
 
@@ -434,19 +242,13 @@ def hat_of_sample(factor, indices, check_time):
 
 
 class FreeSearch(SlicedSearch):
-    """One restart: the population of all points, or of a sample and then a descent of all points.
+    """One restart: the population of all points, or of so many cells and then their descent."""
 
-    A sample of m points is a problem of its own with m lam / n in place of lam, so that the
-    eigenvalues of its hat matrix are about those of all points.
-    """
-
-    def __init__(self, factor, diag, plan, sample, index, rng, check_time, kind=Population):
+    def __init__(self, factor, diag, plan, cells, index, rng):
         self._factor = factor
         self._diag = diag
         self._plan = plan
-        self._sample = sample
-        self._check_time = check_time
-        self._kind = kind
+        self._cells = cells
         self._index = index
         self._rng = rng
         self._population = self._state = None
@@ -457,7 +259,7 @@ class FreeSearch(SlicedSearch):
         """Return an estimate of the share of the work that is done."""
         if self._state is not None or self._population is None:
             return 0.95 * (self._state is not None)
-        return (0.9 if self._sample else 1.0) * self._population.fraction
+        return (0.9 if self._cells else 1.0) * self._population.fraction
 
     def finish(self):
         """Take the final figures and let the work space go."""
@@ -470,7 +272,7 @@ class FreeSearch(SlicedSearch):
         self.n_iter = population.n_iter if population else 0
         self.n_moves = int(state.pos[loops.MOVES]) + (population.n_moves if population else 0)
         self.status = population.status if population else Status.CONVERGED
-        if population and not self._sample:
+        if population and not self._cells:
             self._history = population.history
         self._history.note(self.n_moves, self.objective)
         self.history = self._history.values()
@@ -480,10 +282,10 @@ class FreeSearch(SlicedSearch):
     def _run(self):
         """Search; yield at the end of each slice."""
         plan = self._plan
-        if plan.has_random_start or not self._sample:
+        if plan.has_random_start or not self._cells:
             yield from self._make_population()
             yield from self._population.run()
-        if not self._sample:
+        if not self._cells:
             return
         self.phase = "descent"
         self._state = self._whole(self._labels_of_all())
@@ -501,35 +303,28 @@ class FreeSearch(SlicedSearch):
         self._history.note(self._state.pos[loops.MOVES], cost_of(self._state))
 
     def _make_population(self):
-        """Make the search over all points, or over a sample; yield as its matrix is made."""
+        """Make the search over all points, or over cells of them; yield as these are made."""
         plan, factor = self._plan, self._factor
-        matrix = factor.R if self._sample == 0 else (yield from self._hat_of_sample())
-        if self._sample:
-            plan = plan.of_sample(self._indices, keep_best=False)
-        points = Groups.of_points(matrix, plan.movable)
-        self._population = self._kind(points, plan, self._index, self._rng)
-
-    def _hat_of_sample(self):
-        """Draw the sample and make its hat matrix, with lam in proportion."""
-        self._indices = np.sort(self._rng.choice(self._factor.n, self._sample, replace=False))
-        R, self._predict = yield from hat_of_sample(self._factor, self._indices, self._check_time)
-        return R
+        if self._cells:
+            args = factor, plan.k, self._cells, self._rng
+            matrix, self._members, seeds = yield from make_cells(*args)
+            masses = np.bincount(self._members)
+            points = Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_))
+            # Swaps of cells of all masses take long; moves keep to bounds as nearly as cells allow.
+            plan = of_cells(replace(plan, rule=replace(plan.rule, bounded=False)), seeds, masses)
+        else:
+            points = Groups.of_points(factor.R, plan.movable)
+        self._population = Population(points, plan, self._index, self._rng)
 
     def _labels_of_all(self):
         """Return what the population found, or the labels to start from, for all points."""
         plan = self._plan
         if self._population is None and plan.has_random_start:
-            return quick_labels(self._factor, self._diag, plan, self._rng, self._kind)
+            return quick_labels(self._factor, plan, self._rng)
         if self._population is None:
             return self._fitted(plan.start_labels(self._rng))
         labels = self._population.finish()
-        if not self._sample:
-            return labels
-        state = self._population.points.state(labels, self._population.plan.rule)
-        E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-        scores = nearness(state, self._predict(E))
-        labels = plan.with_known(scores.argmax(axis=0))
-        return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+        return self._fitted(labels[self._members]) if self._cells else labels
 
     def _fitted(self, labels):
         """Return labels of all points whose sizes keep to the rule."""
@@ -537,33 +332,17 @@ class FreeSearch(SlicedSearch):
         if rule.allows(np.bincount(labels, minlength=self._plan.k)):
             return labels
         state = self._whole(labels)
-        sums = state.sums
-        if isinstance(self._factor, LowRankFactor):
-            sums = self._factor._cluster_scores(sums)
-        return fit_sizes(labels, nearness(state, sums), rule.lower, rule.upper, state.movable)
+        sums = state.sums if state.dense else self._factor._cluster_scores(state.sums)
+        scores = nearness(state, sums, 1)
+        return fit_sizes(labels, scores, rule.lower, rule.upper, state.movable)
 
     def _whole(self, labels):
         """Return the state of all points."""
         plan, factor = self._plan, self._factor
-        if not isinstance(factor, LowRankFactor):
-            return Groups.of_points(factor.R, plan.movable).state(labels, plan.rule)
-        labels = compact(labels, plan.k)
-        W = np.empty((plan.k, factor.rank))
-        moves.build_sums(factor.Z, labels, W)
-        return loops.State(
-            matrix=factor.Z,
-            labels=labels,
-            weights=np.ones(plan.n, dtype=np.int64),
-            counts=np.bincount(labels, minlength=plan.k),
-            sums=W,
-            within=np.sum(W**2, axis=1),
-            diag=self._diag,
-            movable=plan.movable,
-            lower=plan.rule.lower,
-            upper=plan.rule.upper,
-            tol=TOLERANCE,
-            pos=np.zeros(loops.N_POS, dtype=np.int64),
-        )
+        dense = not isinstance(factor, LowRankFactor)
+        masses = np.ones(plan.n, dtype=np.int64)
+        of = self._diag, labels, masses, plan.movable, plan.rule
+        return make_state(factor.R if dense else factor.Z, dense, *of, True)
 
     def _descend_rows(self):
         """Descend on the factor Z until a sweep makes no move; yield after each block."""
@@ -581,15 +360,21 @@ class FreeSearch(SlicedSearch):
                     n_rows = block.stop - block.start
                     for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
                         pass
-                    loops.descend_block(state, block.start, scores[:n_rows])
+                    loops.descend_rows(state, block.start, scores[:n_rows])
                     yield
                 self._note()
 
 
-def quick_labels(factor, diag, plan, rng, kind=Population):
+def quick_labels(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, as there is no time for more."""
-    args = factor, diag, plan, min(plan.n, QUICK_SAMPLE), 0, rng
-    search = FreeSearch(*args, lambda ahead: None, kind)
-    exhaust(search._make_population(), lambda n_rows: None)
-    next(search._population.run())
-    return search._labels_of_all()
+    indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
+    R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
+    part = plan.of_sample(indices, keep_best=False)
+    population = Population(Groups.of_points(R, part.movable), part, 0, rng)
+    next(population.run())
+    labels = population.finish()
+    state = population.points.state(labels, part.rule)
+    E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
+    scores = nearness(state, predict(E), 1)
+    labels = plan.with_known(scores.argmax(axis=0))
+    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)

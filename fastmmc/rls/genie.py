@@ -12,6 +12,14 @@ from fastmmc.rls import _loops_genie as loops
 GINIS = (0.1, 0.3, 0.5, 0.7)
 
 
+def cosine_distances(R):
+    """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
+    distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
+    np.fill_diagonal(distances, 0.0)
+    return distances
+
+
 class Genie:
     """Genie's hierarchies of clusters, one for each threshold of the Gini index."""
 
@@ -35,11 +43,3 @@ class Genie:
             edges = coo_matrix((np.ones(n - k), (first, second)), shape=(n, n))
             found[most_gini] = connected_components(edges, directed=False)[1].astype(np.int64)
         return found
-
-
-def cosine_distances(R):
-    """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n): how unlike two points are in the metric of R."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
-    distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
-    np.fill_diagonal(distances, 0.0)
-    return distances

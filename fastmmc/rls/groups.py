@@ -59,32 +59,20 @@ class Groups:
         masses = np.bincount(members, weights=self.masses).astype(np.int64)
         matrix = np.empty((masses.size, masses.size))
         ward.merge_groups(self.matrix, members, None, matrix)
+        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
         movable = np.ones(masses.size, dtype=np.bool_)
         movable[members[~self.movable]] = False
         return Groups(matrix, masses, movable)
 
-    def state(self, labels, rule, free):
+    @cached_property
+    def least(self):
+        """Least entry of each row, (g,) float64."""
+        return self.matrix.min(axis=1).astype(np.float64)
+
+    def state(self, labels, rule, free=True):
         """Return what the compiled loops work on."""
-        k = rule.lower.size
-        labels = compact(labels, k)
-        sums = np.empty((k, self.n))
-        moves.build_sums(self.matrix, labels, sums)
-        return loops.State(
-            matrix=self.matrix,
-            dense=True,
-            labels=labels,
-            masses=self.masses,
-            counts=np.bincount(labels, weights=self.masses, minlength=k).astype(np.int64),
-            sums=sums,
-            within=np.bincount(labels, weights=sums[labels, np.arange(self.n)], minlength=k),
-            diag=self.diagonal,
-            movable=self.movable,
-            lower=rule.lower,
-            upper=rule.upper,
-            free=free,
-            tol=TOLERANCE if free else TOLERANCE * float(self.masses.sum()),
-            pos=np.zeros(loops.N_POS, dtype=np.int64),
-        )
+        of = self.diagonal, labels, self.masses, self.movable
+        return make_state(self.matrix, True, *of, rule, free)
 
     @cached_property
     def tree(self):
@@ -129,13 +117,13 @@ class Groups:
         """Return the leave-one-out error of labels."""
         return error_of(self, labels, k)
 
-    def descend(self, labels, rule, free):
+    def descend(self, labels, rule, free=True):
         """Return labels that no move of a group improves, their cost, and the moves made."""
         state = self.state(labels, rule, free)
         settle(state)
         return state.labels.astype(np.int64), cost_of(state), int(state.pos[loops.MOVES])
 
-    def refine(self, labels, rule, free):
+    def refine(self, labels, rule, free=True):
         """Return labels no worse than those given, their cost, and the moves made.
 
         Groups move, then parts of the tree within the clusters as a whole, the largest first, and
@@ -161,10 +149,38 @@ class Groups:
             if level is self and rule.bounded:
                 # One look at each group's partners; the best labelling has the rest in the end.
                 state.pos[[loops.AT, loops.CLEAN]] = 0
-                loops.swap(state, 8 * self.n**2)
+                loops.swap(state, self.least, 4 * self.n**2)
             made += int(state.pos[loops.MOVES])
             labels = state.labels[name].astype(np.int64)
         return labels, cost_of(state), made
+
+
+def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free):
+    """Return what the compiled loops work on: ``matrix`` is R of the groups if dense, else Z."""
+    k = rule.lower.size
+    labels = compact(labels, k)
+    sums = np.empty((k, matrix.shape[1]))
+    moves.build_sums(matrix, labels, sums)
+    if dense:
+        within = np.bincount(labels, sums[labels, np.arange(labels.size)], k)
+    else:
+        within = np.sum(sums**2, axis=1)
+    return loops.State(
+        matrix=matrix,
+        dense=dense,
+        labels=labels,
+        masses=masses,
+        counts=np.bincount(labels, masses, k).astype(np.int64),
+        sums=sums,
+        within=within,
+        diag=diagonal,
+        movable=movable,
+        lower=rule.lower,
+        upper=rule.upper,
+        free=free,
+        tol=TOLERANCE if free else TOLERANCE * float(masses.sum()),
+        pos=np.zeros(loops.N_POS, dtype=np.int64),
+    )
 
 
 def nearness(state, sums=None, masses=None):

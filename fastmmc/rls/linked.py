@@ -21,12 +21,11 @@ from fastmmc import memory
 from fastmmc.factors import DenseFactor, LowRankFactor
 from fastmmc.gram import Kernel
 from fastmmc.links import join
-from fastmmc.rls import _loops_linked as loops
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls._loops_free import merge_groups
+from fastmmc.rls import _loops_groups as loops
+from fastmmc.rls import _loops_ward as ward
 from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE, TOLERANCE, Groups, error_of, hat_of_sample, nearness
-from fastmmc.rls.labelling import compact
+from fastmmc.rls.free import SLICE, hat_of_sample
+from fastmmc.rls.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.memetic import MemeticSearch
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.sliced import SlicedSearch
@@ -41,6 +40,13 @@ FORBIDDEN = 1e9
 
 # Groups that change clusters together so that linked ones stay apart.
 MOST_IN_CHAIN = 64
+
+# Points that are searched all at once. Of more a sample is, of this size, or this many for each
+# cluster but no more than the last number.
+ALL = 5_000
+SAMPLE = 3_000
+SAMPLE_PER_CLUSTER = 50
+MOST_SAMPLED = 10_000
 
 # Moves that part linked groups, for each of them.
 PARTINGS = 50
@@ -152,7 +158,6 @@ class Merging:
             known=None if plan.known is None else plan.known[self.first],
             points=plan.points[self.first],
             masses=self.masses,
-            near=None if plan.near is None else self.plan(plan.near),
         )
 
     @property
@@ -166,7 +171,7 @@ class Merging:
             return R
         memory.check_memory(self.n_groups, np.dtype(np.float64), what="matrix of linked points")
         out = np.empty((self.n_groups, self.n_groups))
-        merge_groups(R, self.members, self.scales, out)
+        ward.merge_groups(R, self.members, self.scales, out)
         return out
 
     def price(self, matrix):
@@ -220,34 +225,13 @@ class Merging:
         fit_sizes(state, pairs)
 
     def state(self, matrix, dense, labels, plan, free):
-        """Return what the compiled loops of linked groups work on."""
-        k = plan.k
-        labels = compact(labels, k)
-        sums = np.empty((k, matrix.shape[1]))
-        moves.build_sums(matrix, labels, sums)
+        """Return what the compiled loops work on."""
         if dense:
-            own = sums[labels, np.arange(labels.size)]
-            within = np.bincount(labels, own, k)
-            diag = np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
+            diagonal = np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
         else:
-            within = np.sum(sums**2, axis=1)
-            diag = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
-        return loops.State(
-            matrix=matrix,
-            dense=dense,
-            labels=labels,
-            masses=self.masses,
-            counts=np.bincount(labels, self.masses, k).astype(np.int64),
-            sums=sums,
-            within=within,
-            diag=diag,
-            movable=plan.movable,
-            lower=plan.rule.lower,
-            upper=plan.rule.upper,
-            free=free,
-            tol=TOLERANCE if free else TOLERANCE * self.masses.sum(),
-            pos=np.zeros(loops.N_POS, dtype=np.int64),
-        )
+            diagonal = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+        of = diagonal, labels, self.masses, plan.movable
+        return make_state(matrix, dense, *of, plan.rule, free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,13 +253,6 @@ class LinkedGroups(Groups):
         state = self.merging.state(self.matrix, True, labels, plan, True)
         self.merging.part(state)
         return state.labels.astype(np.int64)
-
-    def error(self, labels, rule):
-        """Return the leave-one-out error of labels, without the prices."""
-        state = self.state(labels, rule)
-        E = csr_array((np.ones(self.n), labels, np.arange(self.n + 1)), shape=(self.n, self.plan.k))
-        state.sums[:] += 0.5 * (self.merging.priced @ E).T.toarray()
-        return error_of(state)
 
 
 class NearSearch:
@@ -367,10 +344,7 @@ class LinkedSearch(SlicedSearch):
         R, self._predict = yield from hat_of_sample(self._factor, rows, self._check_time)
         part = merging.of_rows(rows)
         share = part.masses.sum() / merging.masses.sum()
-        plan = _scaled(plan, rows, share)
-        if plan.near is not None:
-            plan = replace(plan, near=_scaled(plan.near, rows, share))
-        return LinkedGroups.of(part.merge(R), part, plan)
+        return LinkedGroups.of(part.merge(R), part, _scaled(plan, rows, share))
 
     def _begin_descent(self):
         """Part the groups found, and make the state of all groups."""
@@ -413,11 +387,16 @@ class LinkedSearch(SlicedSearch):
         merging, k = self._merging, self._plan.k
         price = 0.0 if merging.hard else merging.price_of(state.labels)
         if self._plan.free:
-            cost = np.sum(1.0 - state.within / np.maximum(state.counts, 1))
-            return float(cost + price * k / merging.masses.sum())
+            return cost_of(state) + price * k / float(merging.masses.sum())
         total = state.sums.sum() if state.dense else np.sum(state.sums.sum(axis=0) ** 2)
         value = k * merging.masses.sum() + (4 - k) * total - 4 * (state.within.sum() - price)
         return float(value / merging.unit)
+
+
+def sample_size(n, k):
+    """Return how many points a search is over before all take part, 0 if that is all of them."""
+    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
+    return size if n > max(ALL, size) else 0
 
 
 def _scaled(plan, rows, share):

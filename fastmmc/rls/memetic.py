@@ -7,12 +7,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
-from fastmmc.factors import DenseFactor
-from fastmmc.gram import Kernel
 from fastmmc.labels import matched_clusters
-from fastmmc.rls.batches import ClaimForm, make_start
-from fastmmc.rls.free import SLICE
-from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.status import Status
 
@@ -39,7 +34,6 @@ class MemeticSearch(SlicedSearch):
         self._rng = rng
         self._population = []
         self._current = None
-        self.parents = []  # labels of the first individuals
 
     def finish(self):
         """Take the best labels and the final figures, and let the work space go."""
@@ -61,7 +55,6 @@ class MemeticSearch(SlicedSearch):
         for index in range(plan.population):
             parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
             yield from self._improve(parent)
-            self.parents.append(parent.labels)
             self._fraction = 0.4 * (index + 1) / plan.population
         # Children go on from labels of all points.
         form = replace(self._form, sample=0)
@@ -131,63 +124,3 @@ class MemeticSearch(SlicedSearch):
         if self._form.batches is None:
             return sums
         return self._factor._cluster_scores(sums)
-
-
-class MemeticSearches:
-    """Memetic searches on one dense matrix, and of few clusters one more from the best of them."""
-
-    def __init__(self, matrix, plan, count, rng):
-        # A search claim by claim reads R alone.
-        self._factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
-        self._plan = plan
-        self._count = count
-        self._rng = rng
-        self._search = self._best = None
-        self.n_moves = self.n_iter = 0
-        self.starts = []  # labels of the parents of all searches, and of further starts
-
-    def run(self):
-        """Search; yield the share that is done at the end of each slice."""
-        plan, diag = self._plan, self._factor.diagonal()
-
-        def make_single(form, plan, index, rng):
-            return make_start(self._factor, diag, form, plan, index, rng)
-
-        count = self._count + (plan.k <= GENTLE_CLUSTERS)
-        for at in range(count):
-            if at == self._count:
-                plan = replace(plan, init=self._best.labels, start_round=GENTLE_ROUND)
-            args = self._factor, diag, ClaimForm(), plan, make_single, self._rng
-            self._search = MemeticSearch(*args)
-            while not self._search.step(SLICE):
-                yield (at + self._search.fraction()) / count
-            self._end()
-
-    def more_starts(self, count):
-        """Make starts until there are so many with the parents; yield at the end of each slice."""
-        diag = self._factor.diagonal()
-        for index in range(len(self.starts), count):
-            plan = self._plan.of_parent(index)
-            start = make_start(self._factor, diag, ClaimForm(), plan, index, self._rng)
-            while not start.step(SLICE):
-                yield
-            start.finish()
-            self.n_moves += start.n_moves
-            self.starts.append(start.labels)
-            yield
-
-    def _end(self):
-        """End the current search and keep it if it is the best."""
-        search, self._search = self._search, None
-        search.finish()
-        self.n_iter += search.n_iter
-        self.n_moves += search.n_moves
-        self.starts += search.parents
-        if self._best is None or search.objective < self._best.objective - TOLERANCE:
-            self._best = search
-
-    def finish(self):
-        """Return the best labels so far, None if there are none."""
-        if self._search is not None:
-            self._end()
-        return None if self._best is None else self._best.labels

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from fastmmc.execution import is_first, warn_user
 from fastmmc.factors import hat_matrix
 from fastmmc.gram import evenly, kernel_points
-from fastmmc.rls.free import Groups, cost_of, error_of
+from fastmmc.rls.groups import Groups, cost_of, error_of
 from fastmmc.sizes import imbalance, size_rule
 
 # Points in the sample, and the fewest for each cluster.
@@ -78,5 +78,4 @@ def _sample(factor):
 
 def _judge(points, labels, rule):
     """Return the size-free cost and the leave-one-out error of labels."""
-    state = points.state(labels, rule)
-    return cost_of(state), error_of(state)
+    return cost_of(points.state(labels, rule)), error_of(points, labels, rule.lower.size)

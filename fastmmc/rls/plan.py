@@ -58,15 +58,12 @@ class LabelSearchPlan:
     default_sizes: bool  # whether the user has said nothing of sizes
     classes: np.ndarray | None  # (k,) what known labels call the clusters, for the result alone
     params: dict  # the same
-    near: LabelSearchPlan | None = None  # of about equal sizes, where sizes are chosen
-    n_near: int = 1  # searches for these
     masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
     links: Links | None = None
     weights: np.ndarray | None = None  # (n,) of the points; None: all 1
     link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
     asked_sizes: bool = False  # whether the user has set bounds on sizes
     on_cells: bool = False  # whether labels of about equal sizes are searched on cells
-    chooses_width: bool = False  # whether a narrower width may take the place of the default one
     n_init: int = 1  # restarts
 
     @property
@@ -98,11 +95,6 @@ class LabelSearchPlan:
     def has_random_start(self):
         """Whether each restart begins with random labels."""
         return isinstance(self.init, str) and self.init == "random"
-
-    @property
-    def chooses_sizes(self):
-        """Whether labels of about equal sizes compete with others."""
-        return self.near is not None and self.has_random_start
 
     def with_known(self, labels):
         """Return the labels with the known ones in their places."""
@@ -171,7 +163,6 @@ class LabelSearchPlan:
             min_size=int(self.min_size * m / self.n),
             polish=False,
             keep_best=keep_best,
-            near=None if self.near is None else self.near.of_sample(indices, keep_best),
         )
 
     def of_given(self, labels, first):

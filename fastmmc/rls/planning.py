@@ -1,7 +1,5 @@
 """What a call of UMC-RLS asks for, checked and made into the plan of its search."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from fastmmc import validation
@@ -12,8 +10,8 @@ from fastmmc.labels import check_init, read_known_labels
 from fastmmc.links import check_links_of_clusters, join
 from fastmmc.nystroem import DENSE_LIMIT
 from fastmmc.parameters import Clusters, KnownTrust, SizeParameters
+from fastmmc.rls.cells import cells_suffice
 from fastmmc.rls.linked import mass_unit, masses_of
-from fastmmc.rls.multilevel import cells_suffice
 from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.sizes import check_least_and_most, size_rule
@@ -37,15 +35,9 @@ def prepare(call, make_source):
     """Return where the hat matrix comes from, and the plan of the search."""
     source = make_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
-    if (plan.near is not None or plan.on_cells) and call.rank == "auto":
+    if plan.on_cells and call.rank == "auto":
         source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK)
     return source, plan
-
-
-def resolve_sizes(call):
-    """Return the sizes of a call: "auto" is "equal" if it says anything of a search or of sizes."""
-    is_told = told(call, UMCRLSSearch) or not call.balance is call.target_sizes is None
-    return "equal" if call.sizes == "auto" and is_told else call.sizes
 
 
 def searches_cells(call, n, k):
@@ -56,23 +48,14 @@ def searches_cells(call, n, k):
     """
     is_left = not told(call, UMCRLSSearch) and isinstance(call.n_init, str)
     is_many = n > DENSE_CHOICE and cells_suffice(n, k) and call.rank is not None
-    return resolve_sizes(call) == "equal" and k > 1 and is_left and is_many
-
-
-def leaves_width(call, source, plan):
-    """Tell whether a call leaves width and sizes to us and binds no label."""
-    kernel = source.kernel
-    has_width = source.factor is not None or not kernel.sigma is kernel.gamma is None
-    is_bound = plan.asked_sizes or plan.known is not None or plan.links is not None
-    return kernel.name == "rbf" and not has_width and not is_bound and plan.near is not None
+    return call.sizes != "free" and k > 1 and is_left and is_many
 
 
 def count_starts(call, n):
-    """Return the number of starts; if not told, it depends on the search and on n alone."""
-    sizes = resolve_sizes(call)
-    if sizes != "auto" and not isinstance(call.n_init, str):
+    """Return the number of starts; if none is given, it depends on the search and on n alone."""
+    if not isinstance(call.n_init, str):
         return call.n_init
-    if sizes != "equal" or call.method == "memetic":
+    if call.sizes == "free" or call.method == "memetic":
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 
@@ -90,25 +73,22 @@ def _make_plan(call, source):
         known = None
     links, known = _check_links(call, n, k, known)
     trust = _check_trust(call, known, links)
-    sizes, method = resolve_sizes(call), call.method
+    is_free, method = call.sizes == "free", call.method
     on_cells = links is None and not isinstance(source.factor, DenseFactor)
     on_cells = on_cells and searches_cells(call, n, k)
     if method == "auto":
-        method = "shaking" if sizes == "equal" and not on_cells else "memetic"
-    if k == 1 and sizes == "auto":
-        sizes = "equal"
-    is_free = sizes != "equal"
+        method = "memetic" if is_free or on_cells else "shaking"
     rule, min_size, balance = _check_sizes(call, n, k, known, method, is_free)
     if links is not None:
         _check_groups(links, n, k, rule.upper.max() if call.sample_weight is None else n)
     if call.bound and call.sample_weight is not None and not is_free:
         raise ValueError('bound: of weighted points there is a bound for sizes="free" only')
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
-    params |= {"method": method, "sizes": sizes, "balance": balance}
+    params |= {"method": method, "balance": balance}
     if links:
         params["link_penalty"] = call.link_penalty
     warn_of_equal_points(points, k)
-    plan = LabelSearchPlan(
+    return LabelSearchPlan(
         **values(call, UMCRLSSearch, LinkPrice)
         | {
             "method": "shaking" if k == 1 else method,
@@ -133,12 +113,6 @@ def _make_plan(call, source):
         on_cells=on_cells,
         n_init=count_starts(call, n),
     )
-    if sizes != "auto":
-        return plan
-    # Sizes are chosen before clusters get the names of known labels.
-    rule, *_ = _check_sizes(call, n, k, None, "memetic", is_free=False)
-    near = replace(plan, free=False, rule=rule, known=None)
-    return replace(plan, near=near, n_near=1 if isinstance(call.n_init, str) else call.n_init)
 
 
 def _check_links(call, n, k, known):

@@ -7,27 +7,25 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc.execution import OutOfTime, restart_stream, warn_user
-from fastmmc.factors import DenseFactor, LowRankFactor
+from fastmmc.factors import DenseFactor
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import free_bound, risk_bound
-from fastmmc.rls.free import (
-    ALL,
-    QUICK_SAMPLE,
-    SAMPLE,
-    FreeSearch,
-    Population,
-    make_matrix,
+from fastmmc.rls.cells import count_cells
+from fastmmc.rls.free import ALL, QUICK_SAMPLE, FreeSearch, Population, make_matrix
+from fastmmc.rls.known import search_overruling, search_with_known
+from fastmmc.rls.linked import (
+    LinkedSearch,
+    Merging,
+    NearSearch,
+    make_groups,
+    mass_unit,
     sample_size,
 )
-from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.linked import LinkedSearch, Merging, NearSearch, make_groups, mass_unit
 from fastmmc.rls.memetic import MemeticSearch
-from fastmmc.rls.multilevel import BoundedSearch, MultilevelSearch, count_cells
+from fastmmc.rls.multilevel import BoundedSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.planning import STARTS_ON_CELLS
-from fastmmc.rls.size_choice import SizeChoice
 from fastmmc.rls.source import best_result
-from fastmmc.rls.width_choice import WidthChoice
 from fastmmc.threads import exhaust
 
 
@@ -87,24 +85,17 @@ def _search_cells(seed, factor, plan, control):
 
 def _search_free(seed, factor, plan, control):
     """Run the search of free sizes."""
-    search, (kind, sample) = FreeSearch, _population(plan)
-    matrix, cells = factor, count_cells(plan.n, plan.k)
-    if plan.chooses_sizes and sample and cells and isinstance(factor, LowRankFactor):
-        search, sample = MultilevelSearch, cells
+    matrix, cells = factor, count_cells(plan.n, plan.k) if plan.n > ALL else 0
     try:
         if control.shortage:
             raise OutOfTime
-        matrix = exhaust(make_matrix(factor, sample), lambda n_rows: control.check_time())
+        matrix = exhaust(make_matrix(factor, cells), lambda n_rows: control.check_time())
     except OutOfTime:
-        sample = min(plan.n, QUICK_SAMPLE)
+        cells = max(plan.k, min(plan.n, QUICK_SAMPLE))
     diag = matrix.diagonal()
-    chooses_width = plan.chooses_width and not sample and isinstance(factor, DenseFactor)
 
     def make_search(index):
-        rng = restart_stream(seed, index)
-        if chooses_width:
-            return WidthChoice(factor, diag, plan, index, rng, control.check_time)
-        return search(matrix, diag, plan, sample, index, rng, control.check_time, kind)
+        return FreeSearch(matrix, diag, plan, cells, index, restart_stream(seed, index))
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
@@ -112,9 +103,8 @@ def _search_free(seed, factor, plan, control):
 def _search_linked(seed, factor, plan, control):
     """Run the search over groups of linked points."""
     merging = Merging.of(plan.links, plan.n, plan.weights, plan.link_penalty)
-    kind, sample = _population(plan)
-    if not plan.free and isinstance(factor, DenseFactor):
-        sample = 0
+    kind = Population if plan.free else NearSearch
+    sample = sample_size(plan.n, plan.k) if plan.free or not isinstance(factor, DenseFactor) else 0
     try:
         groups = exhaust(
             make_groups(factor, merging, plan, sample), lambda n_rows: control.check_time()
@@ -129,14 +119,6 @@ def _search_linked(seed, factor, plan, control):
         return LinkedSearch(*args)
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
-
-
-def _population(plan):
-    """Return the kind of population that is searched, and of how many points, 0 for all."""
-    kind = Population if plan.free else NearSearch
-    if plan.chooses_sizes:
-        return SizeChoice, sample_size(plan.n, plan.k, SAMPLE)
-    return kind, sample_size(plan.n, plan.k, ALL)
 
 
 def _judge_links(result, plan):

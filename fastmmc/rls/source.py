@@ -243,10 +243,9 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
 
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
     n_iter, n_moves, history and trace. ``bound`` maps factor and sizes to a lower bound; ``fields``
-    go into the result as they are. A search that chose another hat matrix has it as ``factor``.
+    go into the result as they are.
     """
     outcome = best_of_restarts(make_search, n_init, control)
-    factor = getattr(outcome.best, "factor", factor)
     return rated_result(factor, outcome, k, params, bound, **fields)
 
 

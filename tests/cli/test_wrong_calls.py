@@ -125,7 +125,7 @@ fastmmc cluster n.csv -k 2 --method recursive-mmc --max-k 4
 fastmmc cluster n.csv -k 2 --method recursive-mmc --target-sizes 10,10
     --target-sizes would be of all points
 fastmmc cluster n.csv -k 2 --sizes some
-    --sizes must be one of 'auto', 'equal', 'free'; got 'some'
+    --sizes must be one of 'equal', 'free'; got 'some'
 fastmmc cluster n.csv -k 2 --balance x
     argument --balance: expected a number; got 'x'
 fastmmc cluster n.csv -k 2 --balance -1

@@ -1,7 +1,6 @@
 """Slow twins of the RLS family, written from the papers' formulas: no caches, all from scratch."""
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 
 def hat_matrix(K, lam):
@@ -128,36 +127,30 @@ def free_cost(R, labels, k):
 
 def free_descent(R, labels, k, lower, upper, tol=1e-12):
     """Each point in turn to the cluster that lowers the cost most, until none has moved."""
-    labels = labels.copy()
-    clean = i = 0
-    while clean < len(R):
-        clean += 1
-        counts = np.bincount(labels, minlength=k)
-        best, target = -tol, -1
-        for h in range(k):
-            moved = labels.copy()
-            moved[i] = h
-            if h == labels[i] or counts[labels[i]] <= lower[labels[i]] or counts[h] >= upper[h]:
-                continue
-            change = free_cost(R, moved, k) - free_cost(R, labels, k)
-            if change < best:
-                best, target = change, h
-        if target >= 0:
-            labels[i] = target
-            clean = 0
-        i = (i + 1) % len(R)
-    return labels
+    masses, no_links = np.ones(len(R), dtype=int), np.zeros((len(R), len(R)))
+    return linked_descent(R, masses, labels, k, no_links, True, lower, upper, tol)
 
 
-def free_swaps(R, labels, k, tol=1e-12):
-    """Every point in turn swaps with the partner that lowers the cost most, until none does."""
-    labels, n, i, clean = labels.copy(), len(R), 0, 0
+def group_swaps(G, masses, labels, k, free, lower, upper, tol=1e-12):
+    """Every group in turn swaps with the partner that lowers the cost most, until none does.
+
+    Sizes stay within the bounds, or as they are.
+    """
+    labels, n, i, clean = labels.copy(), len(G), 0, 0
+
+    def cost(labels):
+        return linked_cost(G, masses, labels, k, np.zeros_like(G), free)
+
     while clean < n:
-        before, best, partner = free_cost(R, labels, k), -tol, -1
+        before, best, partner = cost(labels), -tol, -1
         for j in np.flatnonzero(labels != labels[i]):
-            swapped = labels.copy()
-            swapped[[i, j]] = labels[[j, i]]
-            change = free_cost(R, swapped, k) - before
+            new = labels.copy()
+            new[[i, j]] = labels[[j, i]]
+            ends = labels[[i, j]]
+            is_open = within_bounds(new, k, masses, lower, upper, ends)
+            if masses[i] != masses[j] and not is_open:
+                continue
+            change = cost(new) - before
             if change < best - 1e-13:
                 best, partner = change, j
         clean += 1
@@ -250,22 +243,6 @@ def hat_distances(R):
             for i in range(n)
         ]
     )
-
-
-def priced_errors(R, labels, k, n_neighbours):
-    """Return the errors of indicators by leave-one-out and neighbours, times e^(imbalance / 2)."""
-    n = len(R)
-    nearest = np.argsort(hat_distances(R), axis=1)[:, :n_neighbours]
-    of_hat, of_votes, entropy = 0.0, 0.0, 0.0
-    for h in range(k):
-        e = (labels == h).astype(float)
-        loo = (R @ e - np.diag(R) * e) / (1 - np.diag(R))
-        votes = np.array([e[nearest[i]].mean() for i in range(n)])
-        of_hat += np.sum((loo - e) ** 2) / e.sum() / k
-        of_votes += np.sum((votes - e) ** 2) / e.sum() / k
-        entropy -= e.mean() * np.log(e.mean())
-    price = np.exp((np.log(k) - entropy) / 2)
-    return of_hat * price, of_votes * price
 
 
 def neighbour_width(X, rank, metric):
@@ -449,10 +426,3 @@ def genie_order(first, second, most_gini):
         order.append(edge)
         clusters = [c for c in clusters if c not in ends[edge]] + [set.union(*ends[edge])]
     return np.array(order)
-
-
-def consensus(labellings, k, weights):
-    """Ward's k clusters of points, so many of each kind, by how many labellings tell two apart."""
-    rows = np.hstack([labels[:, None] == np.unique(labels) for labels in labellings])
-    tree = linkage(np.repeat(rows, weights, axis=0).astype(float), "ward")
-    return fcluster(tree, k, "maxclust")[np.cumsum(weights) - 1]

@@ -123,8 +123,8 @@ def test_what_is_asked_of_the_search_is_done():
 
     assert on_cells(sizes="equal") and on_cells(balance=0.1) and on_cells(target_sizes=[4_000] * 5)
     assert on_cells(sizes="equal", rank=300)
+    assert on_cells() and on_cells(min_size=5)
     for told in (
-        {},
         {"sizes": "free"},
         {"method": "shaking"},
         {"sizes": "equal", "n_init": 30},

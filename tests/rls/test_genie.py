@@ -5,7 +5,9 @@ import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
+import fastmmc
 from fastmmc.rls import _loops_genie as loops
+from fastmmc.rls.genie import cosine_distances
 from tests.rls import naive
 
 
@@ -22,6 +24,13 @@ def test_spanning_tree_is_the_least(rng):
     np.testing.assert_array_equal(length, D[first, second])
     least = minimum_spanning_tree(D)
     np.testing.assert_allclose(np.sort(length), np.sort(least.data), rtol=1e-14)
+
+
+def test_cosine_distances_are_those_of_the_twin(rng):
+    R = fastmmc.factor(rng.standard_normal((30, 2))).R
+    wanted = naive.hat_distances(R)
+    np.fill_diagonal(wanted, 0.0)
+    np.testing.assert_allclose(cosine_distances(R), wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("most_gini", [0.0, 0.1, 0.3, 0.7, 1.0])

@@ -11,15 +11,15 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.links import Links, check_links_of_clusters
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_linked as loops
-from fastmmc.rls._loops_free import merge_groups
+from fastmmc.rls import _loops_groups as loops
+from fastmmc.rls._loops_ward import merge_groups
 from fastmmc.rls.linked import Merging, fit_sizes
 from fastmmc.sizes import SizeRule, fit_masses, random_labels_of_masses
 from tests.rls import naive
 from tests.rls.test_claims import new_state
 
 K = 3
-SIZES = ("auto", "equal", "free")
+SIZES = ("equal", "free")
 
 
 def some_links(y, seed, count):
@@ -291,7 +291,7 @@ def test_every_search_keeps_links_and_bounds(method):
 def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
     from fastmmc.rls import search
 
-    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * rng.standard_normal((5, 3))[y] + rng.standard_normal((600, 3))
@@ -305,7 +305,7 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
 def test_links_between_more_points_than_are_searched_hold(monkeypatch):
     from fastmmc.rls import search
 
-    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.gram import Kernel, kernel_product
 
-# Whole searches take minutes without the compiler.
-pytestmark = pytest.mark.jit
+# Whole searches take minutes without the compiler. The clusters here have other sizes.
+pytestmark = [pytest.mark.jit, pytest.mark.filterwarnings("ignore:clusters of free sizes")]
 
 QUICK = {"n_init": 2, "random_state": 0}
 

@@ -149,11 +149,11 @@ def test_points_without_weight_are_labelled_by_the_others(iris):
 
 
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
-@pytest.mark.parametrize("sizes", ["auto", "equal", "free"])
+@pytest.mark.parametrize("sizes", ["equal", "free"])
 def test_weights_of_more_points_than_are_searched(sizes, form, monkeypatch):
     from fastmmc.rls import search
 
-    monkeypatch.setattr(search, "sample_size", lambda n, k, most: 200)
+    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

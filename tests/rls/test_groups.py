@@ -1,0 +1,175 @@
+"""The state of groups: its caches, its descents by moves and swaps, and Ward's tree."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc.rls import _loops_groups as loops
+from fastmmc.rls import groups
+from fastmmc.rls.groups import Groups, cost_of, make_state
+from fastmmc.sizes import SizeRule, size_rule
+from tests.rls import naive
+
+
+def hat(n, seed=0, lam=0.25):
+    X = np.random.default_rng(seed).standard_normal((n, 2))
+    return fastmmc.factor(X, lam=lam, rank=None).R
+
+
+def cells(n, g, seed):
+    """Return the hat matrix of n points, g groups of them, and the group of each point."""
+    R = hat(n, seed)
+    rng = np.random.default_rng(seed)
+    members = rng.permutation(np.concatenate((np.arange(g), rng.integers(0, g, n - g))))
+    return R, Groups.of_points(R).merge(members), members
+
+
+def cost(R, labels, k, free):
+    """The cost of labels of points."""
+    masses = np.ones(len(R), dtype=int)
+    return naive.linked_cost(R, masses, labels, k, np.zeros_like(R), free)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("free", [True, False])
+def test_caches_equal_recomputed_after_a_descent(free, dtype):
+    R = hat(80).astype(dtype)
+    points, rule = Groups.of_points(R), size_rule(80, 4)
+    labels = np.random.default_rng(1).integers(0, 4, 80)
+    state = points.state(labels, rule, free)
+    assert cost_of(state) == pytest.approx(cost(R, labels, 4, free), rel=1e-6)
+    groups.settle(state)
+    fresh = points.state(state.labels.astype(np.int64), rule, free)
+    np.testing.assert_allclose(state.sums, fresh.sums, atol=1e-9)
+    np.testing.assert_allclose(state.within, fresh.within, atol=1e-9)
+    np.testing.assert_array_equal(state.counts, fresh.counts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_descent_is_the_naive_one(seed, free, dense):
+    R, points, _ = cells(60, 30, seed)
+    rule = SizeRule(None, np.array([6, 2, 0]), np.array([24, 60, 40]), True)
+    labels = np.random.default_rng(seed).permutation(np.arange(30) % 3)
+    Z = np.linalg.cholesky(points.matrix + 1e-12 * np.eye(30))
+    of = points.diagonal, labels, points.masses, points.movable, rule, free
+    state = make_state(points.matrix if dense else Z, dense, *of)
+    while not loops.descend(state, None, None, 7):  # in slices
+        pass
+    no_links = np.zeros((30, 30))
+    args = points.matrix, points.masses, labels, 3, no_links, free, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_groups_move_as_their_points_do(free):
+    R, points, members = cells(40, 12, 0)
+    labels = np.random.default_rng(1).integers(0, 3, points.n)
+    state = points.state(labels, size_rule(40, 3), free)
+    assert cost_of(state) == pytest.approx(cost(R, labels[members], 3, free))
+    groups.settle(state)
+    assert state.pos[loops.MOVES] > 0
+    assert cost_of(state) == pytest.approx(cost(R, state.labels[members], 3, free))
+    np.testing.assert_array_equal(state.counts, np.bincount(state.labels[members], minlength=3))
+
+
+def test_the_error_of_groups_is_the_mean_that_the_formula_says():
+    R, points, members = cells(40, 12, 0)
+    labels, wanted = np.arange(12) % 3, 0.0
+    for h in range(3):
+        e = (labels == h).astype(float)
+        h_ii = points.diagonal / points.masses
+        fits = points.matrix @ e / points.masses
+        left_out = (fits - h_ii * e) / (1 - h_ii)
+        wanted += points.masses @ (left_out - e) ** 2 / (points.masses @ e) / 3
+    assert points.error(labels, 3) == pytest.approx(wanted)
+
+
+def swapped(points, labels, rule, free):
+    """Return the state after all swaps, in slices."""
+    state = points.state(labels, rule, free)
+    while not loops.swap(state, points.least, 100):
+        pass
+    return state
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("free", [True, False])
+def test_swaps_are_the_naive_ones(seed, free):
+    R = hat(40, seed)
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(4), [15, 12, 9, 4]))
+    rule = size_rule(40, 5, min_size=0)  # the last cluster is empty
+    state = swapped(Groups.of_points(R), labels, rule, free)
+    args = R, np.ones(40, dtype=int), labels, 5, free, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
+    np.testing.assert_array_equal(np.bincount(state.labels), [15, 12, 9, 4])
+    assert cost_of(state) == pytest.approx(cost(R, state.labels, 5, free))
+    assert state.pos[loops.MOVES] > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("free", [True, False])
+def test_swaps_of_masses_are_the_naive_ones(seed, free):
+    R, points, _ = cells(70, 30, seed)
+    labels = np.random.default_rng(seed).permutation(np.arange(30) % 3)
+    sizes = np.bincount(labels, points.masses)
+    rule = SizeRule(None, (sizes - 1).astype(int), (sizes + 2).astype(int), True)
+    state = swapped(points, labels, rule, free)
+    args = points.matrix, points.masses, labels, 3, free, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
+    assert (state.counts >= rule.lower).all() and (state.counts <= rule.upper).all()
+    assert state.pos[loops.MOVES] > 0
+
+
+def test_swaps_of_known_labels_are_left_out():
+    R = hat(40)
+    movable = np.arange(40) % 3 > 0
+    points = Groups.of_points(R, movable)
+    labels = np.arange(40) % 4
+    rule = size_rule(40, 4, balance=0)
+    before = cost_of(points.state(labels, rule))
+    state = swapped(points, labels, rule, True)
+    np.testing.assert_array_equal(state.labels[~movable], labels[~movable])
+    for i, j in product(np.flatnonzero(movable), repeat=2):
+        other = state.labels.astype(int)
+        other[[i, j]] = other[[j, i]]
+        assert cost(R, other, 4, True) >= cost_of(state) - 1e-11
+    assert cost_of(state) < before
+
+
+def test_ward_merges_what_adds_least():
+    R = hat(16)
+    for k in (2, 3, 7, 16):
+        wanted = naive.cheapest_merges(R, k)
+        assert adjusted_rand_score(wanted, Groups.of_points(R).cut(k)) == 1.0
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_blocks_of_rows_descend_on_the_same_cost(free):
+    X = np.random.default_rng(0).standard_normal((80, 2))
+    F = fastmmc.factor(X, rank=30, random_state=0)
+    R = F.Z @ F.Z.T
+    rule, labels = size_rule(80, 3, balance=0.5), np.random.default_rng(0).permutation(80) % 3
+    masses, movable = np.ones(80, dtype=np.int64), np.ones(80, dtype=bool)
+    state = make_state(F.Z, False, F.diagonal(), labels, masses, movable, rule, free)
+    while loops.descend_rows(state, 0, F.Z @ state.sums.T):
+        pass
+    assert cost_of(state) == pytest.approx(cost(R, state.labels, 3, free))
+    np.testing.assert_allclose(state.within, np.sum(state.sums**2, axis=1), atol=1e-10)
+    args = R, masses, state.labels.astype(int), 3, np.zeros_like(R), free, rule.lower, rule.upper
+    np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_many_scales_are_no_worse_than_one(free):
+    R, rule = hat(60), size_rule(60, 4, balance=0.3)
+    points = Groups.of_points(R)
+    labels = np.random.default_rng(0).permutation(np.arange(60) % 4)
+    ends, value, made = points.refine(labels, rule, free)
+    assert value == pytest.approx(cost(R, ends, 4, free))
+    assert value <= points.descend(labels, rule, free)[1] + 1e-12 and made > 0
+    assert rule.allows(np.bincount(ends, minlength=4))
