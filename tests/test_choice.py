@@ -49,6 +49,8 @@ def test_chooses_on_cells_of_many_points():
     result = fastmmc.cluster(X, 3, random_state=0)
     assert adjusted_rand_score(y, result.labels) == 1.0
     (size,) = {one.labels.size for one in result.candidates}
+    assert_array_equal(np.unique(result.cells), np.arange(size))
+    assert adjusted_rand_score(result.winner.labels[result.cells], result.labels) > 0.99
     assert 0.9 * count_cells(3000, 3) < size <= count_cells(3000, 3)
     assert result.chosen["lam"] == pytest.approx(3000 / 8000)
 

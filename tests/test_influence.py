@@ -34,7 +34,7 @@ def test_what_separates_the_clusters_decides(points, result):
 
 def test_shares_are_scikit_learns_permutation_importance(blobs):
     X, _ = blobs
-    model = fastmmc.UMCRLS(3, n_init=2, random_state=0).fit(X)
+    model = fastmmc.UMCRLS(3, sizes="free", random_state=0).fit(X)
     influence = fastmmc.feature_influence(model, X, n_repeats=200, random_state=0)
     other = permutation_importance(
         model, X, model.predict(X), scoring="accuracy", n_repeats=200, random_state=1

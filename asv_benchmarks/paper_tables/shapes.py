@@ -461,7 +461,7 @@ def measure_given(method, name, seed):
         warnings.simplefilter("ignore")
         if method == "cluster":
             result = fastmmc.cluster(X, k, random_state=0)
-            tried = [one.labels for one in result.candidates if one.rule in RULES]
+            tried = [one.labels[result.cells] for one in result.candidates if one.rule in RULES]
             best = max(agreement(y, labels) for labels in (*tried, result.labels))
             return agreement(y, result.labels), best
         labels = OTHERS[method](X, k) if method in OTHERS else label_default(method, X, k)

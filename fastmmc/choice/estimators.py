@@ -36,7 +36,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "candidates", "chosen", "scores", "errors")
+    _fields = (*RLSClusterer._fields, "candidates", "cells", "chosen", "scores", "errors")
 
     _unit = "step"
 

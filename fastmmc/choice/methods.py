@@ -221,10 +221,10 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             winner = next(one for one in candidates if one.rule in RULES)
             width = next(one for one in kernels if one.sigma == winner.sigma)
         result = result_of(X, widths.cells, winner, width, k, seed, run)
-    chosen = {name: result.params[name] for name in ("sigma", "lam", "rank")}
+    is_dense = result.params["rank"] is None
+    of_matrix = {"rank": None} if is_dense else {"landmarks": result.model.indices}
+    chosen = {name: result.params[name] for name in ("sigma", "lam")} | of_matrix
     chosen |= {"method": "steepest", "init": result.labels}
-    if result.params["rank"] is not None:
-        chosen["landmarks"] = result.model.indices
     chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     if call.standardize:
         chosen["standardize"] = True
@@ -232,7 +232,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1)
     return ChoiceResult(
-        **vars(result), candidates=tuple(candidates), chosen=chosen, scores=scores, errors=errors
+        **vars(result),
+        candidates=tuple(candidates),
+        cells=widths.cells.members,
+        chosen=chosen,
+        scores=scores,
+        errors=errors,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastmmc._display import as_assignments
 from fastmmc.results import RLSResult
@@ -61,7 +62,7 @@ class Candidate:
     labels: np.ndarray = field(repr=False)
 
 
-@stored()
+@stored(cells="i8:c")
 @dataclass(frozen=True, eq=False, repr=False)
 class ChoiceResult(RLSResult):
     """A clustering whose width and size rule were chosen without labels.
@@ -70,9 +71,12 @@ class ChoiceResult(RLSResult):
     ----------
     candidates : tuple of Candidate
         Everything that was tried, the most votes first.
+    cells : (n,) int64 array
+        The cell of each point; ``one.labels[res.cells]`` are the labels of the points by a
+        candidate.
     chosen : dict
         Parameters with which ``umc_rls(X, k, **chosen)`` goes on from these clusters. With ``trim``
-        X is without the points left out, and so are the candidates.
+        X, cells and candidates are without the points left out.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float
@@ -90,6 +94,7 @@ class ChoiceResult(RLSResult):
     """
 
     candidates: tuple[Candidate, ...] = field(repr=False, default=())
+    cells: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, np.int64))
     chosen: dict[str, Any] = field(repr=False, default_factory=dict)
     scores: dict[int, float] = field(repr=False, default_factory=dict)
     errors: dict[int, float] = field(repr=False, default_factory=dict)

@@ -788,7 +788,8 @@ def test_nothing_needs_to_be_told(capsys, table, blobs):
     np.testing.assert_array_equal(labels, chosen.labels)
     assert told.startswith(f"cluster on {table}: 75 points, 4 features, 3 clusters\n")
     lines = dict(line.split(None, 1) for line in told.splitlines())
-    assert f"sigma {chosen.chosen['sigma']:.6g}, lam 0.25" in lines["chosen"]
+    text = "sigma {sigma:.6g}, lam {lam:.6g}".format(**chosen.chosen)
+    assert text in lines["chosen"]
     assert lines["scores"].startswith(f"{chosen.scores[3]:.6g} for 3, ")
     report = report_of(capsys, *given, "-k", "auto", "--method", "AutoMMC")
     assert report["scores"] == {str(k): score for k, score in chosen.scores.items()}
