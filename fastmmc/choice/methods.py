@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import isqrt
-from typing import Literal
+from typing import Any, Literal
 
 from fastmmc import validation
 from fastmmc._declare import function_of, parameter
@@ -223,11 +223,10 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         result = result_of(X, widths.cells, winner, width, k, seed, run)
     is_dense = result.params["rank"] is None
     of_matrix = {"rank": None} if is_dense else {"landmarks": result.model.indices}
-    chosen = {name: result.params[name] for name in ("sigma", "lam")} | of_matrix
-    chosen |= {"method": "steepest", "init": result.labels}
-    chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
-    if call.standardize:
-        chosen["standardize"] = True
+    sizes = {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    units = {"standardize": True} if call.standardize else {}
+    chosen: dict[str, Any] = {name: result.params[name] for name in ("sigma", "lam")}
+    chosen |= of_matrix | {"method": "steepest", "init": result.labels} | sizes | units
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1)
