@@ -215,11 +215,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             labellings.begin()
             with run.phase(LABELLINGS_SHARE):
                 labellings.go_on()
-
             found, kernels = labellings.found, labellings.kernels
             candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses))
             winner = next(one for one in candidates if one.rule in RULES)
-            width = next(one for one in kernels if one.sigma == winner.sigma)
+            of_winner = winner.sigma, winner.lam
+            width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
         result = result_of(X, widths.cells, winner, width, k, seed, run)
     is_dense = result.params["rank"] is None
     of_matrix = {"rank": None} if is_dense else {"landmarks": result.model.indices}
