@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import eigh, polar, qr
 from sklearn.utils import gen_batches
 
 from fastmmc import memory
@@ -18,6 +17,7 @@ from fastmmc.gram import kernel_points, kernel_product
 from fastmmc.labels import matched_clusters
 from fastmmc.rls import _loops_groups as loops
 from fastmmc.rls.cells import make_cells, of_cells
+from fastmmc.rls.group_search import plus_plus, spectral
 from fastmmc.rls.groups import TOLERANCE, Groups, cost_of, make_state, nearness
 from fastmmc.rls.sliced import SlicedSearch
 from fastmmc.sizes import fit_sizes, reorder_to_targets
@@ -29,11 +29,6 @@ ALL = 5_000
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
-
-# Groups of points that the eigenvectors of the spectral start are over, or this many for each
-# cluster.
-COARSE = 500
-COARSE_PER_CLUSTER = 5
 
 # Rows of the factor that a descent sees under the same scores.
 ROWS = 4096
@@ -141,40 +136,8 @@ class Population:
         if self._index == 0 and at == 0:
             return self.points.cut(plan.k)
         if self._index == 0 and at == 1:
-            return self._spectral()
-        return self._plus_plus()
-
-    def _spectral(self):
-        """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
-        k = self.plan.k
-        parts = self.points.cut(max(COARSE, COARSE_PER_CLUSTER * k))
-        groups = self.points.merge(parts)
-        root = np.sqrt(groups.masses)
-        scaled = groups.matrix / root / root[:, None]
-        V = eigh(scaled, subset_by_index=[groups.n - k, groups.n - 1], check_finite=False)[1]
-        corners = qr(V.T, pivoting=True, mode="r")[1][:k]
-        return np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
-
-    def _plus_plus(self):
-        """Draw k points that lie far apart in the metric of R, and give all to the nearest."""
-        R, n, k, masses = self.points.matrix, self.points.n, self.plan.k, self.points.masses
-        diag = self.points.diagonal / masses**2
-
-        def distances(i):
-            apart = diag + diag[i] - 2.0 * R[i] / (masses * masses[i])
-            return masses * np.maximum(apart, 0.0)
-
-        labels = np.zeros(n, dtype=np.int64)
-        nearest = distances(self._rng.integers(n))
-        for h in range(1, k):
-            total = np.cumsum(nearest)
-            drawn = self._rng.random(2 + int(np.log(k))) * total[-1]
-            tried = np.minimum(np.searchsorted(total, drawn, side="right"), n - 1)
-            offers = [np.minimum(nearest, distances(i)) for i in tried]
-            chosen = min(offers, key=np.sum)
-            labels[chosen < nearest] = h
-            nearest = chosen
-        return labels
+            return spectral(self.points, plan.k)
+        return plus_plus(self.points, plan.k, self._rng)
 
     def _child(self):
         """Recombine two labellings drawn at random."""

@@ -53,10 +53,12 @@ class GroupSearch:
         if self._k == 1:
             self.admit(np.zeros(self._groups.n, dtype=np.int64))
             return
-        starts = [lambda: self._groups.cut(self._k), self._spectral]
-        for make in starts + [self._plus_plus] * RANDOM_STARTS:
+        self.admit(self._groups.cut(self._k))
+        look()
+        self.admit(spectral(self._groups, self._k))
+        for _ in range(RANDOM_STARTS):
             look()
-            self.admit(make())
+            self.admit(plus_plus(self._groups, self._k, self._rng))
         stale = 0
         while len(self._all) > 1 and stale < PATIENCE:
             look()
@@ -79,34 +81,35 @@ class GroupSearch:
             return False
         return np.unique(labels * self._k + other).size == np.unique(other).size
 
-    def _spectral(self):
-        """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
-        k = self._k
-        parts = self._groups.cut(max(COARSE, COARSE_PER_CLUSTER * k))
-        groups = self._groups.merge(parts)
-        root = np.sqrt(groups.masses)
-        scaled = groups.matrix / root / root[:, None]
-        V = eigh(scaled, subset_by_index=[groups.n - k, groups.n - 1], check_finite=False)[1]
-        corners = qr(V.T, pivoting=True, mode="r")[1][:k]
-        return np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
 
-    def _plus_plus(self):
-        """Draw k groups that lie far apart in the metric of R, and give all to the nearest."""
-        R, masses, k = self._groups.matrix, self._groups.masses, self._k
-        diag = self._groups.diagonal / masses.astype(np.float64) ** 2
+def spectral(groups, k):
+    """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
+    parts = groups.cut(max(COARSE, COARSE_PER_CLUSTER * k))
+    coarse = groups.merge(parts)
+    root = np.sqrt(coarse.masses)
+    scaled = coarse.matrix / root / root[:, None]
+    V = eigh(scaled, subset_by_index=[coarse.n - k, coarse.n - 1], check_finite=False)[1]
+    corners = qr(V.T, pivoting=True, mode="r")[1][:k]
+    return np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
 
-        def distances(i):
-            apart = diag + diag[i] - 2.0 * R[i] / (masses * float(masses[i]))
-            return masses * np.maximum(apart, 0.0)
 
-        labels = np.zeros(self._groups.n, dtype=np.int64)
-        nearest = distances(self._rng.choice(labels.size, p=masses / masses.sum()))
-        for h in range(1, k):
-            total = np.cumsum(nearest)
-            drawn = self._rng.random(2 + int(np.log(k))) * total[-1]
-            tried = np.minimum(np.searchsorted(total, drawn, side="right"), labels.size - 1)
-            offers = [np.minimum(nearest, distances(i)) for i in tried]
-            chosen = min(offers, key=np.sum)
-            labels[chosen < nearest] = h
-            nearest = chosen
-        return labels
+def plus_plus(groups, k, rng):
+    """Draw k groups that lie far apart in the metric of R, and give all to the nearest."""
+    R, masses = groups.matrix, groups.masses
+    diag = groups.diagonal / masses.astype(np.float64) ** 2
+
+    def distances(i):
+        apart = diag + diag[i] - 2.0 * R[i] / (masses * float(masses[i]))
+        return masses * np.maximum(apart, 0.0)
+
+    labels = np.zeros(groups.n, dtype=np.int64)
+    nearest = distances(rng.choice(labels.size, p=masses / masses.sum()))
+    for h in range(1, k):
+        total = np.cumsum(nearest)
+        drawn = rng.random(2 + int(np.log(k))) * total[-1]
+        tried = np.minimum(np.searchsorted(total, drawn, side="right"), labels.size - 1)
+        offers = [np.minimum(nearest, distances(i)) for i in tried]
+        chosen = min(offers, key=np.sum)
+        labels[chosen < nearest] = h
+        nearest = chosen
+    return labels
