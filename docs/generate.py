@@ -17,6 +17,7 @@ from fastmmc import datasets, plotting
 from fastmmc._docs import attribute_docs, entry, insert_section, section
 from fastmmc.cli import _commands_of, _make_parser
 from fastmmc.registry import METHODS
+from fastmmc.sizes import BINARY_BALANCE
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -123,7 +124,8 @@ def _sizes(method):
     if "sizes" in method.parameters:
         return "about equal, given, or free"
     if "balance" in method.parameters:
-        percent = 100 * _default(method, "balance")
+        default = _default(method, "balance")
+        percent = 100 * (BINARY_BALANCE if default is None else default)
         return f"equal within {percent:g}\N{NO-BREAK SPACE}% of n, or given"
     if "score_balance" in method.parameters:
         return "any; the scores balance"
