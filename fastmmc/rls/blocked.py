@@ -48,6 +48,7 @@ from fastmmc.results import RLSResult
 from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.labelling import compact
 from fastmmc.rls.source import refuse_beside_factor
+from fastmmc.rls.tangent import tangent
 from fastmmc.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
 from fastmmc.status import Status
 
@@ -184,9 +185,7 @@ class _Goal:
         """Return A and c at labels with these sums; ``within`` are the diagonal of E^T R E."""
         if self.kind != "free":
             return W, np.zeros(self.k)
-        sizes = np.maximum(sizes, 1)
-        within = np.sum(W**2, axis=1) if within is None else within
-        return 2.0 * W / sizes[:, None], -within / sizes**2
+        return tangent(W, sizes, within)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,14 @@ MOVED = 1e-3
 MOST_PASSES = 200
 
 
-def tangent(W, sizes):
-    """Return A (k, r) and c (k,) at labels with these sums and sizes."""
+def tangent(W, sizes, within=None):
+    """Return A (k, r) and c (k,) at labels with these sums and sizes.
+
+    ``within`` are the diagonal of E^T R E, |W_h|^2 if they are not given.
+    """
     sizes = np.maximum(sizes, 1)
-    return 2.0 * W / sizes[:, None], -np.sum(W**2, axis=1) / sizes**2
+    within = np.sum(W**2, axis=1) if within is None else within
+    return 2.0 * W / sizes[:, None], -within / sizes**2
 
 
 def descend_all(Z, labels, k):
