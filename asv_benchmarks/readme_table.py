@@ -32,7 +32,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc import cholesky, factors, gram
+from fastmmc.kernels import cholesky, factors, gram
 
 ROOT = Path(__file__).parent.parent
 RUN_TIMES = "notebooks/evo_run_times.png"

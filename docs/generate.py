@@ -14,10 +14,10 @@ from latex2mathml.converter import convert
 
 import fastmmc
 from fastmmc import datasets, plotting
-from fastmmc._docs import attribute_docs, entry, insert_section, section
 from fastmmc.cli import _commands_of, _make_parser
+from fastmmc.core.docstrings import attribute_docs, entry, insert_section, section
+from fastmmc.data.sizes import BINARY_BALANCE
 from fastmmc.registry import METHODS
-from fastmmc.sizes import BINARY_BALANCE
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -26,6 +26,7 @@ ROOT = DOCS.parent
 SECTIONS = {
     "choice": "Everything chosen for you",
     "rls": "Regularised least squares",
+    "evolution": "Evolution of two clusters",
     "alternating": "Alternating machines",
     "cutting_plane": "Cutting planes",
     "competitive": "Competitive learning and constraints",
@@ -107,7 +108,7 @@ def _place(method):
 
 def _home(value):
     """Return the module of the package, or the family, that a public name comes from."""
-    return value.__module__.split(".")[1]
+    return next(part for part in value.__module__.split(".") if part in SECTIONS)
 
 
 def _clusters(method):

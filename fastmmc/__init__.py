@@ -9,25 +9,36 @@ array([100, 100])
 import importlib
 from typing import TYPE_CHECKING
 
-from fastmmc import alternating, annealing, competitive, cutting_plane, datasets, results, rls, sdp
+from fastmmc import (
+    alternating,
+    annealing,
+    competitive,
+    cutting_plane,
+    datasets,
+    evolution,
+    rls,
+    sdp,
+)
 from fastmmc._version import __version__ as __version__
 from fastmmc.alternating import *
 from fastmmc.annealing import *
-from fastmmc.block_factor import BlockFactor
 from fastmmc.choice import AutoMMC, Candidate, ChoiceResult, cluster
 from fastmmc.competitive import *
+from fastmmc.core import results
+from fastmmc.core.execution import Progress
+from fastmmc.core.results import *
+from fastmmc.core.saving import load
+from fastmmc.core.status import Status
 from fastmmc.cutting_plane import *
-from fastmmc.execution import Progress
-from fastmmc.factors import DenseFactor, LowRankFactor, factor
+from fastmmc.evolution import *
 from fastmmc.influence import FeatureInfluence, feature_influence
+from fastmmc.kernels.block_factor import BlockFactor
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
-from fastmmc.results import *
 from fastmmc.rls import *
-from fastmmc.saving import load
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
-from fastmmc.status import Status
 
 # Loaded when they are first asked for, so that importing the package stays light.
 _LAZY = ("distributed", "plotting")
@@ -59,6 +70,7 @@ __all__ += alternating.__all__
 __all__ += annealing.__all__
 __all__ += competitive.__all__
 __all__ += cutting_plane.__all__
+__all__ += evolution.__all__
 __all__ += results.__all__
 __all__ += rls.__all__
 __all__ += sdp.__all__

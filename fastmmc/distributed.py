@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from fastmmc import validation
 from fastmmc.competitive.sharded import fit_sharded
-from fastmmc.execution import fixed_seed
+from fastmmc.core import validation
+from fastmmc.core.execution import fixed_seed
+from fastmmc.core.results import ClusteringResult
 from fastmmc.registry import METHODS, registry_name
-from fastmmc.results import ClusteringResult
 
 __all__ = ["fit_restarts", "fit_sharded"]
 

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import check_array
 
-from fastmmc._declare import Parameters, function_of, parameter
-from fastmmc._display import OneLine
-from fastmmc._names import Named
-from fastmmc._typing import MatrixLike
-from fastmmc.execution import RunControl, fixed_seed, restart_stream
-from fastmmc.parameters import RandomState, Seed
-from fastmmc.results import ClusteringResult
+from fastmmc.core.column_names import Named
+from fastmmc.core.declare import Parameters, function_of, parameter
+from fastmmc.core.display import OneLine
+from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
+from fastmmc.core.parameters import RandomState, Seed
+from fastmmc.core.results import ClusteringResult
+from fastmmc.core.types import MatrixLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)

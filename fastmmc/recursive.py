@@ -7,18 +7,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 
-from fastmmc import validation
-from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
-from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc._docs import completed_by
-from fastmmc._typing import MatrixLike
-from fastmmc.execution import Progress, RunControl, fixed_seed, show_progress
-from fastmmc.factors import DenseFactor, LowRankFactor
-from fastmmc.gram import Kernel, count_distinct
-from fastmmc.parameters import ClusterCount, Clusters, Points, RandomState, RunParameters, Starts
+from fastmmc.core import validation
+from fastmmc.core.callbacks import with_callbacks
+from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.docstrings import completed_by
+from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
+from fastmmc.core.parameters import (
+    ClusterCount,
+    Clusters,
+    Points,
+    RandomState,
+    RunParameters,
+    Starts,
+)
+from fastmmc.core.results import TreeResult
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.gram import Kernel, count_distinct
 from fastmmc.registry import METHODS, registry_name
-from fastmmc.results import TreeResult
 from fastmmc.trees import OWN_PARAMETERS, TreeGrower, WeightedPoints
 
 
@@ -75,7 +82,7 @@ class _SplitRun(RunParameters):
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         doc="""
-        Called with a :class:`~fastmmc.execution.Progress`, whose ``n_done`` and ``n_init`` count
+        Called with a :class:`~fastmmc.Progress`, whose ``n_done`` and ``n_init`` count
         splits; a true return value stops the run.
         """,
     )

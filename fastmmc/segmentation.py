@@ -10,16 +10,16 @@ from scipy import ndimage
 from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, declared, function_of, parameter, values
-from fastmmc._display import OneLine
-from fastmmc.execution import RunControl, is_first, warn_user
-from fastmmc.parameters import RandomState, Rank, RunParameters
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.display import OneLine
+from fastmmc.core.execution import RunControl, is_first, warn_user
+from fastmmc.core.parameters import RandomState, Rank, RunParameters
+from fastmmc.core.results import ClusteringResult, SegmentationResult
+from fastmmc.core.saving import stored
 from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
-from fastmmc.results import ClusteringResult, SegmentationResult
 from fastmmc.rls.outliers import without_outlier_scores
-from fastmmc.saving import stored
 
 # Segments are rarely of one size, so neither of two needs more than a tenth of the pixels; the
 # papers' 0.03 would cut through whatever is larger than half the picture.

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc._declare import declared
-from fastmmc._display import OneLine
-from fastmmc.execution import RunControl, warn_user
-from fastmmc.gram import BLOCK, Kernel, count_distinct, dense_rows
-from fastmmc.parameters import RunParameters
+from fastmmc.core import validation
+from fastmmc.core.declare import declared
+from fastmmc.core.display import OneLine
+from fastmmc.core.execution import RunControl, warn_user
+from fastmmc.core.parameters import RunParameters
+from fastmmc.core.results import ClusteringResult, Tree, TreeNode
+from fastmmc.core.saving import stored
+from fastmmc.core.status import STATUS_TEXT, STOPPED, Status
+from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, dense_rows
 from fastmmc.registry import Method
-from fastmmc.results import ClusteringResult, Tree, TreeNode
 from fastmmc.rls.outliers import without_outlier_scores
-from fastmmc.saving import stored
-from fastmmc.status import STATUS_TEXT, STOPPED, Status
 
 # What the call of the whole tree says, which tells every split.
 OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParameters)))

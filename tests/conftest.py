@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.factors import hat_matrix
-from fastmmc.gram import Kernel
+from fastmmc.kernels.factors import hat_matrix
+from fastmmc.kernels.gram import Kernel
 
 matplotlib.use("Agg")
 

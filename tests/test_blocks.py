@@ -10,10 +10,13 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc import Status, block_factor, blocks, validation
+from fastmmc import Status
+from fastmmc.core import validation
+from fastmmc.data import blocks
+from fastmmc.data.sizes import sizes_within
 from fastmmc.datasets import make_nine_gaussians
+from fastmmc.kernels import block_factor
 from fastmmc.rls import blocked
-from fastmmc.sizes import sizes_within
 
 N, SAMPLE, RANK = 3000, 600, 40
 FREE = {"sizes": "free"}
@@ -26,7 +29,7 @@ def small(monkeypatch):
     monkeypatch.setattr(block_factor, "SAMPLE", SAMPLE)
     monkeypatch.setattr(block_factor, "SAMPLE_PER_CLUSTER", 1)
     monkeypatch.setattr(block_factor, "SAMPLE_PER_LANDMARK", 1)
-    monkeypatch.setattr("fastmmc.factors.SAMPLE", SAMPLE)
+    monkeypatch.setattr("fastmmc.kernels.factors.SAMPLE", SAMPLE)
     monkeypatch.setattr(blocks, "BLOCK_NUMBERS", 512 * RANK)
     monkeypatch.setattr(blocks, "LARGE_MAP", 100)
 
@@ -320,12 +323,12 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
     def stop_in_passes(progress):
         return progress.n_init == 1 and progress.n_done == 0 and np.isfinite(progress.objective)
 
-    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="callback"):
+    with pytest.warns(fastmmc.core.execution.ConvergenceWarning, match="callback"):
         result = run(mapped, callback=stop_in_passes, n_init=2)
     assert result.status == Status.CALLBACK and result.n_iter == 0
     assert result.objective == whole.history[0] and result.sizes.sum() == N
 
-    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="time limit"):
+    with pytest.warns(fastmmc.core.execution.ConvergenceWarning, match="time limit"):
         result = run(mapped, max_time=1e-3)
     assert result.status == Status.TIME_LIMIT and result.sizes.sum() == N
 
@@ -336,7 +339,7 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
 
     settle = blocked._Descent._settle
     monkeypatch.setattr(blocked._Descent, "_settle", interrupt)
-    with pytest.warns(fastmmc.execution.ConvergenceWarning, match="interrupted"):
+    with pytest.warns(fastmmc.core.execution.ConvergenceWarning, match="interrupted"):
         result = run(mapped)
     assert result.status == Status.INTERRUPTED and result.objective == whole.history[0]
 

@@ -14,13 +14,13 @@ from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import BALANCE, KERNELS, N_NEAR, N_STEPS
 from fastmmc.choice.results import RULES
 from fastmmc.choice.widths import Widths
-from fastmmc.gram import squared_distances
+from fastmmc.core.status import Status
+from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
-from fastmmc.rls.coarse import coarsen, count_cells
-from fastmmc.rls.genie import Genie
-from fastmmc.rls.groups import Groups
+from fastmmc.rls.engine.coarse import coarsen, count_cells
+from fastmmc.rls.engine.genie import Genie
+from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.source import QUICK_RANK
-from fastmmc.status import Status
 
 
 def blobs(sizes, seed=0):
@@ -148,7 +148,7 @@ def test_labels_that_no_prediction_reaches_share_it():
 
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):
     X, _ = blobs([40, 30, 20])
-    monkeypatch.setattr("fastmmc.rls.genie.GINIS", (1.0, 0.0))
+    monkeypatch.setattr("fastmmc.rls.engine.genie.GINIS", (1.0, 0.0))
     free, even = Genie(squared_distances(X, X)).cut(5).values()
     single = fcluster(linkage(X, "single"), 5, "maxclust")
     assert adjusted_rand_score(free, single) == 1.0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky
 
-from fastmmc import cholesky as pieces
-from fastmmc.execution import OutOfTime
+from fastmmc.core.execution import OutOfTime
+from fastmmc.kernels import cholesky as pieces
 
 
 def positive_definite(n, dtype=np.float64, seed=0):
@@ -62,7 +62,7 @@ def test_the_share_that_is_done_rises_to_one_and_can_stop_the_work(small_blocks)
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch, threads):
-    from fastmmc import threads as module
+    from fastmmc.core import threads as module
 
     K = positive_definite(700)
     alone = K.copy()

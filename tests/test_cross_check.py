@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.factors import hat_matrix
-from fastmmc.gram import Kernel
+from fastmmc.data.sizes import binary_bounds
+from fastmmc.kernels.factors import hat_matrix
+from fastmmc.kernels.gram import Kernel
 from fastmmc.sdp.machine import centre, train_soft
-from fastmmc.sizes import binary_bounds
 from tests.rls import naive
 
 N = 12

@@ -7,8 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
-from fastmmc import Status, execution
-from fastmmc._means import choose_points, k_means
+from fastmmc import Status
+from fastmmc.core import execution
+from fastmmc.kernels.kmeans import choose_points, k_means
 
 # A limit that has passed when the first phase looks at the clock.
 PAST = 1e-9
@@ -71,8 +72,8 @@ def test_a_search_without_steps_makes_none_without_time(points, rank):
 
 
 def test_the_root_of_many_landmarks_is_told_before_it_is_begun(points, rng):
-    from fastmmc.gram import Kernel
-    from fastmmc.nystroem import ROOT_SECONDS, Form, make_features
+    from fastmmc.kernels.gram import Kernel
+    from fastmmc.kernels.nystroem import ROOT_SECONDS, Form, make_features
 
     told = []
     kernel = Kernel("rbf", sigma=1.0)
@@ -81,7 +82,7 @@ def test_the_root_of_many_landmarks_is_told_before_it_is_begun(points, rng):
 
 
 def test_no_features_of_many_landmarks_where_time_is_short(points):
-    from fastmmc.nystroem import ROOT_SECONDS
+    from fastmmc.kernels.nystroem import ROOT_SECONDS
 
     with pytest.warns(ConvergenceWarning, match="one of rank"):
         result = fastmmc.fast_evo_mmc(
@@ -105,9 +106,9 @@ def count_looks(call):
 def test_long_phases_look_at_the_clock_more_than_once(rng):
     from fastmmc.alternating.machines import dense_solver, feature_solver
     from fastmmc.alternating.start import first_labels
-    from fastmmc.cholesky import mirror_lower
-    from fastmmc.gram import Kernel, fill_lower_gram
-    from fastmmc.nystroem import Form, make_features
+    from fastmmc.kernels.cholesky import mirror_lower
+    from fastmmc.kernels.gram import Kernel, fill_lower_gram
+    from fastmmc.kernels.nystroem import Form, make_features
 
     X = rng.standard_normal((1100, 2))
     K, ridge = np.eye(1100), np.ones(1100)
@@ -166,18 +167,18 @@ def test_time_left():
 
 @pytest.mark.parametrize("method", ["wta", "lcvqe"])
 def test_first_prototypes_are_chosen_in_slices(points, monkeypatch, method):
-    from fastmmc import _means
     from fastmmc.competitive import methods
-    from fastmmc.links import check_links
+    from fastmmc.data.links import check_links
+    from fastmmc.kernels import kmeans
 
     seen = []
-    distances = _means._euclidean_distances
+    distances = kmeans._euclidean_distances
 
     def counted(chosen, *args, **kwargs):
         seen.append(len(chosen))
         return distances(chosen, *args, **kwargs)
 
-    monkeypatch.setattr(_means, "_euclidean_distances", counted)
+    monkeypatch.setattr(kmeans, "_euclidean_distances", counted)
     call = vars(getattr(fastmmc, method).parameters(points, 20)) | {"init": "k-means++"}
     plan = methods.make_plan(method, call, 300, check_links(None, None, 300))
     kind = methods.BatchSearch if method == "lcvqe" else methods.OnlineSearch
@@ -191,7 +192,7 @@ def test_first_prototypes_are_chosen_in_slices(points, monkeypatch, method):
 
 
 def test_what_k_means_plus_plus_has_not_chosen_is_drawn_at_once(points):
-    from fastmmc._means import begin_choice
+    from fastmmc.kernels.kmeans import begin_choice
 
     choice = begin_choice(points, 30, 0)
     for _ in range(5):
@@ -208,7 +209,7 @@ def test_what_k_means_plus_plus_has_not_chosen_is_drawn_at_once(points):
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_constraints_are_enforced_in_pieces(rng, monkeypatch, pairwise):
     from fastmmc.competitive import batch
-    from fastmmc.links import Links
+    from fastmmc.data.links import Links
 
     monkeypatch.setattr(batch, "PIECE", 40)
     X = rng.standard_normal((200, 2))

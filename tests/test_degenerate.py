@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
+from fastmmc.core.status import Status
 from fastmmc.registry import METHODS
-from fastmmc.status import Status
 from tests.rls import naive
 
 N = 24
@@ -204,7 +204,7 @@ def hat_again(result, X):
     """R of the result's own kernel and lam; of low rank that of the factor of the same seed."""
     p = result.params
     if p["rank"] is None:
-        K = fastmmc.gram.Kernel("rbf", sigma=p["sigma"]).block(dense(X), dense(X))
+        K = fastmmc.kernels.gram.Kernel("rbf", sigma=p["sigma"]).block(dense(X), dense(X))
         return naive.hat_matrix(K, p["lam"])
     Z = fastmmc.factor(X, lam=p["lam"], sigma=p["sigma"], rank=p["rank"], random_state=0).Z
     return Z.astype(np.float64) @ Z.T

@@ -221,7 +221,7 @@ def test_a_worker_that_teaches_more_counts_more():
 @pytest.mark.parametrize("n_workers", [3, 7, 75])
 def test_shares_are_disjoint_and_complete(blobs, n_workers):
     seed = np.random.SeedSequence(1)
-    links = fastmmc.links.Links(NO_PAIRS, NO_PAIRS)
+    links = fastmmc.data.links.Links(NO_PAIRS, NO_PAIRS)
     shards = sharded._deal(blobs[0], make_plan(links, shuffle=True), n_workers, seed)
     members = np.concatenate([shard.members for shard in shards])
     np.testing.assert_array_equal(np.sort(members), np.arange(75))
@@ -255,7 +255,7 @@ def test_constraints_between_workers_are_learned_from(method, kind):
 
 def test_a_shard_remembers_partners_of_its_own_objects_only(blobs):
     X, _ = blobs
-    links = fastmmc.links.check_links([(0, 1), (2, 4)], [(1, 3), (0, 74)], 75)
+    links = fastmmc.data.links.check_links([(0, 1), (2, 4)], [(1, 3), (0, 74)], 75)
     plan = make_plan(links, shuffle=False)
     even, odd = sharded._deal(X, plan, 2, np.random.SeedSequence(0))
     assert even.linked.tolist() == [0, 1, 2, 4, 74]

@@ -10,7 +10,8 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
-from fastmmc import Status, execution
+from fastmmc import Status
+from fastmmc.core import execution
 from fastmmc.rls import source
 
 

@@ -3,8 +3,9 @@ import pytest
 from scipy.linalg import eigvalsh
 
 import fastmmc
-from fastmmc import cholesky, factors, gram, memory
-from fastmmc.gram import Kernel
+from fastmmc.core import memory
+from fastmmc.kernels import cholesky, factors, gram
+from fastmmc.kernels.gram import Kernel
 from tests.rls import naive
 
 RBF = Kernel("rbf", sigma=1.5)

@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import pairwise
 
 import fastmmc
-from fastmmc import gram
-from fastmmc.gram import Kernel
+from fastmmc.kernels import gram
+from fastmmc.kernels.gram import Kernel
 from tests.rls import naive
 
 

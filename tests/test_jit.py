@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastmmc
-from fastmmc._jit import njit
+from fastmmc.core.jit import njit
 
 pytestmark = pytest.mark.jit
 
@@ -54,18 +54,18 @@ def env(tmp_path):
     """
     package = Path(fastmmc.__file__).parent
     copy = tmp_path / "src" / "fastmmc"
-    (copy / "rls").mkdir(parents=True)
-    for name in ("_jit.py", "rls/_loops_moves.py"):
+    for name in ("core/jit.py", "rls/engine/_loops_moves.py"):
+        (copy / name).parent.mkdir(parents=True)
         shutil.copy(package / name, copy / name)
-    for folder in (copy, copy / "rls"):
-        (folder / "__init__.py").touch()
+        for folder in (copy / name).relative_to(copy).parents:
+            (copy / folder / "__init__.py").touch()
     return {"PYTHONPATH": str(tmp_path / "src"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
 
 # One small loop that calls another: what holds for it holds for all, and it compiles in a second.
 CALL = """
 import numpy as np
-from fastmmc.rls import _loops_moves as moves
+from fastmmc.rls.engine import _loops_moves as moves
 U = np.empty((1, 1))
 moves.build_sums(np.array([[2.0]]), np.zeros(1, dtype=np.uint8), U)
 print(U[0, 0])
@@ -74,7 +74,7 @@ print(U[0, 0])
 
 def test_an_edited_callee_is_compiled_anew(env):
     assert float(python(CALL, **env)) == 2.0
-    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/_loops_moves.py"
+    file = Path(env["PYTHONPATH"]) / "fastmmc/rls/engine/_loops_moves.py"
     text = file.read_text()
     edited = text.replace("target[i] += scale * row[i]\n", "target[i] -= scale * row[i]\n")
     assert edited != text

@@ -6,8 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import adjusted_rand_score
 
-from fastmmc.gram import Kernel
-from fastmmc.labels import (
+from fastmmc.data.labels import (
     agreement,
     check_init,
     check_known_labels,
@@ -15,6 +14,7 @@ from fastmmc.labels import (
     matched_clusters,
     read_known_labels,
 )
+from fastmmc.kernels.gram import Kernel
 
 FORMS = [
     lambda y: y,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fastmmc._libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
-from fastmmc._means import choose_points, k_means, scale_rows
+from fastmmc.kernels.kmeans import choose_points, k_means, scale_rows
+from fastmmc.kernels.libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
 
 
 def test_means():

@@ -6,8 +6,8 @@ import pytest
 from scipy.sparse import coo_array, csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from fastmmc import memory
-from fastmmc.links import (
+from fastmmc.core import memory
+from fastmmc.data.links import (
     check_links,
     check_pairs,
     find_conflicts,

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 import fastmmc
-from fastmmc import factors
-from fastmmc.factors import make_low_rank_factor
-from fastmmc.gram import Kernel
-from fastmmc.nystroem import Form
+from fastmmc.kernels import factors
+from fastmmc.kernels.factors import make_low_rank_factor
+from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.nystroem import Form
 from tests.rls import naive
 
 LAM = 0.3
@@ -206,7 +206,7 @@ def test_points_on_disk_are_not_copied(tmp_path):
 @pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
 def test_the_share_that_is_done_rises_to_one(landmarks):
     shares = []
-    kernel = fastmmc.gram.Kernel("rbf", sigma=1.5)
+    kernel = fastmmc.kernels.gram.Kernel("rbf", sigma=1.5)
     rng = np.random.default_rng(0)
     form = Form(20, landmarks)
     make_low_rank_factor(
@@ -231,10 +231,12 @@ def test_the_rank_rule():
     assert isinstance(fastmmc.factor(X), fastmmc.DenseFactor)
     assert isinstance(fastmmc.factor(X, rank=None), fastmmc.DenseFactor)
     assert fastmmc.factor(X, rank=0.25, random_state=0).rank == 15
-    assert fastmmc.nystroem.resolve_rank("auto", "uniform", 10_000) is None
-    automatic = [fastmmc.nystroem.resolve_rank("auto", "uniform", 10**e + 1) for e in (4, 5, 6, 7)]
+    assert fastmmc.kernels.nystroem.resolve_rank("auto", "uniform", 10_000) is None
+    automatic = [
+        fastmmc.kernels.nystroem.resolve_rank("auto", "uniform", 10**e + 1) for e in (4, 5, 6, 7)
+    ]
     assert automatic == [1000, 1000, 299, 100]
-    assert fastmmc.nystroem.resolve_rank("auto", "pivoted", 50) == 50
+    assert fastmmc.kernels.nystroem.resolve_rank("auto", "pivoted", 50) == 50
 
 
 def test_a_kernel_that_is_zero():
@@ -295,15 +297,15 @@ def test_parameters_of_the_factor_are_keywords():
 
 
 def test_too_little_memory(monkeypatch):
-    monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(fastmmc.core.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="low-rank factor of rank 20 of 60 points"):
         fastmmc.factor(points(), rank=20)
 
 
 def test_kernel_defaults_are_resolved():
-    assert fastmmc.factor(points(), rank=5, random_state=0).kernel == fastmmc.gram.resolve_kernel(
-        Kernel("rbf"), points()
-    )
+    assert fastmmc.factor(
+        points(), rank=5, random_state=0
+    ).kernel == fastmmc.kernels.gram.resolve_kernel(Kernel("rbf"), points())
 
 
 def test_of_an_indefinite_kernel_the_positive_part_is_taken():
@@ -319,9 +321,11 @@ def test_of_an_indefinite_kernel_the_positive_part_is_taken():
 
 
 def test_shares_and_indices():
-    assert fastmmc.nystroem.resolve_rank("auto", "uniform", 5_000) is None
-    assert fastmmc.nystroem.resolve_rank(0.1, "uniform", 5_000) == 500
-    ranks = [fastmmc.nystroem.resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)]
+    assert fastmmc.kernels.nystroem.resolve_rank("auto", "uniform", 5_000) is None
+    assert fastmmc.kernels.nystroem.resolve_rank(0.1, "uniform", 5_000) == 500
+    ranks = [
+        fastmmc.kernels.nystroem.resolve_rank("auto", "uniform", n) for n in (20_000, 1_000_000)
+    ]
     assert ranks == [1000, 300]
-    indices = fastmmc.nystroem.check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
+    indices = fastmmc.kernels.nystroem.check_landmarks([2, 0], np.eye(3), Kernel("rbf"))
     assert indices.tolist() == [2, 0]

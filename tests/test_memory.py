@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc import factors, memory, nystroem
-from fastmmc.gram import Kernel
+from fastmmc.core import memory
+from fastmmc.kernels import factors, nystroem
+from fastmmc.kernels.gram import Kernel
 from fastmmc.rls import batches
 
 MIB = 2**20

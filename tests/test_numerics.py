@@ -8,10 +8,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
-from fastmmc import execution
-from fastmmc.gram import Kernel, kernel_diagonal
+from fastmmc.core import execution
+from fastmmc.core.status import Status
+from fastmmc.kernels.gram import Kernel, kernel_diagonal
 from fastmmc.registry import METHODS
-from fastmmc.status import Status
 from tests.rls import naive
 
 LONG = np.longdouble

@@ -35,7 +35,10 @@ TOP = {
 }
 
 
-FAMILIES = {file.parent.name for file in PACKAGE.glob("*/__init__.py")} - {*TOP, *COMPOSED}
+SHARED = {"core", "kernels", "data"}
+# Evolution searches labels of two clusters over the hat matrices of the RLS family.
+BUILT_UPON = {"evolution": "rls"}
+FAMILIES = {f.parent.name for f in PACKAGE.glob("*/__init__.py")} - {*SHARED, *TOP, *COMPOSED}
 
 
 def layer(module):
@@ -44,7 +47,8 @@ def layer(module):
         # A family's own __init__ gathers what its modules offer.
         if inner == "":
             return "estimators"
-        return "_loops" if inner.startswith("_loops") else inner if inner in INNER else "topic"
+        last = inner.split(".")[-1]
+        return "_loops" if last.startswith("_loops") else inner if inner in INNER else "topic"
     if module == "fastmmc" or family in TOP:
         return "top"
     return family if family in COMPOSED else "shared"
@@ -85,7 +89,8 @@ def test_imports_go_one_way(file):
         theirs = LAYERS.index(layer(other))
         assert theirs <= mine, f"{name} imports {other}, which stands above it"
         if family in FAMILIES and "." in other:
-            assert other.split(".")[0] == family, f"{name} reaches into another family: {other}"
+            known = {family, BUILT_UPON.get(family), *SHARED}
+            assert other.split(".")[0] in known, f"{name} reaches into another family: {other}"
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.name.startswith("_loops")], ids=module_name)
@@ -101,7 +106,7 @@ def test_loop_files_hold_compiled_loops_only(file):
             if decorators == ["njit_sum"]:
                 compares = any(isinstance(n, ast.Compare | ast.If) for n in ast.walk(node))
                 assert not compares, f"{node.name} does more than sum"
-    allowed = {"typing", "numpy", "fastmmc._jit", "numba"}
+    allowed = {"typing", "numpy", "fastmmc.core.jit", "numba"}
     imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert imported <= allowed | {m for m in imported if re.search(r"\._loops", m or "")}
@@ -123,7 +128,7 @@ def test_compiled_functions_of_other_files_are_pinned(file):
 
 @pytest.mark.parametrize("file", FILES, ids=module_name)
 def test_compiler_options_are_set_in_one_place(file):
-    if file.name == "_jit.py":
+    if file.name == "jit.py":
         return
     text = file.read_text()
     assert "numba" not in re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)

@@ -309,10 +309,12 @@ def test_parameters_that_depend_on_the_points_are_those_of_the_leaf(overlapping)
     res = fastmmc.recursive_mmc(overlapping, 4, method="evo_mmc", random_state=0)
     tree = res.tree
     root, left = tree.nodes[0], tree.nodes[tree.nodes[0].left]
-    assert root.params["sigma"] == pytest.approx(fastmmc.gram.box_diagonal(overlapping))
+    assert root.params["sigma"] == pytest.approx(fastmmc.kernels.gram.box_diagonal(overlapping))
     rows = res.labels < 2
     assert left.size == rows.sum()
-    assert left.params["sigma"] == pytest.approx(fastmmc.gram.box_diagonal(overlapping[rows]))
+    assert left.params["sigma"] == pytest.approx(
+        fastmmc.kernels.gram.box_diagonal(overlapping[rows])
+    )
 
 
 def test_a_rank_counts_for_all_points(overlapping):

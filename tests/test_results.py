@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.results import SIZES_SHOWN
-from fastmmc.status import STATUS_TEXT
+from fastmmc.core.results import SIZES_SHOWN
+from fastmmc.core.status import STATUS_TEXT
 
 
 class Cells(HTMLParser):

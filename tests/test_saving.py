@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import fastmmc
-from fastmmc import saving
+from fastmmc.core import saving
 from tests.damage import damaged
 
 METHODS = list(fastmmc.METHODS.values())

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import fastmmc
-from fastmmc import sizes
+from fastmmc.data import sizes
 
 
 @pytest.mark.parametrize(("n", "k"), [(150, 3), (200, 20), (7, 2), (11, 4), (5, 5)])

@@ -12,7 +12,8 @@ import pytest
 from scipy import sparse
 
 import fastmmc
-from fastmmc import distributed, validation
+from fastmmc import distributed
+from fastmmc.core import validation
 from fastmmc.registry import METHODS
 
 ROOT = Path(__file__).parents[1]

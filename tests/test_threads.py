@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import fastmmc
-from fastmmc import threads
-from fastmmc.threads import map_of_threads, one_blas_thread
+from fastmmc.core import threads
+from fastmmc.core.threads import map_of_threads, one_blas_thread
 
 
 def blas_threads():

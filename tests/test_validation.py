@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 
 import fastmmc
-from fastmmc import validation
-from fastmmc.gram import Kernel
+from fastmmc.core import validation
+from fastmmc.kernels.gram import Kernel
 from fastmmc.registry import METHODS
 
 X = np.random.default_rng(0).standard_normal((12, 3))

@@ -8,8 +8,8 @@ import numpy as np
 import fastmmc
 from fastmmc.alternating.bias import WeightBounds, search_bias
 from fastmmc.alternating.machines import DualMachine, LibsvmMachine
-from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.sizes import binary_bounds
+from fastmmc.data.sizes import binary_bounds
+from fastmmc.kernels.gram import Kernel, box_diagonal
 
 from . import ratio
 

@@ -9,11 +9,11 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 import fastmmc
-from fastmmc.factors import DenseFactor
-from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.rls import _loops_evolution as evolution
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls.evolution_search import make_population, make_problem
+from fastmmc.evolution import _loops as evolution
+from fastmmc.evolution.search import make_population, make_problem
+from fastmmc.kernels.factors import DenseFactor
+from fastmmc.kernels.gram import Kernel, box_diagonal
+from fastmmc.rls.engine import _loops_moves as moves
 
 from . import best_of, ratio
 from .paper_fitness import (

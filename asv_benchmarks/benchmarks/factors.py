@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fastmmc.factors import eigh_lower, hat_from_eigh, hat_matrix
-from fastmmc.gram import Kernel, fill_lower_gram, resolve_kernel
+from fastmmc.kernels.factors import eigh_lower, hat_from_eigh, hat_matrix
+from fastmmc.kernels.gram import Kernel, fill_lower_gram, resolve_kernel
 
 from . import ratio
 from .datasets import blobs

@@ -3,7 +3,7 @@
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import fastmmc
-from fastmmc.memory import available_memory
+from fastmmc.core.memory import available_memory
 
 from . import ratio
 from .datasets import blobs

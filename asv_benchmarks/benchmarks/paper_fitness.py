@@ -13,9 +13,9 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.svm import SVC
 
-from fastmmc._jit import njit, njit_sum
-from fastmmc.factors import LowRankFactor
-from fastmmc.rls import _loops_evolution as evolution
+from fastmmc.core.jit import njit, njit_sum
+from fastmmc.evolution import _loops as evolution
+from fastmmc.kernels.factors import LowRankFactor
 
 
 @njit

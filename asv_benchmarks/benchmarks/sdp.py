@@ -3,7 +3,7 @@
 import numpy as np
 
 import fastmmc
-from fastmmc.gram import Kernel, median_width
+from fastmmc.kernels.gram import Kernel, median_width
 from fastmmc.sdp.methods import penalised_kernel
 from fastmmc.sdp.relaxation import relax_gmmc
 

@@ -13,7 +13,7 @@ from sklearn.datasets import make_circles
 
 import fastmmc
 from fastmmc.choice import candidates, vote
-from fastmmc.rls import coarse, group_search
+from fastmmc.rls.engine import coarse, group_search
 
 RINGS = (300, 500, 1000, 2000)
 

@@ -13,9 +13,9 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.data.sizes import fit_sizes
 from fastmmc.rls import batches, plan, search
-from fastmmc.rls.memetic import MemeticSearch, matched_clusters
-from fastmmc.sizes import fit_sizes
+from fastmmc.rls.engine.memetic import MemeticSearch, matched_clusters
 
 # (sigma^2 / its median, lam) on digits / 16.
 SETTINGS = ((1, 1 / 4), (1, 1.0), (2, 1 / 4))
@@ -98,7 +98,7 @@ VARIANTS = {
 def digits_factor(width, lam):
     X, y = load_digits(return_X_y=True)
     X = X / 16
-    sigma = fastmmc.gram.median_width(X) * np.sqrt(width)
+    sigma = fastmmc.kernels.gram.median_width(X) * np.sqrt(width)
     return fastmmc.factor(X, sigma=sigma, lam=lam), y
 
 

@@ -8,11 +8,11 @@ import time
 import numpy as np
 from common import main, table, timed
 
-from fastmmc import blocks as in_blocks
-from fastmmc.block_factor import _call, _Features, _square
-from fastmmc.blocks import make_blocks, split_rows
-from fastmmc.gram import Kernel
-from fastmmc.nystroem import map_to_features
+from fastmmc.data import blocks as in_blocks
+from fastmmc.data.blocks import make_blocks, split_rows
+from fastmmc.kernels.block_factor import _call, _Features, _square
+from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.nystroem import map_to_features
 from fastmmc.rls.blocked import Rule, _sum_block
 
 # What is derived: so many rows on so many workers of one core, read at so many bytes a second.

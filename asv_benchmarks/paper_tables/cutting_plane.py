@@ -25,8 +25,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from fastmmc import cpm3c, cpmmc
-from fastmmc.gram import Kernel, box_diagonal
-from fastmmc.nystroem import Form, make_features
+from fastmmc.kernels.gram import Kernel, box_diagonal
+from fastmmc.kernels.nystroem import Form, make_features
 
 PAIRS = sources(
     "digits 3-8",

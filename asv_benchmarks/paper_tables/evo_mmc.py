@@ -30,7 +30,7 @@ from sklearn.cluster import KMeans
 
 import fastmmc
 from fastmmc import evo_mmc, fast_evo_mmc
-from fastmmc.gram import box_diagonal
+from fastmmc.kernels.gram import box_diagonal
 
 METHODS = {"EvoMMC": evo_mmc, "FastEvoMMC": fast_evo_mmc}
 

@@ -14,7 +14,7 @@ from joblib import Memory
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import fastmmc
-from fastmmc.memory import available_memory
+from fastmmc.core.memory import available_memory
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FEATURES = (16, 784)

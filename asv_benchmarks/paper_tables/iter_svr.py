@@ -27,7 +27,7 @@ from sklearn.mixture import GaussianMixture
 
 from fastmmc import iter_ls_svm, iter_svm, iter_svr
 from fastmmc.alternating.start import first_labels
-from fastmmc.gram import Kernel, median_width
+from fastmmc.kernels.gram import Kernel, median_width
 
 SETS = sources(
     "digits 3-8",

@@ -11,7 +11,7 @@ from common import load_source, main, mean_and_std, number, sources, table, time
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.gram import median_width
+from fastmmc.kernels.gram import median_width
 
 SETS = sources("digits", "coil20", "satimage", "usps", "letter")
 SEEDS = 10

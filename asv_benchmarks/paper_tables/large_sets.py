@@ -63,7 +63,7 @@ def rivals(X, k, sigma):
 def compare(name, X, y, seeds):
     """Return the rows of one set: ARI and seconds of every method."""
     k = len(np.unique(y))
-    sigma = fastmmc.gram.median_width(X)
+    sigma = fastmmc.kernels.gram.median_width(X)
     rows = []
     for method, cluster in rivals(X, k, sigma).items():
         runs = [timed(cluster, seed) for seed in range(1 if method == "Ward" else seeds)]

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc.links import join, partner_lists
+from fastmmc.data.links import join, partner_lists
 
 POINTS = 1000
 SETS = sources("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaussians") | {

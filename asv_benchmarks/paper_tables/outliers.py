@@ -11,7 +11,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.preprocessing import scale
 
 import fastmmc
-from fastmmc.gram import default_width
+from fastmmc.kernels.gram import default_width
 
 # The score was chosen on the sets of the first group, without a look at the others.
 CHOSEN_ON = sources(

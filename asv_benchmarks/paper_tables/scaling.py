@@ -8,9 +8,9 @@ from common import alone, main, peak_memory, table, timed
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.factors import LowRankFactor
-from fastmmc.rls import _loops_moves
+from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.batches import ROWS, BatchSearch
+from fastmmc.rls.engine import _loops_moves
 
 # The generated points of the scaling table.
 FEATURES, CLUSTERS, RANK = 20, 10, 300

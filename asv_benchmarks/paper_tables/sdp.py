@@ -22,7 +22,7 @@ from common import (
 from sklearn.cluster import KMeans
 
 import fastmmc
-from fastmmc.gram import median_width
+from fastmmc.kernels.gram import median_width
 
 SETS = sources("digits 3-8", "digits 1-7", "digits 2-7", "digits 8-9")
 A_CLASS = 50

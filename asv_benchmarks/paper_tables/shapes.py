@@ -16,8 +16,8 @@ from suite import label as label_default
 
 import fastmmc
 from fastmmc.choice.results import RULES
-from fastmmc.gram import squared_distances
-from fastmmc.rls.genie import Genie
+from fastmmc.kernels.gram import squared_distances
+from fastmmc.rls.engine.genie import Genie
 
 # The cluster of points that are none's.
 NOISE = -1

@@ -27,8 +27,8 @@ from sklearn.mixture import GaussianMixture
 
 import fastmmc
 from fastmmc import umc_rls
-from fastmmc.factors import factor_path
-from fastmmc.gram import Kernel
+from fastmmc.kernels.factors import factor_path
+from fastmmc.kernels.gram import Kernel
 
 METHODS = {
     "Stoc-RLS": {"method": "stochastic"},

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit
+from fastmmc.core.jit import njit
 
 # Interleaved streams of a scan, enough for the compiler to keep their loop and vectorise it.
 LANES = 64

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit
+from fastmmc.core.jit import njit
 
 
 class Cells(NamedTuple):

@@ -5,10 +5,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import Clusterer, MarginClusterer
-from fastmmc._docs import completed_by
-from fastmmc._typing import MatrixLike
 from fastmmc.alternating.methods import (
     IterLSSVMParameters,
     IterSVMParameters,
@@ -17,6 +13,10 @@ from fastmmc.alternating.methods import (
     iter_svm,
     iter_svr,
 )
+from fastmmc.core.callbacks import with_callbacks
+from fastmmc.core.clusterer import Clusterer, MarginClusterer
+from fastmmc.core.docstrings import completed_by
+from fastmmc.core.types import MatrixLike
 
 
 class _AlternatingClusterer(MarginClusterer):

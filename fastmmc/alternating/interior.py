@@ -20,7 +20,7 @@ from scipy.linalg import blas, lapack
 
 from fastmmc.alternating import _loops_interior as loops
 from fastmmc.alternating.machines import SupportMachine, box, sum_losses
-from fastmmc.gram import BLOCK
+from fastmmc.kernels.gram import BLOCK
 
 MOST_ITERATIONS = 100
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from fastmmc._libsvm import (
+from fastmmc.alternating import _loops as loops
+from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.kernels.cholesky import add_to_diagonal, factor_lower
+from fastmmc.kernels.libsvm import (
     LINEAR_HINGE,
     LINEAR_SVR,
     train_kernel_machine,
     train_linear_machine,
 )
-from fastmmc.alternating import _loops as loops
-from fastmmc.cholesky import add_to_diagonal, factor_lower
-from fastmmc.execution import OutOfTime, RunControl
 
 # Most steps of the dual solver in one round, as a multiple of n.
 MOST_STEPS = 10_000

@@ -6,9 +6,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc._typing import MatrixLike
 from fastmmc.alternating.bias import WeightBounds
 from fastmmc.alternating.machines import least_violation
 from fastmmc.alternating.rounds import (
@@ -19,7 +16,9 @@ from fastmmc.alternating.rounds import (
     refit_machine,
 )
 from fastmmc.alternating.start import STARTS
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
     fixed_seed,
@@ -29,11 +28,7 @@ from fastmmc.execution import (
     warn_of_equal_points,
     warn_user,
 )
-from fastmmc.gram import kernel_points
-from fastmmc.labels import check_init
-from fastmmc.models import KernelModel
-from fastmmc.nystroem import check_form, check_landmarks
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
@@ -42,9 +37,14 @@ from fastmmc.parameters import (
     Rank,
     SizeParameters,
 )
-from fastmmc.results import MarginResult
-from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds
-from fastmmc.status import Status
+from fastmmc.core.results import MarginResult
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.labels import check_init
+from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
+from fastmmc.kernels.gram import kernel_points
+from fastmmc.kernels.models import KernelModel
+from fastmmc.kernels.nystroem import check_form, check_landmarks
 
 
 class _Rounds(Parameters):
@@ -119,7 +119,7 @@ class _Kernel(LandmarkParameters, KernelParameters):
         doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
         exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
-        ``fastmmc.gram.box_diagonal(X)``.
+        ``fastmmc.kernels.gram.box_diagonal(X)``.
         """,
     )
     rank: Rank = parameter(

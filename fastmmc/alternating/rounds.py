@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from fastmmc._declare import Parameters
 from fastmmc.alternating.bias import WeightBounds, search_bias
 from fastmmc.alternating.interior import InteriorMachine
 from fastmmc.alternating.machines import (
@@ -22,10 +21,11 @@ from fastmmc.alternating.machines import (
 )
 from fastmmc.alternating.merging import averaging, merge_near
 from fastmmc.alternating.start import first_labels, gram_matrix
-from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
-from fastmmc.nystroem import Features, Form, brief_features, form_features, with_landmarks
-from fastmmc.status import Status
+from fastmmc.core.declare import Parameters
+from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.core.status import Status
+from fastmmc.kernels.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
+from fastmmc.kernels.nystroem import Features, Form, brief_features, form_features, with_landmarks
 
 # A round that lowers the objective by less than this share ends the alternation.
 LEAST_DECREASE = 1e-6

@@ -7,11 +7,11 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils.extmath import row_norms
 
-from fastmmc import memory
-from fastmmc._means import k_means, scale_rows
-from fastmmc.cholesky import mirror_lower
-from fastmmc.execution import OutOfTime
-from fastmmc.gram import (
+from fastmmc.core import memory
+from fastmmc.core.execution import OutOfTime
+from fastmmc.data.sizes import balanced_random_labels
+from fastmmc.kernels.cholesky import mirror_lower
+from fastmmc.kernels.gram import (
     BLOCK,
     Kernel,
     dense_rows,
@@ -20,7 +20,7 @@ from fastmmc.gram import (
     kernel_points,
     median_width,
 )
-from fastmmc.sizes import balanced_random_labels
+from fastmmc.kernels.kmeans import k_means, scale_rows
 
 STARTS = ("farthest", "kmeans", "ncut", "random")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastmmc._jit import njit
+from fastmmc.core.jit import njit
 
 
 @njit

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastmmc._jit import njit
+from fastmmc.core.jit import njit
 
 # A component must hold so many points, or the cluster is not two.
 LEAST_WEIGHT = 1.5

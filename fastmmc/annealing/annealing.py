@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from fastmmc import memory
-from fastmmc._libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
-from fastmmc._means import k_means_pieces
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing.costs import BallCosts, Evaluated
@@ -23,9 +20,12 @@ from fastmmc.annealing.representatives import (
     sizes_and_means,
 )
 from fastmmc.annealing.search import Search
-from fastmmc.gram import dense_rows
-from fastmmc.labels import matched_clusters
-from fastmmc.status import Status
+from fastmmc.core import memory
+from fastmmc.core.status import Status
+from fastmmc.data.labels import matched_clusters
+from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.kmeans import k_means_pieces
+from fastmmc.kernels.libsvm import LINEAR_SQUARED_HINGE, train_linear_machine
 
 # Steps towards the geometric medians of the representatives of clusters that have changed.
 MEDIAN_STEPS = 10

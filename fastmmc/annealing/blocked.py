@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc import validation
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import (
     BRIEF_TOL,
@@ -20,15 +19,16 @@ from fastmmc.annealing.points import (
     make_model,
     weiszfeld_targets,
 )
-from fastmmc.block_factor import SampleRun, sample_size
-from fastmmc.blocks import check_block, make_blocks
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.execution import (
     rate_figures,
     restart_stream,
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.status import Status
+from fastmmc.core.status import Status
+from fastmmc.data.blocks import check_block, make_blocks
+from fastmmc.kernels.block_factor import SampleRun, sample_size
 
 
 def search_in_blocks(call, control, solve_sample):

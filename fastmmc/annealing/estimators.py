@@ -1,8 +1,8 @@
 """The scikit-learn estimator of the annealing family."""
 
-from fastmmc._clusterer import COMMON_FIELDS, CenterClusterer
 from fastmmc.annealing.methods import SAMMCParameters, sammc
-from fastmmc.parameters import ClusterCount
+from fastmmc.core.clusterer import COMMON_FIELDS, CenterClusterer
+from fastmmc.core.parameters import ClusterCount
 
 
 class SAMMC(

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from fastmmc._means import begin_choice, choose_pieces
 from fastmmc.annealing.points import Points, Walker, descend
 from fastmmc.annealing.representatives import cut, make_cover
 from fastmmc.annealing.search import Search
-from fastmmc.gram import dense_rows
-from fastmmc.status import Status
+from fastmmc.core.status import Status
+from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.kmeans import begin_choice, choose_pieces
 
 # A descent ends when a round gains less than this share of the objective.
 SEARCH_TOL = 1e-5

@@ -7,17 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc._means import largest_size
-from fastmmc._typing import MatrixLike
 from fastmmc.annealing.annealing import AnnealingSearch
 from fastmmc.annealing.blocked import search_in_blocks
 from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
 from fastmmc.annealing.search import Settled
-from fastmmc.blocks import in_blocks
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
     fixed_seed,
@@ -25,11 +22,14 @@ from fastmmc.execution import (
     show_progress,
     warn_of_fewer,
 )
-from fastmmc.gram import Kernel, dense_rows
-from fastmmc.models import row_blocks
-from fastmmc.parameters import Clusters, RunParameters
-from fastmmc.parameters import Points as PointsParameter
-from fastmmc.results import CentroidResult
+from fastmmc.core.parameters import Clusters, RunParameters
+from fastmmc.core.parameters import Points as PointsParameter
+from fastmmc.core.results import CentroidResult
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.blocks import in_blocks
+from fastmmc.kernels.gram import Kernel, dense_rows
+from fastmmc.kernels.kmeans import largest_size
+from fastmmc.kernels.models import row_blocks
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
 STARTS = ("k-means++", "random")

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from fastmmc.annealing import _loops as kernels
-from fastmmc.gram import BLOCK, dense_rows
-from fastmmc.models import CenterModel, Space
-from fastmmc.threads import exhaust
+from fastmmc.core.threads import exhaust
+from fastmmc.kernels.gram import BLOCK, dense_rows
+from fastmmc.kernels.models import CenterModel, Space
 
 # Points in a block whose distances one vectorised loop makes, and numbers that stay in cache.
 BLOCK_POINTS = 64

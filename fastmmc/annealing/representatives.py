@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastmmc._means import begin_choice, choose_pieces, k_means_pieces
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing.points import Points, Walker, make_model, sum_clusters
-from fastmmc.gram import dense_rows
-from fastmmc.models import row_blocks
+from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means_pieces
+from fastmmc.kernels.models import row_blocks
 
 # Rounds of k-means inside a cluster: a representative need not be an exact mean.
 INNER_ROUNDS = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.annealing.points import Walker, descend_briefly, make_model
-from fastmmc.execution import History
-from fastmmc.gram import dense_rows
-from fastmmc.status import Status
+from fastmmc.core.execution import History
+from fastmmc.core.status import Status
+from fastmmc.kernels.gram import dense_rows
 
 
 class Search:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from operator import itemgetter
 
-from fastmmc.rls.genie import GINIS
-from fastmmc.rls.group_search import GroupSearch
-from fastmmc.sizes import size_rule
+from fastmmc.data.sizes import size_rule
+from fastmmc.rls.engine.genie import GINIS
+from fastmmc.rls.engine.group_search import GroupSearch
 
 # The kernels: a share f of the n / k points of an average cluster, or of n / 2 points if None; how
 # many times the median distance to so many neighbours sigma is; and lam of up to 2,000 points. The

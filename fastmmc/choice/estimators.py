@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from fastmmc._declare import parameter
 from fastmmc.choice.methods import ChoiceParameters, cluster
-from fastmmc.parameters import ClusterCount
+from fastmmc.core.declare import parameter
+from fastmmc.core.parameters import ClusterCount
 from fastmmc.rls.estimators import RLSClusterer
 
 

@@ -5,9 +5,6 @@ from dataclasses import replace
 from math import isqrt
 from typing import Any, Literal
 
-from fastmmc import validation
-from fastmmc._declare import function_of, parameter
-from fastmmc._typing import MatrixLike
 from fastmmc.choice.candidates import BALANCE, N_STEPS, Labellings
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import RULES, ChoiceResult
@@ -15,7 +12,9 @@ from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
 from fastmmc.choice.widths import LAM, Widths
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import function_of, parameter
+from fastmmc.core.execution import (
     Progress,
     RunControl,
     fixed_seed,
@@ -25,9 +24,7 @@ from fastmmc.execution import (
     warn_of_equal_points,
     without_warnings,
 )
-from fastmmc.gram import Kernel, kernel_points, resolve_kernel
-from fastmmc.nystroem import Form
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     Clusters,
     Points,
     Seed,
@@ -38,10 +35,13 @@ from fastmmc.parameters import (
     Verbosity,
     Watch,
 )
-from fastmmc.rls.coarse import coarsen, count_cells
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
+from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine.coarse import coarsen, count_cells
 from fastmmc.rls.source import Source
 from fastmmc.rls.trimming import leaving_out
-from fastmmc.status import Status
 
 # Points whose outlier scores come from a dense hat matrix, and the rank for more.
 DENSE_SCORES = 2_000
@@ -80,7 +80,7 @@ class ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, Sta
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         doc="""
-        Called with a :class:`~fastmmc.execution.Progress`, whose ``n_done`` and ``n_init`` count
+        Called with a :class:`~fastmmc.Progress`, whose ``n_done`` and ``n_init`` count
         the numbers of clusters and the labellings that are tried, and whose ``objective`` is inf; a
         true return value stops the run.
         """,

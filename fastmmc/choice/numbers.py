@@ -5,8 +5,8 @@ from statistics import harmonic_mean
 
 import numpy as np
 
-from fastmmc.labels import agreement
-from fastmmc.sizes import imbalance, size_rule
+from fastmmc.data.labels import agreement
+from fastmmc.data.sizes import imbalance, size_rule
 
 # Power of the error in the weights of the vote of each number, and an error as good as none.
 NUMBERS_POWER = 3.0

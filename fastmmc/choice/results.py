@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastmmc._display import as_assignments
-from fastmmc.results import RLSResult
-from fastmmc.saving import stored
+from fastmmc.core.display import as_assignments
+from fastmmc.core.results import RLSResult
+from fastmmc.core.saving import stored
 
 # Rules whose labels may be returned.
 RULES = ("near", "smoothed", "free")

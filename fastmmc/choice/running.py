@@ -4,8 +4,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from fastmmc.execution import finish
-from fastmmc.status import Status
+from fastmmc.core.execution import finish
+from fastmmc.core.status import Status
 
 
 class Stopped(Exception):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.choice.results import Candidate
-from fastmmc.labels import agreement
-from fastmmc.rls.groups import mean_error, predictions
-from fastmmc.sizes import imbalance
+from fastmmc.data.labels import agreement
+from fastmmc.data.sizes import imbalance
+from fastmmc.rls.engine.groups import mean_error, predictions
 
 # An error below this is as good as none, and the power of the price of unequal sizes.
 FLOOR = 1e-3

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from fastmmc.execution import Outcome
-from fastmmc.factors import LowRankFactor, make_factor
-from fastmmc.gram import EXP_PRODUCTS, evenly
-from fastmmc.nystroem import Form
+from fastmmc.core.execution import Outcome
+from fastmmc.core.status import Status
+from fastmmc.kernels.factors import LowRankFactor, make_factor
+from fastmmc.kernels.gram import EXP_PRODUCTS, evenly
+from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine.tangent import descend_all, sums_of
 from fastmmc.rls.source import fit_labels, quick_rank, rated_result
-from fastmmc.rls.tangent import descend_all, sums_of
-from fastmmc.status import Status
 
 # Seconds of a multiplication of kernel values or distances on a slow core, and the share of
 # max_time in which the points must be put into cells.

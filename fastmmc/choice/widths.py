@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fastmmc.factors import DenseFactor, make_factor
-from fastmmc.gram import Kernel, squared_distances
-from fastmmc.nystroem import Form
-from fastmmc.rls.coarse import Coarsening
-from fastmmc.rls.genie import Genie, cosine_distances
-from fastmmc.rls.groups import Groups
+from fastmmc.kernels.factors import DenseFactor, make_factor
+from fastmmc.kernels.gram import Kernel, squared_distances
+from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine.coarse import Coarsening
+from fastmmc.rls.engine.genie import Genie, cosine_distances
+from fastmmc.rls.engine.groups import Groups
 
 # lam of the narrow kernels, of up to so many points; of more all lam are in proportion to them, so
 # that what a hat matrix tells of a cluster of a given share does not change with n.

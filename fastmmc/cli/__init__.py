@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
-from fastmmc.files import naming
+from fastmmc.core.files import naming
 from fastmmc.registry import METHODS
 
 LEAST_LIKENESS = 0.75  # of an option that may have been meant

@@ -12,12 +12,12 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from fastmmc.cli import common, predict, sources
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
-from fastmmc.files import gathering
+from fastmmc.core.files import gathering
+from fastmmc.core.status import STATUS_TEXT
+from fastmmc.data.standardization import fit_scaler
 from fastmmc.plotting import ClusterDisplay
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.registry import METHODS
-from fastmmc.standardization import fit_scaler
-from fastmmc.status import STATUS_TEXT
 
 # What is taken without --method: it chooses all, or has most of the settings.
 CHOOSER, USUAL = "cluster", "umc-rls"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastmmc.files import gathering, is_replaced, naming, replacing, target_of
+from fastmmc.core.files import gathering, is_replaced, naming, replacing, target_of
 from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from fastmmc.cli import tables
-from fastmmc.links import find_conflicts
+from fastmmc.data.links import find_conflicts
 
 KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
 PAIRS_HELP = (

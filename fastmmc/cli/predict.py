@@ -11,11 +11,11 @@ from typing import NamedTuple, get_type_hints
 
 import numpy as np
 
-from fastmmc import saving
 from fastmmc.cli import common, sources
 from fastmmc.cli.tables import SameColumns
-from fastmmc.saving import check_type
-from fastmmc.standardization import Scaler
+from fastmmc.core import saving
+from fastmmc.core.saving import check_type
+from fastmmc.data.standardization import Scaler
 
 MODEL = ".npz"
 # What is saved beside a result; models that the library has saved have none of it.

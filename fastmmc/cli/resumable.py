@@ -19,7 +19,7 @@ from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.tables import Layout
 from fastmmc.competitive.space import LARGEST
-from fastmmc.files import is_replaced, naming, replacing, target_of
+from fastmmc.core.files import is_replaced, naming, replacing, target_of
 
 try:
     import fcntl

@@ -9,10 +9,10 @@ import numpy as np
 
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
-from fastmmc.files import gathering
+from fastmmc.core.files import gathering
+from fastmmc.core.status import STATUS_TEXT
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
-from fastmmc.status import STATUS_TEXT
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (

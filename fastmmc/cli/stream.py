@@ -20,14 +20,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from fastmmc import validation
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, locked
-from fastmmc.files import is_replaced
+from fastmmc.core import validation
+from fastmmc.core.files import is_replaced
+from fastmmc.core.saving import check_type, make_checked, read_archive
 from fastmmc.registry import METHODS
-from fastmmc.saving import check_type, make_checked, read_archive
 
 STREAMING = {
     name: method for name, method in METHODS.items() if hasattr(method.estimator, "partial_fit")

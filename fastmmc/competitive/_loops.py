@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit, njit_sum
-from fastmmc._loops_centers import distances_to
+from fastmmc.core.jit import njit, njit_sum
+from fastmmc.kernels._loops_centers import distances_to
 
-# compiled-with: _loops_centers.py 545d6750eaf7
+# compiled-with: _loops_centers.py ed037ba02225
 
 # A prototype beyond this squared distance is driven no farther, as it would overflow.
 FAR = 1e100

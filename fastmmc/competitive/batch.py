@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fastmmc._loops_centers import all_distances
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes
-from fastmmc.execution import History
-from fastmmc.gram import dense_rows
-from fastmmc.links import Links
-from fastmmc.status import Status
+from fastmmc.core.execution import History
+from fastmmc.core.status import Status
+from fastmmc.data.links import Links
+from fastmmc.kernels._loops_centers import all_distances
+from fastmmc.kernels.gram import dense_rows
 
 # Rows multiplied by the prototypes at a time.
 ROWS = 2048

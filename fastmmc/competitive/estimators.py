@@ -4,12 +4,6 @@ from typing import Self
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
-from fastmmc._declare import Parameters, parameter, values
-from fastmmc._docs import completed_by
-from fastmmc._typing import MatrixLike
 from fastmmc.competitive.methods import (
     FeatureSpace,
     Learning,
@@ -38,9 +32,15 @@ from fastmmc.competitive.space import (
     make_space,
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
-from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.models import CenterModel
-from fastmmc.parameters import ClusterCount, KernelParameters, LinkRules, SemiSupervised
+from fastmmc.core import validation
+from fastmmc.core.callbacks import with_callbacks
+from fastmmc.core.clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
+from fastmmc.core.declare import Parameters, parameter, values
+from fastmmc.core.docstrings import completed_by
+from fastmmc.core.execution import fixed_seed, restart_stream
+from fastmmc.core.parameters import ClusterCount, KernelParameters, LinkRules, SemiSupervised
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.models import CenterModel
 
 
 class PrototypeCount(ClusterCount):

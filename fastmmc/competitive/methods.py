@@ -5,9 +5,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, declared, function_of, parameter, values
-from fastmmc._typing import MatrixLike
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.online import (
     OnlinePlan,
@@ -22,7 +19,9 @@ from fastmmc.competitive.space import (
     make_space_in_time,
     space_params,
 )
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
     fixed_seed,
@@ -30,9 +29,7 @@ from fastmmc.execution import (
     show_progress,
     warn_of_equal_points,
 )
-from fastmmc.links import check_links
-from fastmmc.models import CenterModel
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     Clusters,
     KernelParameters,
     KnownLabels,
@@ -42,8 +39,11 @@ from fastmmc.parameters import (
     Points,
     RunParameters,
 )
-from fastmmc.results import CentroidResult
-from fastmmc.status import Status
+from fastmmc.core.results import CentroidResult
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.links import check_links
+from fastmmc.kernels.models import CenterModel
 
 BATCH = ("lcvqe", "cvqe")
 

@@ -10,10 +10,10 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
-from fastmmc.execution import History, warn_of_fewer
-from fastmmc.gram import BLOCK, dense_rows
-from fastmmc.links import Links, partner_lists
-from fastmmc.status import Status
+from fastmmc.core.execution import History, warn_of_fewer
+from fastmmc.core.status import Status
+from fastmmc.data.links import Links, partner_lists
+from fastmmc.kernels.gram import BLOCK, dense_rows
 
 # Methods that weigh the distances by the wins.
 WEIGHTED = {"wta": False, "fscl": True, "rpcl": True, "c_rpcl": True, "o_lcvqe": False}

@@ -3,9 +3,9 @@
 import numpy as np
 
 from fastmmc.competitive.stream import Stream
-from fastmmc.gram import Kernel
-from fastmmc.models import Space
-from fastmmc.saving import DTYPES, make_checked
+from fastmmc.core.saving import DTYPES, make_checked
+from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.models import Space
 
 STREAM = ("centers", "wins", "memory_ids", "memory", "memory_labels", "must", "cannot")
 COUNTS = ("n_seen", "n_forgotten", "n_late", "n_conflicts")

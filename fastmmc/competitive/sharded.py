@@ -11,9 +11,6 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, declared, function_of, parameter, values
-from fastmmc._typing import MatrixLike
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
@@ -25,7 +22,9 @@ from fastmmc.competitive.online import (
     warn_if_fewer,
 )
 from fastmmc.competitive.space import assign_rows
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.execution import (
     Outcome,
     Progress,
     RunControl,
@@ -34,10 +33,7 @@ from fastmmc.execution import (
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.gram import Kernel
-from fastmmc.links import check_links
-from fastmmc.models import Space
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     KnownLabels,
     LinkParameters,
     LinkRules,
@@ -48,9 +44,13 @@ from fastmmc.parameters import (
     Verbosity,
     Watch,
 )
+from fastmmc.core.results import CentroidResult
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.links import check_links
+from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.models import Space
 from fastmmc.registry import registry_name
-from fastmmc.results import CentroidResult
-from fastmmc.status import Status
 
 # Names in the registry and of the functions.
 METHODS = {registry_name(method): method for method in WEIGHTED}
@@ -181,7 +181,7 @@ class _ShardedRun(Verbosity, Watch, TimeLimit, Threads, Seed):
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         doc="""
-        Called with a :class:`~fastmmc.execution.Progress` after every round; ``n_done`` counts
+        Called with a :class:`~fastmmc.Progress` after every round; ``n_done`` counts
         epochs; a true return value stops the run.
         """,
     )

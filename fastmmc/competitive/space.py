@@ -9,14 +9,14 @@ from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from fastmmc import validation
-from fastmmc._means import begin_choice
 from fastmmc.competitive import _loops as kernels
-from fastmmc.execution import OutOfTime
-from fastmmc.gram import BLOCK, dense_rows, resolve_kernel
-from fastmmc.models import Space
-from fastmmc.nystroem import BRIEF_RANK, Form, check_form, form_features
-from fastmmc.threads import map_of_threads
+from fastmmc.core import validation
+from fastmmc.core.execution import OutOfTime
+from fastmmc.core.threads import map_of_threads
+from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
+from fastmmc.kernels.kmeans import begin_choice
+from fastmmc.kernels.models import Space
+from fastmmc.kernels.nystroem import BRIEF_RANK, Form, check_form, form_features
 
 STARTS = ("gaussian", "k-means++")
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.online import make_prototypes
-from fastmmc.gram import dense_rows
-from fastmmc.links import (
+from fastmmc.core.saving import stored
+from fastmmc.data.links import (
     check_pairs,
     compress,
     find_contradictions,
@@ -24,8 +24,8 @@ from fastmmc.links import (
     report_contradictions,
     unique_pairs,
 )
-from fastmmc.models import Space, check_centers
-from fastmmc.saving import stored
+from fastmmc.kernels.gram import dense_rows
+from fastmmc.kernels.models import Space, check_centers
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

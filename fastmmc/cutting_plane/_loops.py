@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit, njit_sum
+from fastmmc.core.jit import njit, njit_sum
 
 # Slots of Pass.pos.
 ROW = 0  # the next point

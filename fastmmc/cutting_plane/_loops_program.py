@@ -16,7 +16,7 @@ multipliers y always exist. Continuing with the optimum as the new centre remove
 
 import numpy as np
 
-from fastmmc._jit import njit, njit_sum
+from fastmmc.core.jit import njit, njit_sum
 
 # Added to the diagonal of M, as a share of the largest entry, as planes soon become dependent. It
 # pulls towards the centre, so rounds from ever better centres undo its effect.

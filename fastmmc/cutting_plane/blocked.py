@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastmmc.block_factor import SampleRun, sample_size
-from fastmmc.blocks import check_block, make_blocks
-from fastmmc.execution import rate_figures, show_progress
+from fastmmc.core.execution import rate_figures, show_progress
+from fastmmc.data.blocks import check_block, make_blocks
+from fastmmc.kernels.block_factor import SampleRun, sample_size
 
 
 def search_in_blocks(call, control, solve_sample):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fastmmc._clusterer import MarginClusterer
-from fastmmc._declare import parameter
+from fastmmc.core.clusterer import MarginClusterer
+from fastmmc.core.declare import parameter
+from fastmmc.core.parameters import ClusterCount
 from fastmmc.cutting_plane.methods import CPM3CParameters, CPMMCParameters, cpm3c, cpmmc
-from fastmmc.parameters import ClusterCount
 
 
 class _CuttingPlaneClusterer(MarginClusterer):

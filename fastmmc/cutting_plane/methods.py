@@ -8,13 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from fastmmc import memory, validation
-from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc._typing import MatrixLike
-from fastmmc.blocks import in_blocks
-from fastmmc.cutting_plane.blocked import search_in_blocks
-from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
-from fastmmc.execution import (
+from fastmmc.core import memory, validation
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.execution import (
     OutOfTime,
     RunControl,
     best_of_restarts,
@@ -25,19 +21,7 @@ from fastmmc.execution import (
     warn_of_fewer,
     warn_user,
 )
-from fastmmc.factors import eigh_seconds
-from fastmmc.gram import Kernel, default_width, kernel_diagonal, resolve_kernel
-from fastmmc.labels import check_init
-from fastmmc.models import KernelModel
-from fastmmc.nystroem import (
-    AUTO_ENTRIES,
-    LEAST_AUTO_RANK,
-    RANKS,
-    brief_features,
-    check_form,
-    form_features,
-)
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     Clusters,
     KernelName,
     KernelParameters,
@@ -46,8 +30,24 @@ from fastmmc.parameters import (
     Points,
     Rank,
 )
-from fastmmc.results import MarginResult
-from fastmmc.status import Status
+from fastmmc.core.results import MarginResult
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.cutting_plane.blocked import search_in_blocks
+from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
+from fastmmc.data.blocks import in_blocks
+from fastmmc.data.labels import check_init
+from fastmmc.kernels.factors import eigh_seconds
+from fastmmc.kernels.gram import Kernel, default_width, kernel_diagonal, resolve_kernel
+from fastmmc.kernels.models import KernelModel
+from fastmmc.kernels.nystroem import (
+    AUTO_ENTRIES,
+    LEAST_AUTO_RANK,
+    RANKS,
+    brief_features,
+    check_form,
+    form_features,
+)
 
 # Programs multiply products of points and parameters, which must not leave the range of doubles.
 MOST_SQUARES = 1e150

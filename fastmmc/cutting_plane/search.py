@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from fastmmc._declare import Parameters
-from fastmmc._means import k_means
+from fastmmc.core.declare import Parameters
+from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.core.status import Status
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
-from fastmmc.execution import OutOfTime, RunControl
-from fastmmc.gram import dense_rows, evenly, is_wide
-from fastmmc.status import Status
+from fastmmc.kernels.gram import dense_rows, evenly, is_wide
+from fastmmc.kernels.kmeans import k_means
 
 STARTS = ("random", "kmeans")
 

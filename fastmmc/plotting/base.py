@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from fastmmc._clusterer import Clusterer
-from fastmmc._docs import insert_paragraph, insert_section
-from fastmmc.results import ClusteringResult, RLSResult
+from fastmmc.core.clusterer import Clusterer
+from fastmmc.core.docstrings import insert_paragraph, insert_section
+from fastmmc.core.results import ClusteringResult, RLSResult
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, without the yellow, which
 # is lost on white. Further clusters reuse the colours with the next marker.

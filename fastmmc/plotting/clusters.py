@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from fastmmc import validation
-from fastmmc._names import column_names
-from fastmmc._typing import MatrixLike
-from fastmmc.execution import fixed_seed, restart_stream
-from fastmmc.factors import factor
-from fastmmc.parameters import RandomState
+from fastmmc.core import validation
+from fastmmc.core.column_names import column_names
+from fastmmc.core.execution import fixed_seed, restart_stream
+from fastmmc.core.parameters import RandomState
+from fastmmc.core.results import ClusteringResult, SegmentationResult
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.sizes import balanced_random_labels
+from fastmmc.kernels.factors import factor
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,
@@ -29,9 +31,7 @@ from fastmmc.plotting.base import (
     draw_legend,
     import_pyplot,
 )
-from fastmmc.results import ClusteringResult, SegmentationResult
 from fastmmc.rls import umc_rls
-from fastmmc.sizes import balanced_random_labels
 
 # With more clusters there is no legend.
 LEGEND_MOST = 12

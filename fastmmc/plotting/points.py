@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from fastmmc import validation
-from fastmmc._typing import MatrixLike
+from fastmmc.core import validation
+from fastmmc.core.results import RLSResult
+from fastmmc.core.types import MatrixLike
 from fastmmc.influence import FeatureInfluence
 from fastmmc.plotting.base import (
     COLORS,
@@ -21,7 +22,6 @@ from fastmmc.plotting.base import (
     check_result,
     feature_names,
 )
-from fastmmc.results import RLSResult
 
 # Of more features the names are not written beside a table.
 MOST_NAMES = 40

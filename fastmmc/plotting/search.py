@@ -10,6 +10,7 @@ import numpy as np
 
 from fastmmc.choice import Candidate, ChoiceResult
 from fastmmc.choice.vote import FLOOR
+from fastmmc.core.results import ClusteringResult, Tree, TreeResult
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,
@@ -21,7 +22,6 @@ from fastmmc.plotting.base import (
     draw_legend,
     import_pyplot,
 )
-from fastmmc.results import ClusteringResult, Tree, TreeResult
 
 # Clusters of the largest tree that is drawn, and the inches that a cluster and a level need.
 MOST_LEAVES = 100

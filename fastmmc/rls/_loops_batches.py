@@ -5,11 +5,11 @@ follow one pass the better; those that are accepted for a gain are checked again
 moment.
 """
 
-# compiled-with: _loops_moves.py 576e777f319b
+# compiled-with: _loops_moves.py 79248693dff6
 import numpy as np
 
-from fastmmc._jit import njit, njit_sum
-from fastmmc.rls._loops_moves import MOVES, move, move_shift, swap_shift
+from fastmmc.core.jit import njit, njit_sum
+from fastmmc.rls.engine._loops_moves import MOVES, move, move_shift, swap_shift
 
 
 @njit_sum

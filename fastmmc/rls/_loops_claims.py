@@ -13,13 +13,13 @@ Loops take a budget in row elements and return when it is used up; everything th
 on is in the state, so the slicing never changes a result.
 """
 
-# compiled-with: _loops_moves.py 576e777f319b
+# compiled-with: _loops_moves.py 79248693dff6
 from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc._jit import njit
-from fastmmc.rls._loops_moves import (
+from fastmmc.core.jit import njit
+from fastmmc.rls.engine._loops_moves import (
     BEST,
     CHUNK,
     MOVES,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastmmc.factors import DenseFactor
-from fastmmc.nystroem import DENSE_LIMIT
+from fastmmc.data.sizes import fit_sizes, proportional_sizes, with_known
+from fastmmc.kernels.factors import DenseFactor
+from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls import _loops_batches as batches
-from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls.claims import ClaimSearch
-from fastmmc.rls.free import quick_labels
-from fastmmc.rls.labelling import LabelSearch, compact
-from fastmmc.sizes import fit_sizes, proportional_sizes, with_known
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.free import quick_labels
+from fastmmc.rls.engine.labelling import LabelSearch, compact
 
 # A start is first clustered on a sample of this many points, claimed one at a time, or this many
 # for each cluster where that is more.

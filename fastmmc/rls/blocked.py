@@ -21,36 +21,36 @@ import numpy as np
 from scipy.linalg import solve, solve_triangular
 from scipy.special import logsumexp, softmax
 
-from fastmmc import validation
-from fastmmc._declare import declared, values
-from fastmmc.block_factor import (
-    BlockFactor,
-    SampleRun,
-    check_block_form,
-    make_block_factor,
-    sample_size,
-)
-from fastmmc.blocks import Blocks, check_shape, make_blocks
-from fastmmc.cholesky import add_to_diagonal
-from fastmmc.execution import History, rate_figures, show_progress, warn_if_stopped
-from fastmmc.factors import check_lam, factor_sample, leave_one_out_residuals
-from fastmmc.gram import kernel_product
-from fastmmc.models import KernelModel
-from fastmmc.nystroem import Form
-from fastmmc.parameters import (
+from fastmmc.core import validation
+from fastmmc.core.declare import declared, values
+from fastmmc.core.execution import History, rate_figures, show_progress, warn_if_stopped
+from fastmmc.core.parameters import (
     KernelParameters,
     LandmarkParameters,
     PrecisionParameters,
     Regularisation,
     SizeParameters,
 )
-from fastmmc.results import RLSResult
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls.labelling import compact
+from fastmmc.core.results import RLSResult
+from fastmmc.core.status import Status
+from fastmmc.data.blocks import Blocks, check_shape, make_blocks
+from fastmmc.data.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
+from fastmmc.kernels.block_factor import (
+    BlockFactor,
+    SampleRun,
+    check_block_form,
+    make_block_factor,
+    sample_size,
+)
+from fastmmc.kernels.cholesky import add_to_diagonal
+from fastmmc.kernels.factors import check_lam, factor_sample, leave_one_out_residuals
+from fastmmc.kernels.gram import kernel_product
+from fastmmc.kernels.models import KernelModel
+from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.tangent import tangent
 from fastmmc.rls.source import refuse_beside_factor
-from fastmmc.rls.tangent import tangent
-from fastmmc.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
-from fastmmc.status import Status
 
 # The search ends with a pass that lowers the objective by less than this share, or with the last.
 GAIN = 1e-5

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import eigvalsh, solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from fastmmc import memory
-from fastmmc.factors import LowRankFactor, eigh_seconds
+from fastmmc.core import memory
+from fastmmc.kernels.factors import LowRankFactor, eigh_seconds
 
 # Up to this many points the matrix is reduced to a tridiagonal one; above, the eigenvalues come
 # from Lanczos. That is slow where the largest ones are close together: on digits, n = 1797,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastmmc.execution import HISTORY_CAPACITY
-from fastmmc.factors import LowRankFactor
+from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.status import Status
+from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls.labelling import LabelSearch
-from fastmmc.status import Status
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.labelling import LabelSearch
 
 
 class ClaimSearch(LabelSearch):

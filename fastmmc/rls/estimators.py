@@ -1,4 +1,4 @@
-"""scikit-learn estimators of the RLS family."""
+"""The scikit-learn estimator of UMC-RLS, and what it shares with those of evolution."""
 
 from numbers import Integral
 from typing import ClassVar, Self
@@ -6,18 +6,17 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastmmc._callbacks import with_callbacks
-from fastmmc._clusterer import COMMON_FIELDS, Clusterer
-from fastmmc._typing import MatrixLike
-from fastmmc.parameters import ClusterCount, SemiSupervised
-from fastmmc.rls.evolution import EvoMMCParameters, FastEvoMMCParameters, evo_mmc, fast_evo_mmc
+from fastmmc.core.callbacks import with_callbacks
+from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer
+from fastmmc.core.parameters import ClusterCount, SemiSupervised
+from fastmmc.core.types import MatrixLike
 from fastmmc.rls.methods import umc_rls
 from fastmmc.rls.parameters import UMCRLSParameters
 from fastmmc.rls.planning import STARTS_ON_CELLS, count_starts, searches_cells
 
 
 class RLSClusterer(Clusterer):
-    """What the estimators of the family share."""
+    """What the estimators of UMC-RLS and of evolution share."""
 
     _fields: ClassVar[tuple[str, ...]] = (
         "loo_mse",
@@ -151,51 +150,3 @@ class UMCRLS(
         is_count = isinstance(self.n_clusters, Integral)
         on_cells = is_count and searches_cells(self, n, self.n_clusters)
         return STARTS_ON_CELLS if on_cells else count_starts(self, n)
-
-
-class EvoMMC(
-    RLSClusterer,
-    EvoMMCParameters,
-    solver=evo_mmc,
-    paper="Gieseke, Pahikkala, Kramer, ICML 2009",
-    summary="evolution of two clusters over the dense hat matrix",
-):
-    """Evolutionary maximum margin clustering as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.evo_mmc`.
-
-    References
-    ----------
-    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> fastmmc.EvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(200)
-    """
-
-
-class FastEvoMMC(
-    RLSClusterer,
-    FastEvoMMCParameters,
-    solver=fast_evo_mmc,
-    paper="Gieseke, Pahikkala, Kramer, ICML 2009",
-    summary="evolution of two clusters over a low-rank hat matrix",
-):
-    """Evolutionary MMC on the low-rank hat matrix as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.fast_evo_mmc`.
-
-    References
-    ----------
-    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(200)
-    """

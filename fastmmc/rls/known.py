@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import solve
 
-from fastmmc.execution import warn_if_stopped, without_warnings
-from fastmmc.gram import evenly, kernel_points, kernel_product
-from fastmmc.labels import matched_clusters
-from fastmmc.memberships import margins
+from fastmmc.core.execution import warn_if_stopped, without_warnings
+from fastmmc.core.status import STOPPED, Status
+from fastmmc.data.labels import matched_clusters
+from fastmmc.data.memberships import margins
+from fastmmc.data.sizes import fit_sizes, held_sizes
+from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
-from fastmmc.sizes import fit_sizes, held_sizes
-from fastmmc.status import STOPPED, Status
 
 # Parts of the known labels that are hidden in turn.
 FOLDS = 5

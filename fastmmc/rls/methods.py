@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, function_of, parameter
-from fastmmc._typing import MatrixLike
-from fastmmc.block_factor import comes_in_blocks
-from fastmmc.execution import OutOfTime, RunControl, fixed_seed, show_progress, warn_user
-from fastmmc.factors import DenseFactor, LowRankFactor, factor_path
-from fastmmc.gram import default_width, resolve_kernel
-from fastmmc.parameters import Clusters, KnownLabels, LinkParameters
-from fastmmc.results import RLSResult
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, function_of, parameter
+from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed, show_progress, warn_user
+from fastmmc.core.parameters import Clusters, KnownLabels, LinkParameters
+from fastmmc.core.results import RLSResult
+from fastmmc.core.status import STOPPED
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.block_factor import comes_in_blocks
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path
+from fastmmc.kernels.gram import default_width, resolve_kernel
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.parameters import UMCRLSBut, UMCRLSParameters, Weights
 from fastmmc.rls.planning import prepare
@@ -20,7 +21,6 @@ from fastmmc.rls.search import search_labels
 from fastmmc.rls.source import FactorSource, check_source
 from fastmmc.rls.trimming import leaving_out
 from fastmmc.rls.weights import without_weightless
-from fastmmc.status import STOPPED
 
 
 class _UMCRLSCall(UMCRLSParameters, Weights, LinkParameters, KnownLabels, Clusters, FactorSource):

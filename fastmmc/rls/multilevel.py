@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from fastmmc.factors import DenseFactor
-from fastmmc.gram import Kernel
-from fastmmc.rls import _loops_moves as moves
+from fastmmc.kernels.factors import DenseFactor
+from fastmmc.kernels.gram import Kernel
 from fastmmc.rls.batches import BATCHES_FROM_SAMPLE, BatchSearch, ClaimForm, make_start
-from fastmmc.rls.cells import make_cells, of_cells
-from fastmmc.rls.free import SLICE
-from fastmmc.rls.memetic import TOLERANCE, MemeticSearch
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.cells import make_cells, of_cells
+from fastmmc.rls.engine.free import SLICE
+from fastmmc.rls.engine.memetic import TOLERANCE, MemeticSearch
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 
 

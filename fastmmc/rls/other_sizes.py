@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import issparse
 
-from fastmmc.execution import is_first, warn_user
-from fastmmc.factors import hat_matrix
-from fastmmc.gram import evenly, kernel_points
-from fastmmc.rls.groups import Groups, cost_of, error_of
-from fastmmc.sizes import imbalance, size_rule
+from fastmmc.core.execution import is_first, warn_user
+from fastmmc.data.sizes import imbalance, size_rule
+from fastmmc.kernels.factors import hat_matrix
+from fastmmc.kernels.gram import evenly, kernel_points
+from fastmmc.rls.engine.groups import Groups, cost_of, error_of
 
 # Points in the sample, and the fewest for each cluster.
 SAMPLE = 500

@@ -10,10 +10,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fastmmc.cholesky import add_to_diagonal, invert_lower, mirror_lower
-from fastmmc.factors import eigh_lower
-from fastmmc.gram import BLOCK, evenly, kernel_diagonal, kernel_points, kernel_rows, values_by_rows
-from fastmmc.threads import map_of_threads
+from fastmmc.core.threads import map_of_threads
+from fastmmc.kernels.cholesky import add_to_diagonal, invert_lower, mirror_lower
+from fastmmc.kernels.factors import eigh_lower
+from fastmmc.kernels.gram import (
+    BLOCK,
+    evenly,
+    kernel_diagonal,
+    kernel_points,
+    kernel_rows,
+    values_by_rows,
+)
 
 # The lam of the scores, as a share of that of the labels: much smoothing hides lone points.
 LAM_SHARE = 0.2

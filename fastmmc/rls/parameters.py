@@ -4,10 +4,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from fastmmc import validation
-from fastmmc._declare import Parameters, parameter
-from fastmmc.execution import warn_user
-from fastmmc.parameters import (
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, parameter
+from fastmmc.core.execution import warn_user
+from fastmmc.core.parameters import (
     KernelParameters,
     KnownTrust,
     LandmarkParameters,

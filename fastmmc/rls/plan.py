@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fastmmc._means import k_means
-from fastmmc.links import Links
-from fastmmc.sizes import (
+from fastmmc.data.links import Links
+from fastmmc.data.sizes import (
     SizeRule,
     balanced_random_labels,
     fit_masses,
@@ -20,6 +19,7 @@ from fastmmc.sizes import (
     reorder_to_targets,
     shaking_quota,
 )
+from fastmmc.kernels.kmeans import k_means
 
 # Rounds of the shaking that a child of two labellings goes through: late enough to keep what it
 # inherited, and too few to force equal sizes on it.

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc._declare import told, values
-from fastmmc.execution import warn_of_equal_points
-from fastmmc.factors import DenseFactor
-from fastmmc.labels import check_init, read_known_labels
-from fastmmc.links import check_links_of_clusters, join
-from fastmmc.nystroem import DENSE_LIMIT
-from fastmmc.parameters import Clusters, KnownTrust, SizeParameters
-from fastmmc.rls.cells import cells_suffice
-from fastmmc.rls.linked import mass_unit, masses_of
+from fastmmc.core import validation
+from fastmmc.core.declare import told, values
+from fastmmc.core.execution import warn_of_equal_points
+from fastmmc.core.parameters import Clusters, KnownTrust, SizeParameters
+from fastmmc.data.labels import check_init, read_known_labels
+from fastmmc.data.links import check_links_of_clusters, join
+from fastmmc.data.sizes import check_least_and_most, size_rule
+from fastmmc.kernels.factors import DenseFactor
+from fastmmc.kernels.nystroem import DENSE_LIMIT
+from fastmmc.rls.engine.cells import cells_suffice
+from fastmmc.rls.engine.linked import mass_unit, masses_of
 from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
-from fastmmc.sizes import check_least_and_most, size_rule
 
 # Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
 STARTS = 30

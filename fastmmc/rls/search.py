@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 from joblib import effective_n_jobs
 
-from fastmmc.execution import OutOfTime, restart_stream, warn_user
-from fastmmc.factors import DenseFactor
+from fastmmc.core.execution import OutOfTime, restart_stream, warn_user
+from fastmmc.core.threads import exhaust
+from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import free_bound, risk_bound
-from fastmmc.rls.cells import count_cells
-from fastmmc.rls.free import ALL, QUICK_SAMPLE, FreeSearch, Population, make_matrix
-from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.linked import (
+from fastmmc.rls.engine.cells import count_cells
+from fastmmc.rls.engine.free import ALL, QUICK_SAMPLE, FreeSearch, Population, make_matrix
+from fastmmc.rls.engine.linked import (
     LinkedSearch,
     Merging,
     NearSearch,
@@ -21,12 +21,12 @@ from fastmmc.rls.linked import (
     mass_unit,
     sample_size,
 )
-from fastmmc.rls.memetic import MemeticSearch
+from fastmmc.rls.engine.memetic import MemeticSearch
+from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import BoundedSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.planning import STARTS_ON_CELLS
 from fastmmc.rls.source import best_result
-from fastmmc.threads import exhaust
 
 
 def search_labels(seed, factor, plan, control):

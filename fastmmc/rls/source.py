@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc._declare import parameter, told, values
-from fastmmc._typing import MatrixLike
-from fastmmc.block_factor import BlockFactor
-from fastmmc.execution import (
+from fastmmc.core import validation
+from fastmmc.core.declare import parameter, told, values
+from fastmmc.core.execution import (
     OutOfTime,
     best_of_restarts,
     finish,
@@ -18,21 +16,23 @@ from fastmmc.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.factors import (
+from fastmmc.core.parameters import KernelParameters, Points, RunParameters
+from fastmmc.core.results import RLSResult
+from fastmmc.core.status import Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.block_factor import BlockFactor
+from fastmmc.kernels.factors import (
     DenseFactor,
     LowRankFactor,
     leave_one_out_residuals,
     make_factor,
 )
-from fastmmc.gram import Kernel, count_distinct, resolve_kernel
-from fastmmc.models import KernelModel
-from fastmmc.nystroem import Form, check_form
-from fastmmc.parameters import KernelParameters, Points, RunParameters
-from fastmmc.results import RLSResult
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.rls.labelling import compact
+from fastmmc.kernels.gram import Kernel, count_distinct, resolve_kernel
+from fastmmc.kernels.models import KernelModel
+from fastmmc.kernels.nystroem import Form, check_form
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.labelling import compact
 from fastmmc.rls.outliers import outlier_scores
-from fastmmc.status import Status
 
 # What a factor brings with it.
 FACTOR_PARAMETERS = (

@@ -9,14 +9,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fastmmc import validation
-from fastmmc.block_factor import comes_in_blocks
-from fastmmc.execution import fixed_seed
-from fastmmc.factors import LowRankFactor, make_factor
-from fastmmc.gram import default_width, resolve_kernel
-from fastmmc.labels import check_init, read_known_labels
-from fastmmc.links import check_pairs
-from fastmmc.nystroem import Form
+from fastmmc.core import validation
+from fastmmc.core.execution import fixed_seed
+from fastmmc.data.labels import check_init, read_known_labels
+from fastmmc.data.links import check_pairs
+from fastmmc.kernels.block_factor import comes_in_blocks
+from fastmmc.kernels.factors import LowRankFactor, make_factor
+from fastmmc.kernels.gram import default_width, resolve_kernel
+from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.outliers import score_outliers, without_outlier_scores
 
 Solver = TypeVar("Solver", bound=Callable[..., Any])

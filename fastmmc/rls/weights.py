@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastmmc.block_factor import comes_in_blocks
-from fastmmc.factors import DenseFactor, LowRankFactor
-from fastmmc.labels import read_known_labels
-from fastmmc.links import check_pairs
+from fastmmc.data.labels import read_known_labels
+from fastmmc.data.links import check_pairs
+from fastmmc.kernels.block_factor import comes_in_blocks
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.rls.trimming import Solver, change_results, of_all, of_rest
 
 # Rows that a message names.

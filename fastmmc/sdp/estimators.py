@@ -1,6 +1,6 @@
 """SDPMMC and GMMC: the scikit-learn estimators of the family."""
 
-from fastmmc._clusterer import COMMON_FIELDS, MarginClusterer
+from fastmmc.core.clusterer import COMMON_FIELDS, MarginClusterer
 from fastmmc.sdp.methods import GMMCParameters, SDPMMCParameters, gmmc, sdp_mmc
 
 

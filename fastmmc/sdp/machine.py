@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from fastmmc._libsvm import train_kernel_machine
-from fastmmc.models import KernelModel
+from fastmmc.kernels.libsvm import train_kernel_machine
+from fastmmc.kernels.models import KernelModel
 
 # LIBSVM's tolerance on the margins, which are 1.
 TOLERANCE = 1e-8

@@ -6,16 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fastmmc import memory, validation
-from fastmmc._declare import Parameters, function_of, parameter, values
-from fastmmc.execution import (
+from fastmmc.core import memory, validation
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.execution import (
     RunControl,
     show_progress,
     warn_if_stopped,
     warn_of_equal_points,
 )
-from fastmmc.gram import Kernel, resolve_kernel
-from fastmmc.parameters import (
+from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelName,
     KernelParameters,
@@ -23,11 +22,12 @@ from fastmmc.parameters import (
     TimeLimit,
     Verbosity,
 )
-from fastmmc.results import SDPResult
+from fastmmc.core.results import SDPResult
+from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
+from fastmmc.kernels.gram import Kernel, resolve_kernel
 from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
 from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
 from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, split_by_rank, sweep
-from fastmmc.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
 
 # More points than this are refused without force=True.
 MOST_POINTS = 150
@@ -115,7 +115,8 @@ class _DefiniteKernel(KernelParameters):
         default=None,
         doc="""
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance, ``fastmmc.gram.median_width(X)``.
+        exp(-||x - z||_1 / sigma). None: the median distance,
+        ``fastmmc.kernels.gram.median_width(X)``.
         """,
     )
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from fastmmc.execution import RunControl
+from fastmmc.core.execution import RunControl
+from fastmmc.core.status import Status
+from fastmmc.core.threads import import_whole
 from fastmmc.sdp.machine import mean_diagonal
-from fastmmc.status import Status
-from fastmmc.threads import import_whole
 
 # The option by which a solver takes a time limit.
 SOLVERS = {"SCS": "time_limit_secs", "Clarabel": "time_limit"}

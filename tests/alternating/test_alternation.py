@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.gram import Kernel, box_diagonal
+from fastmmc.kernels.gram import Kernel, box_diagonal
 from tests.alternating import naive
 
 FUNCTIONS = [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm]
@@ -341,7 +341,7 @@ def test_a_kernel_that_overflows(overlapping):
 
 
 def test_no_matrix_is_made_that_does_not_fit(monkeypatch, overlapping):
-    monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(fastmmc.core.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="dense Gram matrix of 60 points"):
         fastmmc.iter_svr(overlapping)
 
@@ -369,7 +369,7 @@ def test_a_stop_gives_back_labels_of_allowed_sizes(given):
 
 
 def test_a_stop_while_the_first_machine_is_trained(overlapping):
-    from fastmmc.execution import fixed_seed, restart_stream
+    from fastmmc.core.execution import fixed_seed, restart_stream
 
     seen = []
     for budget in (1, 10**9):
@@ -410,7 +410,7 @@ def test_a_start_from_a_sample(monkeypatch, function, weighted):
 
 
 def test_a_stop_while_the_sample_is_clustered(monkeypatch):
-    from fastmmc.execution import fixed_seed, restart_stream
+    from fastmmc.core.execution import fixed_seed, restart_stream
 
     monkeypatch.setattr(fastmmc.alternating.rounds, "SAMPLE", 50)
     monkeypatch.setattr(fastmmc.alternating.rounds, "MOST_WITHOUT_SAMPLE", 100)
@@ -425,8 +425,8 @@ def test_a_stop_while_the_sample_is_clustered(monkeypatch):
 
 def _problem(X, rank=None, solver="smo"):
     from fastmmc.alternating import methods, rounds
-    from fastmmc.execution import RunControl, fixed_seed
-    from fastmmc.nystroem import Form
+    from fastmmc.core.execution import RunControl, fixed_seed
+    from fastmmc.kernels.nystroem import Form
 
     kernel = Kernel("rbf", sigma=2.0)
     call = methods._IterSVRCall(X=X, init="random", solver=solver, rank=rank)

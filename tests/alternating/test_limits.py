@@ -11,7 +11,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.alternating import machines, rounds
 from fastmmc.alternating.machines import DualMachine, LibsvmMachine
-from fastmmc.execution import OutOfTime, RunControl
+from fastmmc.core.execution import OutOfTime, RunControl
 
 FUNCTIONS = {f.__name__: f for f in (fastmmc.iter_svr, fastmmc.iter_svm)}
 

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.alternating import rounds
 from fastmmc.alternating.merging import averaging, merge_near
-from fastmmc.gram import Kernel
+from fastmmc.kernels.gram import Kernel
 from tests.alternating import naive
 
 FUNCTIONS = [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm]

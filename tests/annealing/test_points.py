@@ -18,7 +18,7 @@ from fastmmc.annealing.points import (
     weiszfeld_targets,
 )
 from fastmmc.annealing.representatives import cut, make_cover, share_out
-from fastmmc.models import row_blocks
+from fastmmc.kernels.models import row_blocks
 from tests.annealing import naive
 
 

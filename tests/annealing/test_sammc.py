@@ -21,7 +21,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.annealing import annealing, memetic
 from fastmmc.annealing.points import Points, Walker
-from fastmmc.labels import matched_clusters
+from fastmmc.data.labels import matched_clusters
 from tests.annealing import naive
 
 QUICK = {"patience": 15, "max_representatives": 40, "random_state": 0}
@@ -405,9 +405,9 @@ def test_representatives_that_do_not_fit_into_memory_are_refused(overlapping, mo
 @pytest.mark.parametrize("search", ["annealing", "memetic"])
 def test_a_slice_is_one_piece_of_work(search, monkeypatch):
     """So that the clock, and an interrupt, are heeded between two of them."""
-    from fastmmc import _means
     from fastmmc.annealing import annealing, points
     from fastmmc.annealing.methods import SEARCHES
+    from fastmmc.kernels import kmeans
 
     n_pieces = 0
 
@@ -421,8 +421,8 @@ def test_a_slice_is_one_piece_of_work(search, monkeypatch):
 
         monkeypatch.setattr(module, name, count)
 
-    counted(_means, "_euclidean_distances")
-    counted(_means, "_kmeans_single_lloyd")
+    counted(kmeans, "_euclidean_distances")
+    counted(kmeans, "_kmeans_single_lloyd")
     counted(points.kernels, "assign")
     counted(annealing, "train_linear_machine")
     X = np.random.default_rng(0).standard_normal((3000, 2))

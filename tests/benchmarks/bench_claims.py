@@ -10,9 +10,9 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import fastmmc
+from fastmmc.data.sizes import shaking_quota
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.sizes import shaking_quota
+from fastmmc.rls.engine import _loops_moves as moves
 
 K = 10
 WITHOUT_END = 2**62

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.rls import evolution, search
+from fastmmc.evolution import methods as evolution
+from fastmmc.rls import search
 
 
 @pytest.fixture

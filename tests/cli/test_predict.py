@@ -11,7 +11,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc import saving
+from fastmmc.core import saving
 from tests.cli.runner import FEW, error_of, labels_of, run
 
 

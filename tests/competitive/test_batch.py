@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from fastmmc import Status
 from fastmmc.competitive.batch import BatchPlan, BatchSearch
 from fastmmc.competitive.methods import cvqe, lcvqe
-from fastmmc.links import Links
+from fastmmc.data.links import Links
 from tests.competitive import naive
 from tests.competitive.test_online import random_case
 

@@ -10,7 +10,7 @@ from fastmmc.competitive.online import (
     make_prototypes,
     used_prototypes,
 )
-from fastmmc.links import Links
+from fastmmc.data.links import Links
 from tests.competitive import naive
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.execution import RunControl, best_of_restarts
-from fastmmc.gram import Kernel
+from fastmmc.core.execution import RunControl, best_of_restarts
+from fastmmc.kernels.gram import Kernel
 from tests.cutting_plane import naive
 
 # Weights of clusters that win no point are usual for this method, and have a test of their own.
@@ -372,8 +372,8 @@ def test_stops(function, stop, status):
 
 def make_search(X, binary, k):
     """A start on the points as they are, whatever their scale."""
+    from fastmmc.core.execution import fixed_seed, restart_stream
     from fastmmc.cutting_plane import methods, search
-    from fastmmc.execution import fixed_seed, restart_stream
 
     call = methods._CPMMCCall(X=X, max_iter=10)
     problem = search.Problem(call, RunControl(), k, binary, X, X.mean(axis=0), 1.0)
@@ -537,7 +537,7 @@ def test_bad_sizes_and_forms(overlapping, monkeypatch):
         fastmmc.cpm3c(overlapping, 2.0)
     with pytest.raises(TypeError, match="sparse"):
         fastmmc.cpmmc(csr_matrix(overlapping), kernel="rbf", rank=None)
-    monkeypatch.setattr(fastmmc.memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(fastmmc.core.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="eigenvectors of the Gram matrix of 60 points"):
         fastmmc.cpmmc(overlapping, kernel="rbf")
 

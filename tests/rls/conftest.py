@@ -1,6 +1,7 @@
 import pytest
 
-from fastmmc.rls import cells, free, planning, search
+from fastmmc.rls import planning, search
+from fastmmc.rls.engine import cells, free
 
 
 @pytest.fixture

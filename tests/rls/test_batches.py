@@ -5,15 +5,15 @@ import pytest
 from scipy import sparse
 
 import fastmmc
-from fastmmc import execution
+from fastmmc.core import execution
+from fastmmc.core.threads import exhaust
+from fastmmc.data.sizes import balanced_random_labels, size_rule
 from fastmmc.rls import _loops_batches as loops
-from fastmmc.rls import _loops_moves as moves
 from fastmmc.rls import batches
 from fastmmc.rls.batches import BatchSearch
+from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.plan import LabelSearchPlan
 from fastmmc.rls.planning import count_starts
-from fastmmc.sizes import balanced_random_labels, size_rule
-from fastmmc.threads import exhaust
 from tests.rls import naive
 
 N, K = 60, 3

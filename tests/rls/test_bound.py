@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.factors import DenseFactor
+from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls import bound
 from fastmmc.rls.bound import risk_bound
 from tests.rls import naive

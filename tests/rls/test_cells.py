@@ -8,10 +8,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.rls.cells import count_cells, make_cells
-from fastmmc.rls.groups import Groups, cost_of
-from fastmmc.sizes import size_rule
-from fastmmc.threads import exhaust
+from fastmmc.core.threads import exhaust
+from fastmmc.data.sizes import size_rule
+from fastmmc.rls.engine.cells import count_cells, make_cells
+from fastmmc.rls.engine.groups import Groups, cost_of
 from tests.rls import naive
 from tests.rls.points import gaussians
 

@@ -5,10 +5,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc import execution
+from fastmmc.core import execution
+from fastmmc.data.sizes import balanced_random_labels, equal_sizes
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_moves as moves
-from fastmmc.sizes import balanced_random_labels, equal_sizes
+from fastmmc.rls.engine import _loops_moves as moves
 from tests.rls import naive
 
 
@@ -225,7 +225,7 @@ def test_first_turn_takes_two_shares(overlapping):
     X = np.random.default_rng(3).standard_normal((150, 2))
     R = fastmmc.factor(X, sigma=1.0).R
     state, work = new_state(R, np.arange(150) % 3, 3)
-    quota = fastmmc.sizes.shaking_quota(150, 3, 21)
+    quota = fastmmc.data.sizes.shaking_quota(150, 3, 21)
     while state.pos[claims.CLUSTER] == 0:
         claims.shake(state, work, quota, np.ones_like(quota), 1)
     assert state.counts[0] == 100

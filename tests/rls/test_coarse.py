@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 import fastmmc
-from fastmmc.rls.coarse import coarsen, count_cells
-from fastmmc.rls.tangent import descend_all, step, sums_of, tangent
+from fastmmc.rls.engine.coarse import coarsen, count_cells
+from fastmmc.rls.engine.tangent import descend_all, step, sums_of, tangent
 
 
 def points(n=300, d=2, seed=0):

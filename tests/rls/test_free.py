@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.execution import Status
+from fastmmc.core.execution import Status
 from fastmmc.rls.bound import free_bound
 from tests.rls import naive
 

@@ -7,10 +7,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.rls import _loops_groups as loops
-from fastmmc.rls import groups
-from fastmmc.rls.groups import Groups, cost_of, make_state
-from fastmmc.sizes import SizeRule, size_rule
+from fastmmc.data.sizes import SizeRule, size_rule
+from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine import groups
+from fastmmc.rls.engine.groups import Groups, cost_of, make_state
 from tests.rls import naive
 
 

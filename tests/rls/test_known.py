@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.core.status import Status
 from fastmmc.rls import known as known_labels
-from fastmmc.status import Status
 from tests.rls import naive
 
 # Whole searches, which take minutes without the compiler.

@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
+from fastmmc.data.sizes import fit_sizes
 from fastmmc.rls import batches, bound, search
-from fastmmc.sizes import fit_sizes
 
 pytestmark = pytest.mark.jit
 

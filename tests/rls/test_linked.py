@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.links import Links, check_links_of_clusters
+from fastmmc.data.links import Links, check_links_of_clusters
+from fastmmc.data.sizes import SizeRule, fit_masses, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls import _loops_groups as loops
-from fastmmc.rls._loops_ward import merge_groups
-from fastmmc.rls.linked import Merging, fit_sizes
-from fastmmc.sizes import SizeRule, fit_masses, random_labels_of_masses
+from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine._loops_ward import merge_groups
+from fastmmc.rls.engine.linked import Merging, fit_sizes
 from tests.rls import naive
 from tests.rls.test_claims import new_state
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import fastmmc
-from fastmmc.sizes import balanced_random_labels, size_rule
+from fastmmc.data.sizes import balanced_random_labels, size_rule
 from tests.rls import naive
 
 SEARCHES = [
@@ -88,7 +88,7 @@ def test_start_from_k_means_and_precomputed_kernels():
     X, _ = fastmmc.datasets.load("iris")
     res = fastmmc.umc_rls(sparse.csr_array(X), 3, rank=30, init="kmeans", random_state=0, n_init=2)
     assert res.sizes.tolist() == [50, 50, 50]
-    K = fastmmc.gram.resolve_kernel(fastmmc.gram.Kernel("rbf"), X).block(X, X)
+    K = fastmmc.kernels.gram.resolve_kernel(fastmmc.kernels.gram.Kernel("rbf"), X).block(X, X)
     options = {"landmarks": np.arange(0, 150, 3), "n_init": 2, "random_state": 0}
     given = fastmmc.umc_rls(K, 3, kernel="precomputed", **options, sizes="equal")
     own = fastmmc.umc_rls(X, 3, **options, sizes="equal")

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 import fastmmc
-from fastmmc import memberships
-from fastmmc.gram import Kernel, kernel_product
+from fastmmc.data import memberships
+from fastmmc.kernels.gram import Kernel, kernel_product
 from fastmmc.rls import outliers, trimming
 from tests.rls import naive
 

@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc import execution
+from fastmmc.core import execution
 from fastmmc.rls import batches
-from fastmmc.rls.memetic import matched_clusters
+from fastmmc.rls.engine.memetic import matched_clusters
 from tests.rls import naive
 
 K = 4

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.data.sizes import size_rule
 from fastmmc.rls.other_sizes import FAR_BETTER, _judge, _sample
-from fastmmc.sizes import size_rule
 
 pytestmark = pytest.mark.jit
 

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.gram import Kernel, kernel_product
+from fastmmc.kernels.gram import Kernel, kernel_product
 
 # Whole searches take minutes without the compiler. The clusters here have other sizes.
 pytestmark = [pytest.mark.jit, pytest.mark.filterwarnings("ignore:clusters of free sizes")]

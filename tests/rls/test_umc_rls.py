@@ -27,7 +27,7 @@ def test_result_fields(overlapping):
     assert result.history.shape == result.trace["moves"].shape
     assert result.params["lam"] == 0.5 and result.params["sigma"] == 2.0
     assert result.params["balance"] is None and result.params["n_init"] == 3
-    assert quick(overlapping, 3).params["sigma"] == fastmmc.gram.median_width(overlapping)
+    assert quick(overlapping, 3).params["sigma"] == fastmmc.kernels.gram.median_width(overlapping)
 
 
 def test_one_cluster_and_as_many_as_points(overlapping):
@@ -221,7 +221,7 @@ def test_pipeline_clone_pickle_and_search(overlapping):
 
 
 def test_grid_search_slices_a_precomputed_kernel_in_both_directions(overlapping):
-    K = fastmmc.gram.Kernel("rbf", sigma=1.5).block(overlapping, overlapping)
+    K = fastmmc.kernels.gram.Kernel("rbf", sigma=1.5).block(overlapping, overlapping)
     model = fastmmc.UMCRLS(2, kernel="precomputed", random_state=0, sizes="equal")
     search = GridSearchCV(model, {"lam": [0.1, 1.0]}, cv=3).fit(K)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

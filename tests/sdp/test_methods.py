@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import Status, cli
-from fastmmc.gram import Kernel, median_width
+from fastmmc.kernels.gram import Kernel, median_width
 from fastmmc.sdp import methods, relaxation
 from fastmmc.sdp.machine import centre
 from fastmmc.sdp.rounding import distinct, leading_vectors, split_by_rank, sweep

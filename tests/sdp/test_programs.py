@@ -7,8 +7,8 @@ import pytest
 from sklearn.svm import SVC
 
 from fastmmc import Status
-from fastmmc.execution import RunControl
-from fastmmc.gram import Kernel
+from fastmmc.core.execution import RunControl
+from fastmmc.kernels.gram import Kernel
 from fastmmc.sdp.machine import centre, train_hard, train_soft
 from fastmmc.sdp.methods import _size_limits, penalised_kernel
 from fastmmc.sdp.relaxation import SOLVERS, relax_gmmc, relax_mmc

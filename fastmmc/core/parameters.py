@@ -1,0 +1,413 @@
+"""The public parameters that several methods share, in groups.
+
+Every parameter is declared once: name, type, default, text and check. A method declares those of
+its own beside its solver, and changes a default by declaring it again.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, parameter
+from fastmmc.core.execution import Progress
+from fastmmc.core.types import MatrixLike
+
+RandomState = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+KernelName = Literal["rbf", "linear", "poly", "laplacian", "precomputed"]
+Rank = int | float | Literal["auto"] | None
+Landmarks = Literal["uniform", "k-means++", "pivoted"] | ArrayLike
+
+
+def check_n_jobs(name, value):
+    """Return a number of threads."""
+    if value is None:
+        return None
+    value = validation.check_integer(name, value, least=-(2**31))
+    if value == 0:
+        raise ValueError(f"{name} must not be 0; give a number of threads, -1 for all, or None")
+    return value
+
+
+def check_callback(name, value):
+    """Return what is callable, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None; got {value!r}")
+    return value
+
+
+def check_verbose(name, value):
+    """Return 0 for silence, 1 for a bar."""
+    return int(value) if isinstance(value, bool) else validation.check_integer(name, value, least=0)
+
+
+class Points(Parameters):
+    """What is clustered."""
+
+    X: MatrixLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like",
+        doc="""
+        Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
+        their (n, n) Gram matrix.
+        """,
+    )
+
+
+class Standardization(Parameters):
+    """The units of the columns."""
+
+    standardize: bool = parameter(
+        default=False,
+        doc="""
+        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
+        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
+        predictions as well. For columns in different units, which a warning tells of; it may harm
+        where the columns share one unit.
+        """,
+    )
+
+
+class Clusters(Parameters):
+    """How many clusters a function makes."""
+
+    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
+
+
+class ClusterCount(Parameters):
+    """How many clusters an estimator makes."""
+
+    n_clusters: int = parameter(default=8, kw_only=False, doc="Number of clusters.")
+
+
+class KnownLabels(Parameters):
+    """Labels that a function is told."""
+
+    known_labels: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like",
+        doc="""
+        Partial labels: 0..k-1, or strings, where known; -1, NaN or None elsewhere. Known labels
+        never change. Strings name the first clusters, in sorted order: ``classes`` of the result.
+        """,
+    )
+
+
+def check_trust(name, value):
+    """Return a share in (0, 1], or an array of such."""
+    trust = np.asarray(value if np.ndim(value) else validation.check_number(name, value))
+    if trust.dtype.kind not in "iuf" or trust.ndim > 1:
+        raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
+    if not ((trust > 0) & (trust <= 1)).all():
+        wrong = trust.ravel()[np.flatnonzero(~((trust > 0) & (trust <= 1)))[0]]
+        raise ValueError(f"{name} must be greater than 0 and at most 1; got {wrong}")
+    return trust.astype(np.float64) if trust.ndim else float(trust)
+
+
+class KnownTrust(Parameters):
+    """How far known labels are trusted."""
+
+    known_trust: float | ArrayLike = parameter(
+        default=1.0,
+        kind="float or (n,) array_like",
+        check=check_trust,
+        doc="""
+        How likely a known label is right, 0 < trust <= 1, of all or of each point. 1: it never
+        changes. Below, it is overruled where the other points are surer of another cluster, see
+        Notes.
+        """,
+    )
+
+
+class SemiSupervised(Parameters):
+    """Whether an estimator learns from labels."""
+
+    semi_supervised: bool = parameter(
+        default=False,
+        doc="""
+        Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
+        true labels may be passed around by pipelines and searches.
+        """,
+    )
+
+
+class LinkParameters(Parameters):
+    """Pairs of objects that a function is told."""
+
+    must_link: MatrixLike | None = parameter(
+        default=None,
+        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
+        doc="""
+        Pairs of objects 0..n-1 that belong together; of an (n, n) sparse matrix the entries other
+        than 0; or a vector of n labels, equal for objects that belong together, and -1, NaN or None
+        for those of which nothing is known.
+        """,
+    )
+    cannot_link: MatrixLike | None = parameter(
+        default=None,
+        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
+        doc="""
+        Pairs of objects that do not belong together, in the same form; a vector has different
+        labels for them.
+        """,
+    )
+
+
+class LinkRules(Parameters):
+    """What links mean."""
+
+    labels_as: Literal["cannot_link", "must_link", "both"] = parameter(
+        default="cannot_link",
+        doc="""
+        What known labels imply: cannot-links between different ones, must-links between equal
+        ones, or both.
+        """,
+    )
+    on_conflict: Literal["raise", "warn"] = parameter(
+        default="raise",
+        doc="""
+        What to do if a cannot-link is between objects that must-links join: an error, or a warning
+        and a count, ``n_conflicts``.
+        """,
+    )
+
+
+class KernelParameters(Parameters):
+    """The kernel function."""
+
+    kernel: KernelName | Callable[..., Any] = parameter(
+        default="rbf",
+        doc="Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.",
+    )
+    sigma: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the median distance, and for k > 4 clusters that of a
+        point to its (2 n / k)-th neighbour.
+        """,
+    )
+    gamma: float | None = parameter(
+        default=None,
+        above=0,
+        doc="""
+        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
+        """,
+    )
+    degree: int = parameter(default=3, least=1, doc="Degree of the polynomial kernel.")
+    coef0: float = parameter(
+        default=1.0, doc="Constant of the linear and polynomial kernels, at least 0."
+    )
+    kernel_params: dict[str, Any] | None = parameter(
+        default=None, kind="dict", doc="Keyword arguments of a callable kernel."
+    )
+
+
+class LandmarkParameters(Parameters):
+    """The low-rank approximation of the kernel."""
+
+    rank: Rank = parameter(
+        default="auto",
+        kind='int, float, "auto" or None',
+        doc="""
+        Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
+        dense up to 10,000 points and has 1,000 landmarks above; above 300,000 points 3e8 / n, but
+        at least 100.
+        """,
+    )
+    landmarks: Landmarks = parameter(
+        default="uniform",
+        kind='{"uniform", "k-means++", "pivoted"} or array_like',
+        doc="""
+        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
+        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
+        """,
+    )
+    rank_tol: float = parameter(
+        default=1e-6,
+        least=0,
+        below=1,
+        doc="Share of the trace of K that pivoted landmarks may miss.",
+    )
+
+
+class PrecisionParameters(Parameters):
+    """The precision of the hat matrix."""
+
+    dtype: Literal["float32", "float64"] | None = parameter(
+        default=None,
+        check=lambda name, value: validation.check_dtype(value),
+        doc="""
+        Precision of the hat matrix; single precision halves its memory and the time of the search.
+        None: that of X, but single for a low-rank one of more than 1e8 entries in memory, if lam
+        is not lost in that.
+        """,
+    )
+
+
+class Regularisation(Parameters):
+    """The regularisation of the hat matrix."""
+
+    lam: float = parameter(
+        default=0.25, above=0, doc="Regularisation, > 0. The 2009 paper's lambda is lam / n."
+    )
+
+
+class SizeParameters(Parameters):
+    """The sizes of the clusters."""
+
+    balance: float | None = parameter(
+        default=None,
+        least=0,
+        doc="Every size stays within balance * n / k of its target.",
+    )
+    target_sizes: ArrayLike | None = parameter(
+        default=None,
+        kind="(k,) array_like of int or float",
+        doc="""
+        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / k each.
+        """,
+    )
+    min_size: int = parameter(default=1, least=0, doc="No cluster ends smaller than this.")
+    max_size: int | None = parameter(
+        default=None, least=1, doc="No cluster ends larger than this. None: n."
+    )
+
+
+def check_trim(name, value):
+    """Return a number of points, or a share of them."""
+    if not isinstance(value, float | np.floating):
+        return validation.check_integer(name, value, least=0, why=", or a share below 1")
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"{name} must be a number of points, or a share at least 0 and below 1; got {value}"
+        )
+    return float(value)
+
+
+class Trimming(Parameters):
+    """Points that are left out."""
+
+    trim: float | int = parameter(
+        default=0,
+        check=check_trim,
+        doc="""
+        Points to leave out: how many or, below 1, their share. Those with the highest
+        ``outlier_scores`` get the label -1, and the others are clustered as if there were no more.
+        Points whose labels are known stay.
+        """,
+    )
+
+
+class BinarySizeParameters(SizeParameters):
+    """The sizes of two clusters."""
+
+    balance: float | None = parameter(
+        default=None,
+        least=0,
+        below=1,
+        doc="""
+        Every size stays within balance * n / 2 of its target, 0 <= balance < 1: with equal targets
+        |e^T y| <= balance * n. For an odd n anything above 0 allows a difference of one. None: 0
+        if ``target_sizes`` are given, which are then met exactly, else 0.03.
+        """,
+    )
+    target_sizes: ArrayLike | None = parameter(
+        default=None,
+        kind="(2,) array_like of int or float",
+        doc="""
+        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / 2 each.
+        """,
+    )
+    min_size: int = parameter(default=1, least=1)
+
+
+class Starts(Parameters):
+    """Restarts."""
+
+    n_init: int = parameter(
+        default=1,
+        least=1,
+        most=validation.MOST_STARTS,
+        doc="Starts; the one with the lowest objective wins.",
+    )
+
+
+class Seed(Parameters):
+    """Randomness."""
+
+    random_state: RandomState = parameter(
+        default=None,
+        kind="int, SeedSequence, Generator or RandomState",
+        doc="Same value, same labels, whatever ``n_jobs`` is.",
+    )
+
+
+class Threads(Parameters):
+    """Parallel restarts."""
+
+    n_jobs: int | None = parameter(
+        default=None,
+        check=check_n_jobs,
+        doc="Threads. None: 1, or what joblib's configuration says; -1: all.",
+    )
+
+
+class TimeLimit(Parameters):
+    """A limit of time."""
+
+    max_time: float | None = parameter(
+        default=None,
+        above=0,
+        doc="Seconds for the whole call; the best labels found by then are returned.",
+    )
+
+
+class Watch(Parameters):
+    """Who is told about progress."""
+
+    callback: Callable[[Progress], bool | None] | None = parameter(
+        default=None,
+        check=check_callback,
+        doc="""
+        Called with a :class:`~fastmmc.Progress`; a true return value stops the run.
+        """,
+    )
+
+
+class Verbosity(Parameters):
+    """What is shown."""
+
+    verbose: int = parameter(
+        default=0, check=check_verbose, doc="1 shows a progress bar (needs the extra ``progress``)."
+    )
+
+
+class RunParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Starts):
+    """How a run is carried out."""
+
+
+class MarginRunParameters(RunParameters):
+    """How a run of a margin method is carried out."""
+
+    n_init: int = parameter(
+        default=10,
+        doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
+    )
+    n_jobs: int | None = parameter(
+        default=None,
+        doc="""
+        Threads that share the starts and their Gram matrix. None: 1, or what joblib's configuration
+        says; -1: all.
+        """,
+    )
+    max_time: float | None = parameter(
+        default=None,
+        doc="""
+        Seconds for the whole call; the best labels found by then are returned. Where there is no
+        time for the Gram matrix or the features, features of rank 50 take their place.
+        """,
+    )

@@ -1,0 +1,835 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
+
+from fastmmc.core.column_names import Named
+from fastmmc.core.display import as_assignments, as_lines, as_table, number_of
+from fastmmc.core.docstrings import completed_by
+from fastmmc.core.saving import stored, write
+from fastmmc.core.status import STATUS_TEXT, Status
+from fastmmc.core.types import MatrixLike
+from fastmmc.data import memberships
+from fastmmc.data.blocks import in_blocks, map_rows
+
+__all__ = [
+    "CentroidResult",
+    "ClusteringResult",
+    "MarginResult",
+    "RLSResult",
+    "SDPResult",
+    "SegmentationResult",
+    "SizedResult",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
+]
+
+
+# Clusters up to which each size is shown.
+SIZES_SHOWN = 12
+
+
+def _sizes_text(sizes):
+    """Return the sizes as people read them."""
+    if len(sizes) <= SIZES_SHOWN:
+        return " ".join(map(str, sizes))
+    return f"{sizes.min()} to {sizes.max()}, median {np.median(sizes):g}"
+
+
+def _links_row(result):
+    """Return the row of broken links, none where there are no links."""
+    if not result.n_constraints:
+        return {}
+    constraints = number_of(result.n_constraints, "constraint")
+    return {"n_violations": f"{result.n_violations} of {constraints}"}
+
+
+@stored(
+    labels="i8:n",
+    sizes="i8:k",
+    history="f8?:t",
+    objectives="f8?:s",
+    feature_names_in="O:c",
+)
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusteringResult(Named):
+    """A clustering and how it came about.
+
+    Attributes
+    ----------
+    labels : (n,) int64 array
+        Clusters 0..k-1; a Dask array where X is one. With ``trim`` -1 for what was left out.
+    objective : float
+        What the method minimises; lower is better.
+    status : Status
+        Why the run ended.
+    n_iter : int
+        Rounds, sweeps or steps of the winning start.
+    n_moves : int
+        Label changes of the winning start.
+    sizes : (k,) int64 array
+        Cluster sizes.
+    history : (T,) float64 array
+        Objective of the winning start along its way.
+    trace : dict of str to (T,) array
+        Further quantities along the way. ``trace["moves"]`` counts the moves made so far; an
+        evolution has ``trace["generations"]`` instead, a tree ``trace["splits"]``.
+    objectives : (n_init,) float64 array
+        Final objective of every start that ended.
+    best_init : int
+        Which start won.
+    params : dict
+        The parameters used, with the values that replaced None.
+    model : object or None
+        Predicts new points; small and picklable. None where the method has none.
+    feature_names_in : (d,) array of str or None
+        Names of the columns of X; new points must have the same. None if X had none.
+    method : str
+        The function that made it, as "umc_rls".
+    seconds : float or None
+        What the whole call took; of a path, that of all its results together.
+    resolved : tuple of str
+        Which of ``params`` the call had left open, as None or "auto", and the method has filled in.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.sammc(X, 3, random_state=0)
+    >>> res.converged, res.labels.shape, res.predict(X[:2]).shape
+    (True, (150,), (2,))
+    """
+
+    labels: NDArray[np.int64]
+    objective: float
+    status: Status
+    n_iter: int
+    n_moves: int
+    sizes: NDArray[np.int64]
+    history: NDArray[np.float64]
+    trace: dict[str, np.ndarray]
+    objectives: NDArray[np.float64]
+    best_init: int
+    params: dict[str, Any]
+    model: Any = field(repr=False, default=None)
+    method: str = field(default="", kw_only=True)
+    seconds: float | None = field(default=None, kw_only=True)
+    resolved: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __repr__(self):
+        return (
+            f"{type(self).__name__}(n={len(self.labels)}, k={len(self.sizes)}, "
+            f"objective={self.objective:.6g}, status={self.status.name})"
+        )
+
+    def __str__(self):
+        return as_lines(self._headline(), self._rows())
+
+    def _repr_html_(self):
+        return as_table(self._headline(), self._rows())
+
+    def _headline(self):
+        n, k = len(self.labels), len(self.sizes)
+        made = f"{number_of(n, 'point')} in {number_of(k, 'cluster')}, {STATUS_TEXT[self.status]}"
+        return f"{self.method or type(self).__name__}: {made}"
+
+    def _rows(self):
+        """Return what people are shown of it, names and texts."""
+        rows = {"sizes": _sizes_text(self.sizes), "objective": f"{self.objective:.6g}"}
+        if len(self.objectives) > 1:
+            rows["objective"] += f", the lowest of {len(self.objectives)} starts"
+        rows |= self._own_rows()
+        if self.seconds is not None:
+            rows["seconds"] = f"{self.seconds:.3g}"
+        filled_in = {name: self.params[name] for name in self.resolved}
+        return rows | ({"resolved": as_assignments(filled_in)} if filled_in else {})
+
+    def _own_rows(self):
+        """Return what a kind of result shows beside what all show."""
+        return {}
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run ended by itself."""
+        return self.status == Status.CONVERGED
+
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
+        """Return the score of every cluster for new points.
+
+        Parameters
+        ----------
+        X : (m, d) array_like or dask.array
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) array
+            Scores; the largest one names the cluster. Of a Dask array a Dask array, not yet
+            computed.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the result carries no model.
+        ValueError
+            If the columns of X have other names than those of the training points.
+        """
+        self._check_names(X)
+        if in_blocks(X):
+            light = self._without_labels()
+            return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
+        return self._scores(X)
+
+    # Estimators, which have checked the names themselves, call what checks no more.
+
+    def _scores(self, X):
+        return self._fitted_model().decision_function(X)
+
+    def _nearest(self, X):
+        return np.argmax(self._scores(X), axis=1)
+
+    def _fitted_model(self):
+        if self.model is None:
+            raise NotFittedError("this result carries no model, so it cannot predict")
+        return self.model
+
+    @completed_by(decision_function)
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
+        """Return the clusters of new points.
+
+        Returns
+        -------
+        (m,) int64 array
+            Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
+        """
+        self._check_names(X)
+        if in_blocks(X):
+            return map_rows(self._without_labels()._nearest, X)
+        return self._nearest(X)
+
+    def _without_labels(self):
+        """Return what predicts, without the arrays that are as long as the training points."""
+        return replace(self, labels=self.labels[:0], trace={})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file, which :func:`fastmmc.load` reads.
+
+        The file appears whole or not at all, also if the process is killed.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file of arrays and a JSON header; no pickles are in it.
+
+        Raises
+        ------
+        TypeError
+            If there is something in it that a file of numbers cannot hold, as a callable kernel.
+        OSError
+            If the file cannot be written.
+        """
+        write(path, self)
+
+    def _check_values(self):
+        """Check that a saved result can be one."""
+        k = len(self.sizes)
+        least = -1 if self.params.get("trim") else 0
+        if self.labels.size and not least <= self.labels.min() <= self.labels.max() < k:
+            raise ValueError(f"labels are not from {least} to {k - 1}")
+        if not np.array_equal(np.bincount(self.labels[self.labels >= 0], minlength=k), self.sizes):
+            raise ValueError("sizes are not those of the labels")
+        model, names = self.model, self.feature_names_in
+        if model is None:
+            return
+        if model.n_scores != k:
+            raise ValueError(f"model tells {model.n_scores} clusters apart, and there are {k}")
+        if names is not None and names.size != model.n_features:
+            raise ValueError(f"there are {names.size} names of {model.n_features} columns")
+
+
+@stored(size_bounds="i8:kb")
+@dataclass(frozen=True, eq=False, repr=False)
+class SizedResult(ClusteringResult):
+    """A clustering whose cluster sizes may have bounds.
+
+    Attributes
+    ----------
+    size_bounds : (k, 2) int64 array or None
+        The least and the greatest size that each cluster was allowed in the end; None where a
+        method bounds no sizes, or the weights of points instead.
+    at_size_bound : (k,) bool array or None
+        Which clusters have such a size, so that other bounds may change the result.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.umc_rls(X, 3, max_size=60, random_state=0)
+    >>> res.size_bounds.max(), res.sizes.max() <= 60
+    (np.int64(60), np.True_)
+    """
+
+    size_bounds: NDArray[np.int64] | None = None
+
+    @property
+    def at_size_bound(self) -> NDArray[np.bool_] | None:
+        """Which clusters have the least or the greatest size that they were allowed."""
+        if self.size_bounds is None:
+            return None
+        return (self.size_bounds == self.sizes[:, None]).any(axis=1)
+
+
+@stored(loo_scores="f8:nk", outlier_scores="f8:n", classes="O:k")
+@dataclass(frozen=True, eq=False, repr=False)
+class RLSResult(SizedResult):
+    """A clustering by regularised least squares.
+
+    Attributes
+    ----------
+    loo_mse : float or None
+        Mean squared leave-one-out error of the final labels: the mean over all points and clusters
+        of (p - f)^2. p is 1 for the point's own cluster and -1 for the others, and f is the
+        prediction of the model that is fitted to the other n - 1 points and their labels. Lower is
+        better and, unlike the objective, it compares values of lam and sigma. A model predicts 0
+        where it knows nothing of a point, so the error is 1 for a single point (n = 1), and near 1
+        where points do not predict each other; the only point of a cluster is predicted from the
+        others, none of which is in it. With k = 1 all p are 1.
+    bound : float or None
+        If it was asked for: a lower bound of the objective over all labellings with sizes that the
+        size rule allows, or, where sizes are not bounded, with the sizes of this one. It comes from
+        eigenvalues, so even the best labelling may be well above it.
+    gap : float or None
+        Largest share of the objective by which the best labelling may be lower than it.
+    classes : (k,) array of str or None
+        Where known labels were strings: what they call the clusters, "" for one that has no
+        name; ``classes[labels]`` are the names of the points, but for those with the label -1.
+    loo_scores : (n, k) float64 array
+        What ``decision_function`` gives for each point if the model is fitted to the other n - 1
+        points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
+        these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks
+        have neither this nor what follows here.
+    n_constraints : int
+        Must-links and cannot-links, each pair counted once.
+    n_violations : int
+        How many of them the labels violate.
+    outlier_scores : (n,) float64 array
+        R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1; the higher, the
+        less the other points are like it. R_ij is how much of point i goes into the prediction of
+        point j: near 1 where a point's prediction is all its own, near 0 where it comes from
+        others, and few that are much like it count for more than many that are a little. R is the
+        hat matrix of a fifth of lam. Of many points it is that of a sample, evenly spaced, with
+        point j: of m = 1,000, above 5,000 points of m = (5e9 / n)^(1/2), 70 of a million, which
+        takes O(n m^2). The scores come from X, the kernel and lam alone: neither the labels nor the
+        sizes of the clusters nor the rank play a part. A score ranks the points of one result; it
+        is not a probability, and the scores of another lam or sigma are others.
+    probabilities : (n, k) float64 array
+        How likely each point is in each cluster, as judged by the others: softmax of
+        b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
+        equal. How they are calibrated stands in the Notes of :class:`fastmmc.RLSResult`.
+    margins : (n,) float64 array
+        Half the difference between a point's leave-one-out score for its own cluster and the best
+        for another: 1 well inside, 0 on a boundary, below 0 where another cluster suits it better.
+        With k = 1 the other score is -1. Of points that were left out, and of their
+        probabilities, the cluster is the one that ``predict`` names.
+    exemplars : tuple of k int64 arrays
+        The points of each cluster, the most typical first: by descending ``margins`` /
+        ``outlier_scores``, so that they are both surely in their cluster and much like many other
+        points. ``exemplars[h][:5]`` are the five most typical of cluster h.
+    boundary_points : (n,) int64 array
+        All points that have a cluster, by ascending margin, so that ``boundary_points[:20]`` are
+        the 20 that are nearest to another cluster, or beyond the boundary.
+
+    Notes
+    -----
+    The probabilities are no better than the labels. They are calibrated without the truth, by this
+    rule: b >= 0 makes them as sure as the scores are right. Sure is the mean of sum_h p_h^2, from
+    1 / k to 1, and right is the share of the labels' indicators that the leave-one-out scores
+    explain, the squared cosine between the two after their means over the clusters are taken off;
+    both are brought to 0..1. Maximum likelihood of the labels (Platt's method, the temperature of a
+    softmax) will not do: labels were chosen to be easy to predict, often none is mispredicted, and
+    then its probabilities are 0 and 1. Where clusters are not the classes that one has in mind,
+    no calibration on the clusters tells.
+
+    A point that a size rule or a known label holds in a cluster that suits it less than another
+    (``margins`` below 0), or that a search stopped early has left there, is given the nearest
+    probabilities of which none is above that of its label: the clusters that suit it better share
+    one value with it, but for a rounding in favour of the label.
+
+    ``predict`` counts a training point among those that it learns from, and knows nothing of sizes
+    and known labels, so it may differ from ``labels``: only where ``margins`` are below 0, and less
+    often, as the point itself speaks for its label. On iris, wine, breast cancer, digits and parts
+    of pendigits and usps, margins of ``umc_rls`` were below 0 for 0.3 to 2.4 % of the points by
+    default, and predictions differed for 0 to 1.3 %; with ``balance=0`` for 0.3 to 7 % and 0 to
+    1.9 %; with ``polish=True`` and ``balance=0.4``, or with free sizes, for at most 0.7 % and none.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.umc_rls(X, 3, bound=True, n_init=3, random_state=0)
+    >>> res.bound <= res.objective, res.probabilities.shape
+    (True, (150, 3))
+    >>> typical, doubtful = res.exemplars[0][0], res.boundary_points[0]
+    >>> bool(res.margins[typical] > res.margins[doubtful])
+    True
+    """
+
+    loo_mse: float | None = None
+    bound: float | None = None
+    classes: NDArray[np.object_] | None = None
+    n_constraints: int = 0
+    n_violations: int = 0
+    loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
+    outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
+
+    @property
+    def _scores_of_others(self):
+        if self.loo_scores is None:
+            raise ValueError(
+                "points in blocks have no loo_scores, which this comes from; decision_function "
+                "gives the scores of the model for any rows"
+            )
+        return self.loo_scores
+
+    def _without_labels(self):
+        return replace(super()._without_labels(), loo_scores=None, outlier_scores=None)
+
+    @cached_property
+    def _clusters(self):
+        """The labels, and for points that were left out the clusters that the others predict."""
+        scores = self._scores_of_others
+        return np.where(self.labels >= 0, self.labels, scores.argmax(axis=1))
+
+    @cached_property
+    def _sharpness(self):
+        told = self.labels >= 0
+        return memberships.find_sharpness(self._scores_of_others[told], self.labels[told])
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """How likely each point is in each cluster, as judged by the others."""
+        return memberships.probabilities(self._scores_of_others, self._clusters, self._sharpness)
+
+    @cached_property
+    def margins(self) -> NDArray[np.float64]:
+        """By how much each point's own cluster suits it better than the best other one."""
+        return memberships.margins(self._scores_of_others, self._clusters)
+
+    @cached_property
+    def exemplars(self) -> tuple[NDArray[np.int64], ...]:
+        """The points of each cluster, the most typical first."""
+        # R_jj is 0 for the origin under a linear kernel, and then so is the margin.
+        typical = self.margins / np.maximum(self.outlier_scores, np.finfo(float).tiny)
+        order = np.lexsort((-typical, self.labels))[self.labels.size - self.sizes.sum() :]
+        return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
+
+    @cached_property
+    def boundary_points(self) -> NDArray[np.int64]:
+        """All points that have a cluster, by ascending margin."""
+        order = np.argsort(self.margins, kind="stable")
+        return order[self.labels[order] >= 0]
+
+    @completed_by(ClusteringResult.predict)
+    def predict_proba(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return how likely new points are in each cluster: softmax of b times their scores.
+
+        The b is that of ``probabilities``. The largest probability is that of the cluster which
+        ``predict`` names. For training points use ``probabilities``: here they would count among
+        those that the model knows, and seem too sure.
+
+        Parameters
+        ----------
+        X : (m, d) array_like
+            New points; with a precomputed kernel their (m, n) kernel values.
+
+        Returns
+        -------
+        (m, k) float64 array
+            Rows sum to 1. Far from all training points a Gaussian kernel leaves 1 / k each.
+        """
+        self._check_names(X)
+        return self._soften(self._scores(X))
+
+    def _soften(self, scores):
+        return softmax(self._sharpness * scores, axis=1)
+
+    def _own_rows(self):
+        rows = {} if self.loo_mse is None else {"loo_mse": f"{self.loo_mse:.6g}"}
+        if self.params.get("trim"):
+            rows["left out"] = number_of(len(self.labels) - int(self.sizes.sum()), "point")
+        rows |= _links_row(self)
+        if self.bound is not None:
+            rows["bound"] = f"{self.bound:.6g}, gap {self.gap:.3g}"
+        return rows
+
+    @property
+    def gap(self) -> float | None:
+        """Largest share of the objective by which the best labelling may be lower than it."""
+        if self.bound is None:
+            return None
+        return max(0.0, self.objective - self.bound) / max(self.objective, np.finfo(float).tiny)
+
+
+@stored(dual_coef="f8:m|mk", support="i8:m")
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginResult(SizedResult):
+    """A clustering by a kernel machine with two classes or, from ``cpm3c``, more.
+
+    Attributes
+    ----------
+    dual_coef : (m,) float64 array, (m, k) of more classes, or None
+        Coefficients of the support vectors: w = sum dual_coef_i phi(x_i).
+    support : (m,) int64 array or None
+        Which points they belong to.
+    intercept : float
+        Added to w . phi(x), whose sign then tells the cluster. 0 for more classes. Of alternating
+        methods it need not be the bias of ``objective``, which is in ``trace["bias"]``: see
+        :func:`iter_svr`.
+    duality_gap : float or None
+        By how much the machine's objective can exceed the least one for its labels; for cutting
+        planes, the gap of the last quadratic program.
+    n_violated : int
+        Points inside the margin or on the wrong side of it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> res = fastmmc.iter_svr(X, random_state=0)
+    >>> res.decision_function(X).shape, res.n_violated <= 100
+    ((100, 2), True)
+    """
+
+    dual_coef: np.ndarray | None = None
+    support: np.ndarray | None = None
+    intercept: float = 0.0
+    duality_gap: float | None = None
+    n_violated: int = 0
+
+    def _own_rows(self):
+        rows = {} if self.duality_gap is None else {"duality_gap": f"{self.duality_gap:.3g}"}
+        violated = number_of(self.n_violated, "point")
+        return rows | {"n_violated": f"{violated} inside the margin or on its wrong side"}
+
+
+@stored(matrix="f8:nn")
+@dataclass(frozen=True, eq=False, repr=False)
+class SDPResult(SizedResult):
+    """A clustering rounded from the solution of a semidefinite program.
+
+    Attributes
+    ----------
+    bound : float or None
+        A lower bound of the objective over all labellings that the method allows: the value of the
+        program, from its multipliers. None if the solver gave none.
+    matrix : (n, n) float64 array or None
+        The solution that was rounded, which replaces y y^T; None if the solver gave none.
+    solver_status : str
+        Why the solver ended, in cvxpy's words.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> res = fastmmc.sdp_mmc(X)
+    >>> res.bound <= res.objective
+    True
+    """
+
+    bound: float | None = None
+    matrix: np.ndarray | None = field(repr=False, default=None)
+    solver_status: str = ""
+
+    def _own_rows(self):
+        rows = {} if self.bound is None else {"bound": f"{self.bound:.6g}"}
+        return rows | {"solver_status": self.solver_status}
+
+
+@stored(centers="f8:kd", all_centers="f8:ad", kept="i8:k", weights="f8:a", representatives="f:pd")
+@dataclass(frozen=True, eq=False, repr=False)
+class CentroidResult(ClusteringResult):
+    """A clustering by prototypes.
+
+    In on-line methods ``n_iter`` counts epochs, ``n_moves`` counts objects presented, and
+    ``history`` has, for every epoch, the sum of the squared distances between objects and their
+    nearest prototype at the time.
+
+    Attributes
+    ----------
+    centers : (m, d) float64 array
+        Prototypes of the clusters, in the order of the labels; with features, in their space.
+    all_centers : (k, d) float64 array
+        All prototypes, including those that were dropped because they won too few points.
+    kept : (m,) int64 array
+        Rows of ``all_centers`` that are ``centers``.
+    weights : (k,) float64 array
+        Of all prototypes: learning steps plus one, or points (batch).
+    n_active : int
+        Clusters; with ``rpcl`` an estimate of their number.
+    n_constraints : int
+        Must-links and cannot-links, each pair counted once.
+    n_violations : int
+        How many of them the labels violate.
+    n_conflicts : int
+        Constraints that contradict others.
+    representatives : (p, d) float64 array or None
+        ``sammc`` only: points that represented the others during the search.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.lcvqe(X, 3, cannot_link=[(0, 50), (50, 100)], random_state=0)
+    >>> res.centers.shape, res.n_violations
+    ((3, 4), 0)
+    """
+
+    centers: NDArray[np.float64] = field(kw_only=True)
+    all_centers: NDArray[np.float64] = field(kw_only=True)
+    kept: NDArray[np.int64] = field(kw_only=True)
+    weights: NDArray[np.float64] = field(kw_only=True)
+    n_active: int = 0
+    n_constraints: int = 0
+    n_violations: int = 0
+    n_conflicts: int = 0
+    representatives: np.ndarray | None = field(repr=False, default=None)
+
+    def _own_rows(self):
+        rows = {}
+        if len(self.all_centers) > len(self.centers):
+            rows["n_active"] = f"{self.n_active} of {len(self.all_centers)} prototypes"
+        return rows | _links_row(self)
+
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return the distances of new points to the centers.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or sparse matrix
+            New points.
+
+        Returns
+        -------
+        (n, m) float64 array
+            Euclidean distances.
+        """
+        self._check_names(X)
+        return self._distances(X)
+
+    def _distances(self, X):
+        return np.sqrt(self._fitted_model().distances(X))
+
+
+@stored(columns="i8:n")
+@dataclass(frozen=True, eq=False)
+class TreeNode:
+    """A node of a tree of clusters: a cluster, or a set of points that was split in two.
+
+    Attributes
+    ----------
+    size : int
+        Points.
+    depth : int
+        Splits above it.
+    label : int or None
+        The cluster; None if the node was split.
+    left : int or None
+        Index in ``Tree.nodes`` of the part with label 0 of the split; None for a cluster.
+    right : int or None
+        The same for the part with label 1.
+    objective : float or None
+        Of the split, as the binary method defines it.
+    gain : float or None
+        By how much the split lowers the within-cluster sum of squares.
+    params : dict or None
+        Of the split: parameters that the binary method chose for these points.
+    model : object or None
+        Tells the parts apart.
+    columns : (size,) int64 array or None
+        With a precomputed kernel, the points of the node, whose kernel values the model takes.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> root = fastmmc.recursive_mmc(X, 2, random_state=0).tree.nodes[0]
+    >>> root.label is None, root.left, root.right
+    (True, 1, 2)
+    """
+
+    size: int
+    depth: int
+    label: int | None = None
+    left: int | None = None
+    right: int | None = None
+    objective: float | None = None
+    gain: float | None = None
+    params: dict[str, Any] | None = field(repr=False, default=None)
+    model: Any = field(repr=False, default=None)
+    columns: np.ndarray | None = field(repr=False, default=None)
+
+
+@stored()
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A tree of clusters; ``print`` shows it.
+
+    Attributes
+    ----------
+    nodes : tuple of TreeNode
+        The root first, and each node before its left part and that before its right part, so
+        clusters appear in the order of their labels.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.recursive_mmc(X, 3, random_state=0).tree
+    Tree(5 nodes, 3 clusters)
+    """
+
+    nodes: tuple[TreeNode, ...]
+
+    def __repr__(self):
+        n_clusters = sum(node.label is not None for node in self.nodes)
+        return f"Tree({len(self.nodes)} nodes, {n_clusters} clusters)"
+
+    def __str__(self):
+        return self.as_text()
+
+    def _check_values(self):
+        """Check that saved nodes are in their order and make one tree."""
+        pending, n_clusters = [0], 0
+        for i, node in enumerate(self.nodes):
+            if not pending or pending.pop() != i:
+                raise ValueError(f"node {i} has no place in the tree")
+            if node.label is None:
+                pending += [node.right, node.left]
+            elif node.label != n_clusters:
+                raise ValueError(f"node {i} has label {node.label}; expected {n_clusters}")
+            else:
+                n_clusters += 1
+        if pending:
+            raise ValueError(f"node {pending[-1]} is missing")
+
+    def as_text(self) -> str:
+        """Draw the tree with the sizes of its nodes, a line each.
+
+        Returns
+        -------
+        str
+            The lines.
+
+        Examples
+        --------
+        >>> root = TreeNode(size=5, depth=0, left=1, right=2)
+        >>> print(Tree((root, TreeNode(3, 1, label=0), TreeNode(2, 1, label=1))))
+        5 points
+        |-- cluster 0: 3 points
+        `-- cluster 1: 2 points
+        """
+        lines = []
+        pending = [(0, "", "")]
+        while pending:
+            i, first, rest = pending.pop()
+            node = self.nodes[i]
+            name = "" if node.label is None else f"cluster {node.label}: "
+            lines.append(f"{first}{name}{node.size} point{'s' if node.size > 1 else ''}")
+            if node.left is not None and node.right is not None:
+                pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
+                pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
+        return "\n".join(lines)
+
+
+@stored()
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeResult(ClusteringResult):
+    """A clustering by splits in two.
+
+    ``predict`` routes points down the tree: a point meets only the splits above its cluster.
+
+    Attributes
+    ----------
+    tree : Tree
+        The splits, and the clusters they end in; ``print`` shows it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.recursive_mmc(X, 3, random_state=0)
+    >>> len(res.tree.nodes), res.predict(X[:2]).shape
+    (5, (2,))
+    """
+
+    tree: Tree = field(repr=False, kw_only=True)
+
+    def _nearest(self, X):
+        return self._fitted_model().predict(X)
+
+    def _own_rows(self):
+        splits = sum(node.label is None for node in self.tree.nodes)
+        depth = max(node.depth for node in self.tree.nodes)
+        return {"tree": f"{number_of(splits, 'split')}, depth {depth}"}
+
+
+@stored(label_image="i8:hw", colors="f8:kx")
+@dataclass(frozen=True, eq=False, repr=False)
+class SegmentationResult(ClusteringResult):
+    """A picture cut into segments by the colours of its pixels.
+
+    ``labels`` and ``sizes`` are those of the pixels, row by row; segments are numbered by
+    descending number of pixels. The fields about the run (``objective``, ``n_iter``, ``history``
+    ...) are those of the clustering of the distinct colours. ``predict`` takes colours, (m,
+    channels).
+
+    Attributes
+    ----------
+    label_image : (H, W) int64 array
+        Segment of every pixel.
+    colors : (k, channels) float64 array
+        Mean colour of every segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastmmc
+    >>> image = np.zeros((4, 6, 3), dtype=np.uint8)
+    >>> image[:, 2:] = 200, 180, 20
+    >>> res = fastmmc.segment(image, 2)
+    >>> res.label_image.shape, res.colors[0]
+    ((4, 6), array([200., 180.,  20.]))
+    """
+
+    label_image: NDArray[np.int64] = field(kw_only=True)
+    colors: NDArray[np.float64] = field(kw_only=True)
+
+    def _check_values(self):
+        super()._check_values()
+        if not np.array_equal(self.label_image.ravel(), self.labels):
+            raise ValueError("label_image has other labels than labels")
+
+    def _own_rows(self):
+        height, width = self.label_image.shape
+        return {"label_image": f"{width} x {height} pixels"}
+
+    def paint(self) -> NDArray[np.float64]:
+        """Return the picture with every pixel in the mean colour of its segment.
+
+        Returns
+        -------
+        (H, W) or (H, W, channels) float64 array
+            In the units of the image; without the last axis where there is one channel.
+        """
+        painted = self.colors[self.label_image]
+        return painted[..., 0] if painted.shape[-1] == 1 else painted

@@ -1,0 +1,304 @@
+"""Every check of user input, in one place."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+import sys
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+from scipy.sparse import coo_array, issparse
+from sklearn.utils import check_array
+
+from fastmmc.data.units import warn_of_units
+from fastmmc.kernels.gram import KERNELS, Kernel
+
+# How far a precomputed Gram matrix may be from symmetric, relative to its largest entry.
+SYMMETRY_TOLERANCE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+
+# The largest count: fits the 64 bits of compiled loops and is exact as a float too.
+MOST_COUNT = 2**53
+
+# Starts of one call; the result lists each of them.
+MOST_STARTS = 1_000_000
+
+# Labellings, or children, that a search holds at once.
+MOST_INDIVIDUALS = 10_000
+
+# Rows and columns of the blocks in which a precomputed Gram matrix is checked.
+GRAM_BLOCK = 128
+
+
+def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
+    """Return ``value`` as an int within bounds; ``why`` explains the upper one in the message."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer; got {value!r} ({type(value).__name__})")
+    value = int(value)
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {_brief(value)}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}{why}; got {_brief(value)}")
+    return value
+
+
+def _brief(value):
+    """Return a number as a message shows it: Python refuses to write thousands of digits."""
+    return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
+
+
+def check_number(name, value):
+    """Return ``value`` as a finite float."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number; got {value!r} ({type(value).__name__})")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite; got a number beyond double precision") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite; got {number}")
+    return number
+
+
+def check_positive(name, value):
+    """Return ``value`` as a finite float above zero."""
+    value = check_number(name, value)
+    if value <= 0:
+        raise ValueError(f"{name} must be greater than 0; got {value}")
+    return value
+
+
+def check_choice(name, value, allowed, other=""):
+    """Return ``value`` if it is one of the allowed names; messages add ``other`` to them."""
+    if not isinstance(value, str) or value not in allowed:
+        names = ", ".join(repr(a) for a in allowed)
+        one_of = "one of " if len(allowed) > 1 else ""
+        raise ValueError(f"{name} must be {one_of}{names}{other}; got {value!r}")
+    return value
+
+
+def check_dtype(dtype):
+    """Return float32 or float64 for the hat matrix, or None for the dtype of the points."""
+    if dtype is None:
+        return None
+    try:
+        given = np.dtype(dtype)
+    except TypeError:
+        given = None
+    if given not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float32', 'float64' or None; got {dtype!r}")
+    return given
+
+
+def check_flag(name, value):
+    """Return ``value`` if it is a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
+    """Return the Kernel that these parameters describe; a width that was not given stays None."""
+    function = None
+    if callable(kernel):
+        function, kernel = kernel, "callable"
+    elif not isinstance(kernel, str) or kernel not in KERNELS:
+        names = ", ".join(repr(name) for name in KERNELS)
+        raise ValueError(f"kernel must be one of {names} or a callable; got {kernel!r}")
+    if sigma is not None and gamma is not None:
+        raise ValueError(
+            "give sigma or gamma, not both (gamma = 1/sigma^2); "
+            f"got sigma={sigma!r} and gamma={gamma!r}"
+        )
+    sigma = None if sigma is None else check_positive("sigma", sigma)
+    gamma = None if gamma is None else check_positive("gamma", gamma)
+    degree = check_integer("degree", degree, least=1)
+    coef0 = check_number("coef0", coef0)
+    if coef0 < 0 and kernel in ("linear", "poly"):
+        raise ValueError(
+            f"coef0 must be at least 0 for the kernel to be positive semidefinite; got {coef0}"
+        )
+    if kernel_params is not None and not isinstance(kernel_params, dict):
+        raise TypeError(f"kernel_params must be a dict or None; got {kernel_params!r}")
+    if kernel_params and function is None:
+        raise ValueError(
+            "kernel_params are the arguments of a kernel given as a function; "
+            f"got {kernel_params!r} with kernel={kernel!r}"
+        )
+    return Kernel(kernel, sigma, gamma, degree, coef0, function, kernel_params)
+
+
+@contextmanager
+def naming(name):
+    """Make the errors of a library's check name the parameter that was wrong."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if re.search(rf"\b{name}\b", str(error)):
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name}: {error}") from error
+
+
+def is_dask(X):
+    """Tell whether X is a Dask array; who made one has imported Dask."""
+    array = sys.modules.get("dask.array")
+    return array is not None and isinstance(X, array.Array)
+
+
+def check_matrix(X, *, name="X", check=None, **options):
+    """Return X as scikit-learn checks it, in C order; a sparse one is safe for compiled code.
+
+    ``check`` replaces ``sklearn.utils.check_array`` and takes the options. Dask arrays, which NumPy
+    would pull into memory whatever their size, are refused.
+    """
+    if is_dask(X):
+        raise TypeError(
+            f"{name} is a Dask array, whose blocks would all come into memory here: the functions "
+            "factor, umc_rls, fast_evo_mmc, cpmmc and sammc, and predict of their results, work on "
+            f"the blocks; elsewhere give {name}.compute()"
+        )
+    refuse_masked(name, X)
+    check = check or partial(check_array, input_name=name)
+    with naming(name):
+        return check(check_structure(X) if issparse(X) else X, order="C", **options)
+
+
+def refuse_masked(name, X):
+    """Refuse masked values, whose masks NumPy would drop."""
+    if np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} has masked values, of which the methods take no notice: leave them out, or "
+            f"fill them in, as by {name}.filled(...)"
+        )
+
+
+def check_structure(X):
+    """Return a sparse matrix in CSR with sorted indices and no duplicates, which are added up.
+
+    Neither SciPy's products nor compiled loops check indices: one beyond the shape kills the
+    process. Checking costs a fraction of a product with a vector. X is not modified, but its arrays
+    may be shared.
+    """
+    if X.ndim != 2:
+        raise ValueError(f"a sparse matrix must have two dimensions; got shape {X.shape}")
+    try:
+        if X.format == "coo":
+            coo_array((X.data, X.coords), shape=X.shape)  # looks at the indices
+        elif X.format in ("csc", "bsr"):
+            _view_compressed(X)
+        X = _view_compressed(X.tocsr())
+    except ValueError as error:
+        raise ValueError(f"the sparse matrix of shape {X.shape} is broken: {error}") from error
+    X = _narrow(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _narrow(X):
+    """Return a CSR matrix with 32-bit indices, which scikit-learn needs, if they fit."""
+    fits = max(X.nnz, *X.shape) <= np.iinfo(np.int32).max
+    if X.indices.dtype == X.indptr.dtype == np.int32 or not fits:
+        return X
+    indices, indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return type(X)((X.data, indices, indptr), shape=X.shape)
+
+
+def _view_compressed(X):
+    """Return a checked compressed matrix that shares its arrays with X."""
+    # A new object: the check may replace the arrays, and X may carry outdated flags.
+    view = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+    # SciPy takes differences, which wrap round, and skips the pointers where the last one is 0.
+    if (view.indptr[1:] < view.indptr[:-1]).any():
+        raise ValueError("the row pointers (indptr) of a sparse matrix must not fall")
+    view.check_format(full_check=True)
+    return view
+
+
+def check_two_points(n):
+    """Refuse fewer points than a method for two clusters needs."""
+    if n < 2:
+        raise ValueError("X must have at least 2 points, one for each cluster; got n_samples = 1")
+
+
+def check_points(X, kernel, sparse=False):
+    """Return X as a finite C-order float matrix, a sparse one as CSR; float32 stays float32.
+
+    With a precomputed kernel X is the (n, n) Gram matrix, and must be symmetric. Points whose
+    columns seem to have different units are warned of.
+    """
+    accepted = "csr" if sparse and kernel.name != "precomputed" else False
+    points = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
+    if kernel.name == "precomputed":
+        check_gram(points)
+    elif kernel.name != "callable":  # which may scale the points itself
+        warn_of_units(points, X)
+    return points
+
+
+def check_gram(K):
+    """Refuse a precomputed Gram matrix that is not square and symmetric, block by block."""
+    n = K.shape[0]
+    if K.shape[1] != n:
+        raise ValueError(
+            f"X must be a square matrix with kernel='precomputed'; got shape {K.shape}"
+        )
+    largest = max(K.max(), -K.min())
+    worst = 0.0
+    # Square blocks stay in the cache while they are read column by column.
+    for i in range(0, n, GRAM_BLOCK):
+        for j in range(i, n, GRAM_BLOCK):
+            above = K[i : i + GRAM_BLOCK, j : j + GRAM_BLOCK]
+            below = K[j : j + GRAM_BLOCK, i : i + GRAM_BLOCK]
+            difference = above - below.T
+            worst = max(worst, difference.max(), -difference.min())
+    if worst > SYMMETRY_TOLERANCE[K.dtype] * largest:
+        raise ValueError(
+            "X must be symmetric with kernel='precomputed'; entries differ from "
+            f"their mirror images by up to {worst:.3g}"
+        )
+
+
+def check_new_points(X, kernel, n_features, dtype, *, name="X"):
+    """Return the points that a model is to predict; with a precomputed kernel, kernel values."""
+    sparse = "csr" if kernel.name != "precomputed" else False
+    X = check_matrix(X, name=name, dtype=dtype, accept_sparse=sparse)
+    if X.shape[1] != n_features:
+        what = (
+            "kernel values to the training points" if kernel.name == "precomputed" else "features"
+        )
+        raise ValueError(f"{name} has {X.shape[1]} {what}; the model was fitted with {n_features}")
+    return X
+
+
+def check_center_shape(init, k, n_columns):
+    """Refuse given centers of another shape."""
+    if init.shape != (k, n_columns):
+        raise ValueError(
+            f"init must have shape ({k}, {n_columns}), a row for each of the {k} clusters; "
+            f"got {init.shape}"
+        )
+
+
+def check_sample_weight(sample_weight, n):
+    """Return the weights as (n,) float64, none negative and some positive; None stays None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},); got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError(
+            "sample_weight must be finite and not negative, and must not all be zero; "
+            f"got weights from {weights.min()} to {weights.max()}"
+        )
+    return weights
+
+
+def counting_points(weights):
+    """Return the indices of the points with positive weight; None if all have one."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)

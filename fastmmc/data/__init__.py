@@ -1,0 +1,1 @@
+"""What goes with points: sizes, labels, links, units, blocks of rows."""

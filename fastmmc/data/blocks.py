@@ -1,0 +1,266 @@
+"""Points in blocks of rows that never come together: a Dask array, or a large memory map.
+
+A method writes its work once, as tasks on blocks. Of a Dask array they run where the blocks are, by
+whatever scheduler Dask has been given; of a memory map here, one block in memory for each thread.
+Blocks have as many rows, and sums are added in the same order, wherever they run: the results
+depend on the rows and their order alone.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
+from itertools import pairwise
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import issparse
+
+from fastmmc.core import validation
+from fastmmc.core.threads import one_blas_thread
+from fastmmc.kernels.gram import BLOCK, Kernel
+
+# A memory map of more numbers than this is worked on in blocks; a smaller one is an array.
+LARGE_MAP = 2**27
+
+# Numbers in a block, about, and the most blocks: a scheduler takes about a millisecond for each.
+BLOCK_NUMBERS = 2**22
+MOST_BLOCKS = 4096
+
+# Partial sums that are added up at a time.
+FAN_IN = 16
+
+
+def in_blocks(X):
+    """Tell whether X is to be worked on in blocks."""
+    return validation.is_dask(X) or (
+        isinstance(X, np.memmap) and X.ndim == 2 and X.size > LARGE_MAP
+    )
+
+
+def split_rows(n, width):
+    """Return where blocks of n rows begin and end; they depend on n and the columns held alone."""
+    rows = 2 ** int(math.log2(max(BLOCK, BLOCK_NUMBERS // width)))
+    rows = max(rows, -(-n // MOST_BLOCKS))
+    return [*range(0, n, rows), n]
+
+
+def check_shape(X):
+    """Return the shape of what is in blocks, if it is a matrix of numbers and known to its end."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix; got an array of shape {X.shape}")
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}")
+    if issparse(getattr(X, "_meta", None)):
+        raise TypeError("X has sparse blocks, which cannot be worked on; give dense ones")
+    if any(math.isnan(length) for length in X.shape):
+        raise ValueError("X has blocks of unknown length; call X.compute_chunk_sizes() first")
+    if 0 in X.shape:
+        raise ValueError(f"X must have at least one point and one feature; got shape {X.shape}")
+    return X.shape
+
+
+def make_blocks(X, width=1, n_jobs=None):
+    """Return the blocks of X for work that holds up to ``width`` columns of a row at a time."""
+    n, d = check_shape(X)
+    bounds = split_rows(n, max(d, width))
+    return _DaskBlocks(X, bounds) if validation.is_dask(X) else _MapBlocks(X, bounds, n_jobs)
+
+
+def map_rows(function, X, width=None, dtype=np.int64):
+    """Return ``function(rows)`` of all rows, (n,) or (n, width): of a Dask array as another one."""
+    if not validation.is_dask(X):
+        pieces = [function(np.asarray(X[slice(*at)])) for at in pairwise(split_rows(*X.shape))]
+        return np.concatenate(pieces)
+    X = X.rechunk({1: -1})
+    call = partial(alone, function)
+    if width is None:
+        return X.map_blocks(call, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+    chunks = (X.chunks[0], (width,))
+    return X.map_blocks(call, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+
+
+def alone(function, *args):
+    """Call a function in a worker, whose threads would compete with those of BLAS."""
+    with one_blas_thread():
+        return function(*args)
+
+
+def _add(*parts):
+    """Add tuples of arrays and numbers entry by entry, the first ones first."""
+    return tuple(reduce(np.add, column) for column in zip(*parts, strict=True))
+
+
+def _add_all(parts, add):
+    """Add parts in a tree that depends on their number alone."""
+    while len(parts) > 1:
+        parts = [add(*parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
+    return parts[0]
+
+
+def take_rows(block, indices, d, dtype):
+    """Return some rows of a block, checked."""
+    return check_block(np.asarray(block)[indices], d, dtype)
+
+
+def check_block(block, d, dtype):
+    """Return the points of a block as a finite matrix in C order."""
+    return validation.check_new_points(np.asarray(block), Kernel("linear"), d, dtype)
+
+
+class Blocks:
+    """Points in blocks, and tasks on them; ``rows`` has one task a block, which gives its points.
+
+    Subclasses add ``task``, ``share``, ``keep``, ``fetch``, ``total``, ``deal`` and ``join``.
+    """
+
+    def __init__(self, X, bounds):
+        self.X = X
+        self.shape = X.shape
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self.bounds = bounds
+
+    def __len__(self):
+        return len(self.bounds) - 1
+
+    def take(self, indices):
+        """Return some rows, whose indices rise, in memory."""
+        ends = np.searchsorted(indices, self.bounds)
+        chosen = [
+            self.task(take_rows, rows, indices[a:b] - start, self.shape[1], self.dtype)
+            for rows, start, (a, b) in zip(self.rows, self.bounds, pairwise(ends), strict=False)
+            if a < b
+        ]
+        return np.concatenate(self.fetch(chosen))
+
+    def everything(self):
+        """Return all rows in memory."""
+        return self.take(np.arange(self.shape[0]))
+
+
+class _Task(NamedTuple):
+    """A call that is to be made."""
+
+    function: Any
+    args: tuple
+
+    def run(self):
+        return self.function(*(arg.run() if isinstance(arg, _Task) else arg for arg in self.args))
+
+
+class _MapBlocks(Blocks):
+    """Blocks of a memory map."""
+
+    def __init__(self, X, bounds, n_jobs):
+        super().__init__(X, bounds)
+        self._n_threads = max(1, min(effective_n_jobs(n_jobs), len(self)))
+        self.rows = [_Task(X.__getitem__, (slice(*at),)) for at in pairwise(bounds)]
+
+    def task(self, function, *args):
+        """Return what stands for a call whose arguments may be tasks."""
+        return _Task(function, args)
+
+    def share(self, value):
+        """Return an argument for many tasks."""
+        return value
+
+    def keep(self, tasks):
+        """Run tasks that return arrays, and keep these: in files, as memory may not hold them."""
+        folder = _Folder()
+        files = [folder.path / f"{at}.npy" for at in range(len(tasks))]
+        self.fetch([_Task(_save, pair) for pair in zip(files, tasks, strict=True)])
+        return [_Task(_load, (file, folder)) for file in files]
+
+    def fetch(self, tasks):
+        """Return what tasks return."""
+        pool = ThreadPoolExecutor(self._n_threads)
+        try:
+            with one_blas_thread():
+                return list(pool.map(_Task.run, tasks))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def total(self, tasks):
+        """Return the sum of what tasks return, tuples of arrays and numbers."""
+        return _add_all(self.fetch(tasks), _add)
+
+    def deal(self, labels):
+        """Return an array as :meth:`join` would."""
+        return labels
+
+    def join(self, tasks):
+        """Return the int64 array that the blocks' parts make up."""
+        return np.concatenate(self.fetch(tasks)).astype(np.int64, copy=False)
+
+
+class _Folder:
+    """A folder that is removed when no task needs it any more."""
+
+    def __init__(self):
+        self.path = Path(mkdtemp(prefix="fastmmc-"))
+        weakref.finalize(self, rmtree, self.path, ignore_errors=True)
+
+
+def _save(file, array):
+    np.save(file, array)
+
+
+def _load(file, folder):
+    return np.load(file, mmap_mode="r")
+
+
+class _DaskBlocks(Blocks):
+    """Blocks of a Dask array."""
+
+    def __init__(self, X, bounds):
+        import dask
+
+        super().__init__(X, bounds)
+        self._dask = dask
+        self._chunks = X.chunks[0]
+        sizes = tuple(b - a for a, b in pairwise(bounds))
+        self.rows = list(X.rechunk((sizes, (X.shape[1],))).to_delayed().ravel())
+
+    def task(self, function, *args):
+        """Return what stands for a call whose arguments may be tasks."""
+        return self._dask.delayed(alone, pure=False)(function, *args)
+
+    def share(self, value):
+        """Return an argument for many tasks, which is sent once."""
+        return self._dask.delayed(value, traverse=False)
+
+    def keep(self, tasks):
+        """Run tasks and keep what they return where they ran; what is lost is made again."""
+        return list(self._dask.persist(*tasks))
+
+    def fetch(self, tasks):
+        """Return what tasks return."""
+        return list(self._dask.compute(*tasks))
+
+    def total(self, tasks):
+        """Return the sum of what tasks return, tuples of arrays and numbers; the workers add."""
+        (total,) = self.fetch([_add_all(tasks, partial(self.task, _add))])
+        return total
+
+    def deal(self, labels):
+        """Return an array as :meth:`join` would."""
+        from dask import array
+
+        return array.from_array(labels, chunks=(self._chunks,))
+
+    def join(self, tasks):
+        """Return the int64 array that the blocks' parts make up, kept where they were made."""
+        from dask import array
+
+        sizes = [b - a for a, b in pairwise(self.bounds)]
+        parts = [
+            array.from_delayed(task, (size,), dtype=np.int64)
+            for task, size in zip(tasks, sizes, strict=True)
+        ]
+        return array.concatenate(parts).rechunk((self._chunks,)).persist()

@@ -1,0 +1,317 @@
+"""Cluster sizes: targets, bounds, feasible random labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastmmc.core import validation
+from fastmmc.data import _loops_sizes as loops
+
+# By default, the sizes of two clusters may differ by this share of n.
+BINARY_BALANCE = 0.03
+
+# Shares may miss their sum by this much.
+SHARE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """The sizes that clusters are meant to have and may have."""
+
+    targets: np.ndarray | None  # (k,) int64 that sum to n; None: n / k each
+    lower: np.ndarray  # (k,) int64, kept by every result
+    upper: np.ndarray
+    bounded: bool  # the user set bounds, so searches keep to them all along
+
+    @property
+    def bounds(self):
+        """The least and the greatest size of each cluster, (k, 2) int64."""
+        return np.column_stack((self.lower, self.upper))
+
+    def allows(self, sizes):
+        """Tell whether these sizes are within the bounds."""
+        return bool((sizes >= self.lower).all() and (sizes <= self.upper).all())
+
+    def bounds_at(self, sizes):
+        """Return the bounds for a search from these sizes, which keep unless bounds were set."""
+        return (self.lower, self.upper) if self.bounded else (sizes, sizes)
+
+
+def size_rule(
+    n,
+    k,
+    *,
+    balance=None,
+    target_sizes=None,
+    min_size=1,
+    max_size=None,
+    known=None,
+    default=None,
+    bounded=True,
+):
+    """Turn the user's size parameters into bounds, or say why they cannot be met.
+
+    Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
+    means sizes that differ by at most one. ``default`` replaces a balance of None, and its targets
+    then make room for the known labels; ``bounded`` says whether a search keeps to it all along.
+    """
+    targets = None
+    centre = np.full(k, n / k)
+    if target_sizes is not None:
+        targets = check_targets(n, k, target_sizes)
+        centre = targets.astype(np.float64)
+    lower = np.full(k, min_size, dtype=np.int64)
+    upper = np.full(k, n if max_size is None else min(n, max_size), dtype=np.int64)
+    share = default if balance is None else balance
+    if share is not None:
+        if balance is None:
+            centre = with_known(centre, known, n)
+        # A size that sits on the bound up to rounding is inside it, and so is the next integer.
+        slack = share * n / k
+        least = np.minimum(np.ceil(centre - slack - 1e-9), np.floor(centre + 1e-9))
+        most = np.maximum(np.floor(centre + slack + 1e-9), np.ceil(centre - 1e-9))
+        lower = np.maximum(lower, least.astype(np.int64))
+        upper = np.minimum(upper, most.astype(np.int64))
+    _check_feasible(n, k, lower, upper, known)
+    is_set = balance is not None or max_size is not None
+    return SizeRule(targets, lower, upper, is_set or (default is not None and bounded))
+
+
+def held_sizes(known, k):
+    """Return how many points of each cluster are known, (k,) int64."""
+    if known is None:
+        return np.zeros(k, dtype=np.int64)
+    return np.bincount(known[known >= 0], minlength=k)
+
+
+def with_known(sizes, known, n):
+    """Return sizes close to those given that include the known labels and sum to n."""
+    if known is None:
+        return sizes
+    held = held_sizes(known, len(sizes))
+    return held + proportional_sizes(np.maximum(sizes - held, 0), n - held.sum())
+
+
+def check_targets(n, k, target_sizes):
+    """Return the sizes asked for, given as counts or shares, as (k,) int64 that sum to n."""
+    targets = np.asarray(target_sizes)
+    if targets.shape != (k,) or targets.dtype.kind not in "iuf":
+        raise ValueError(
+            f"target_sizes must be {k} integers that sum to the number of points, {n}, or {k} "
+            f"shares that sum to 1, one for each cluster; got {target_sizes!r}"
+        )
+    if targets.dtype.kind == "f":
+        if not (targets.min() >= 0 and abs(targets.sum() - 1) <= SHARE_TOLERANCE):
+            raise ValueError(
+                "target_sizes must be non-negative and sum to 1, as they are no integers but "
+                f"shares; got {targets.tolist()}, which sum to {targets.sum():g}"
+            )
+        return proportional_sizes(targets, n)
+    if targets.min() < 0 or targets.sum() != n:
+        raise ValueError(
+            f"target_sizes must be non-negative and sum to the number of points, {n}, or be shares "
+            f"that sum to 1; got {targets.tolist()}, which sum to {int(targets.sum())}"
+        )
+    return targets.astype(np.int64)
+
+
+def _check_feasible(n, k, lower, upper, known):
+    rules = "balance, target_sizes, min_size and max_size"
+    allowed = f"at least {lower.tolist()} and at most {upper.tolist()}"
+    crossed = np.flatnonzero(lower > upper)
+    if crossed.size or lower.sum() > n or upper.sum() < n:
+        which = f", and none of cluster {crossed[0]}" if crossed.size else ""
+        raise ValueError(
+            f"no sizes of {k} clusters satisfy {rules} together with n={n} points: {allowed} would "
+            f"be allowed{which}; raise balance or max_size, or lower min_size"
+        )
+    if known is None:
+        return
+    held = held_sizes(known, k)
+    full = np.flatnonzero(held > upper)
+    if full.size:
+        h = full[0]
+        raise ValueError(
+            f"the known labels fix {held.tolist()} points, {held[h]} of them in cluster {h} (rows "
+            f"{', '.join(map(str, np.flatnonzero(known == h)[:3]))} ...), which may have at most "
+            f"{upper[h]}; raise balance or max_size"
+        )
+    if np.maximum(lower, held).sum() > n:
+        raise ValueError(
+            f"the known labels fix {held.tolist()} points, which leaves {n - held.sum()} others "
+            f"for sizes of at least {lower.tolist()}; raise balance or lower min_size"
+        )
+
+
+def check_least_and_most(
+    n, k, min_size, max_size, *, least=0, mean="the number of points in an average cluster"
+):
+    """Check the least and the greatest size against the mean size of a cluster."""
+    validation.check_integer("min_size", min_size, least=least, most=n // k, why=f", {mean}")
+    if max_size is not None and max_size < -(-n // k):
+        raise ValueError(
+            f"max_size must be at least {-(-n // k)}, so that {k} clusters hold all {n} points; "
+            f"got {max_size}"
+        )
+
+
+def binary_balance(balance, target_sizes):
+    """Return the balance of two clusters: by default 0 for given sizes, which are met exactly."""
+    if balance is not None:
+        return balance
+    return BINARY_BALANCE if target_sizes is None else 0.0
+
+
+def binary_bounds(n, balance, target_sizes, min_size, max_size=None):
+    """Return the least and the greatest size of cluster 1 of two.
+
+    Both sizes stay within balance * n / 2 of their targets, 0 <= balance < 1, or differ by one
+    where n is odd and no targets are given; :func:`binary_balance` replaces a balance of None.
+    """
+    balance = binary_balance(balance, target_sizes)
+    check_least_and_most(n, 2, min_size, max_size, least=1, mean="half of the points")
+    rule = size_rule(
+        n, 2, balance=balance, target_sizes=target_sizes, min_size=min_size, max_size=max_size
+    )
+    lower = max(rule.lower[1], n - rule.upper[0])
+    upper = min(rule.upper[1], n - rule.lower[0])
+    return int(lower), int(upper)
+
+
+def binary_size_bounds(n, lower, upper):
+    """Return the bounds of both clusters, (2, 2) int64, from those of cluster 1."""
+    return np.array([(n - upper, n - lower), (lower, upper)], dtype=np.int64)
+
+
+def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
+    """Return the sizes that each claiming cluster grows to, (n_rounds - start_round, k) int64.
+
+    floor(m_d + m_d / 2^i), at most n, with m_d the target size or exactly n / k (Pahikkala et al.
+    2012, equation 11).
+    """
+    # m_d as fractions of Python integers: 2^i outgrows every fixed width.
+    sizes = [(n, k)] * k if targets is None else [(int(m), 1) for m in targets]
+    rows = [
+        [min(n, size * (1 + 2**i) // (2**i * parts)) for size, parts in sizes]
+        for i in range(start_round, n_rounds)
+    ]
+    return np.array(rows, dtype=np.int64).reshape(n_rounds - start_round, k)
+
+
+def balanced_random_labels(n, k, rng, rule=None, known=None):
+    """Draw (n,) labels of the target sizes, or as equal as possible, and keep the known ones."""
+    targets = None if rule is None else rule.targets
+    sizes = equal_sizes(n, k) if targets is None else targets
+    labels = np.full(n, -1) if known is None else np.array(known, dtype=np.int64)
+    free = labels < 0
+    places = np.repeat(np.arange(k), np.maximum(sizes - held_sizes(labels, k), 0))
+    rng.shuffle(places)
+    labels[free] = places[: free.sum()]
+    return labels
+
+
+def random_labels_of_masses(masses, k, rng, rule, known=None):
+    """Draw (n,) labels of points of any mass, of sizes near the targets; keep the known ones."""
+    total = int(masses.sum())
+    labels = np.full(masses.size, -1) if known is None else np.array(known, dtype=np.int64)
+    sizes = equal_sizes(total, k) if rule.targets is None else rule.targets
+    held = np.bincount(labels[labels >= 0], masses[labels >= 0], k)
+    ends = np.cumsum(np.maximum(sizes - held, 0.0))
+    order = rng.permutation(np.flatnonzero(labels < 0))
+    middles = np.cumsum(masses[order]) - masses[order] / 2
+    middles *= ends[-1] / max(1, masses[order].sum())
+    labels[order] = np.minimum(np.searchsorted(ends, middles), k - 1)
+    return labels
+
+
+def equal_sizes(n, k):
+    """Return k sizes that differ by at most one and sum to n, larger ones first."""
+    return n // k + (np.arange(k) < n % k).astype(np.int64)
+
+
+def proportional_sizes(sizes, n):
+    """Return sizes in the same proportions that sum to n, the largest remainders rounded up."""
+    exact = np.asarray(sizes) * (n / max(1, np.sum(sizes)))
+    new = np.floor(exact).astype(np.int64)
+    new[np.argsort(new - exact, kind="stable")[: n - new.sum()]] += 1
+    return new
+
+
+def sizes_within(sizes, lower, upper):
+    """Return sizes with the same sum within bounds that allow it, near those given."""
+    new = np.clip(sizes, lower, upper)
+    missing = int(np.sum(sizes) - new.sum())
+    room = upper - new if missing > 0 else new - lower
+    return new + int(np.sign(missing)) * proportional_sizes(room, abs(missing))
+
+
+def reorder_to_targets(labels, targets):
+    """Rename clusters so that the larger ones take the larger targets."""
+    sizes = np.bincount(labels, minlength=len(targets))
+    names = np.empty(len(targets), dtype=np.int64)
+    names[np.argsort(-sizes, kind="stable")] = np.argsort(-np.asarray(targets), kind="stable")
+    return names[labels]
+
+
+def fit_sizes(labels, scores, lower, upper, movable=None):
+    """Bring the sizes within bounds by moving the points that lose least (k, n) score by it.
+
+    Clusters that are too large give to those with room, then clusters that are too small take from
+    those above their lower bound. O(nk) a step, a few steps for each cluster. Points that are not
+    ``movable`` keep their labels.
+    """
+    k = len(lower)
+    labels = np.array(labels, dtype=np.int64)
+    movable = np.ones(labels.size, dtype=bool) if movable is None else movable
+    counts = np.bincount(labels, minlength=k)
+    while (counts > upper).any():
+        h = np.argmax(counts - upper)
+        members = np.flatnonzero(movable & (labels == h))
+        room = np.flatnonzero(counts < upper)
+        _check_bounds_can_be_met(members.size and room.size, counts, lower, upper)
+        offers = scores[np.ix_(room, members)]
+        loss = scores[h, members] - offers.max(axis=0)
+        leaving = np.argsort(loss, kind="stable")[: counts[h] - upper[h]]
+        labels[members[leaving]] = room[offers[:, leaving].argmax(axis=0)]
+        counts = np.bincount(labels, minlength=k)
+    while (counts < lower).any():
+        h = np.argmax(lower - counts)
+        members = np.flatnonzero(movable & (counts > lower)[labels])
+        _check_bounds_can_be_met(members.size, counts, lower, upper)
+        loss = scores[labels[members], members] - scores[h, members]
+        labels[members[np.argsort(loss, kind="stable")[: lower[h] - counts[h]]]] = h
+        counts = np.bincount(labels, minlength=k)
+    return labels
+
+
+def fit_masses(labels, scores, lower, upper, movable, masses):
+    """Bring the sizes nearer to their bounds as :func:`fit_sizes` does, for points of any mass.
+
+    Whether heavy points can be packed within bounds is hard to tell, so these may be missed.
+    """
+    k = len(lower)
+    labels = np.array(labels, dtype=np.int64)
+    counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
+    bounds = [np.asarray(bound, dtype=np.int64) for bound in (lower, upper)]
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    loops.fit_masses(labels, scores, *bounds, movable, masses, counts, 4 * k)
+    return labels
+
+
+def _check_bounds_can_be_met(n_movable, counts, lower, upper):
+    """Raise ValueError if no point is left whose move brings the sizes closer to the bounds."""
+    if n_movable == 0:
+        raise ValueError(
+            f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "
+            f"most {upper.tolist()} by moving the points whose label is not known"
+        )
+
+
+def imbalance(labels, k, masses=None):
+    """Return log k minus the entropy of the sizes, 0 for equal ones."""
+    sizes = np.bincount(labels, masses, k)
+    shares = sizes / sizes.sum()
+    shares = shares[shares > 0]
+    return float(np.log(k) + np.sum(shares * np.log(shares)))

@@ -1,0 +1,89 @@
+"""Columns of mean zero and unit variance, for the solver and for whatever its model predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.preprocessing import StandardScaler
+
+from fastmmc.core import validation
+from fastmmc.core.column_names import Named
+from fastmmc.core.saving import stored
+
+
+@stored(mean="f8:d", scale="f8:d")
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """What a StandardScaler has learnt, in a form that files can hold."""
+
+    scale: np.ndarray  # (d,), > 0
+    mean: np.ndarray | None = None  # (d,), None where points are only divided
+
+    def _check_values(self):
+        if not (self.scale > 0).all():
+            raise ValueError("scale has values that are not positive")
+
+    def _scaler(self):
+        scaler = StandardScaler(with_mean=self.mean is not None)
+        scaler.scale_, scaler.mean_, scaler.n_features_in_ = self.scale, self.mean, self.scale.size
+        return scaler
+
+    def transform(self, X):
+        """Return points in the units of the model."""
+        return self._scaler().transform(X)
+
+    def inverse_transform(self, X):
+        """Return points in the units of the training X."""
+        return self._scaler().inverse_transform(X)
+
+
+def solve_in_units(solve, call, control):
+    """Return what a solver makes of the points, standardised if the call says so."""
+    scaler = None
+    if call.standardize:
+        call, scaler = _standardized(call)
+    made = solve(call, control)
+    if isinstance(made, list):
+        return [_told(one, call, scaler) for one in made]
+    return _told(made, call, scaler)
+
+
+def _standardized(call):
+    """Return the call with standardised points, and what scales new ones."""
+    if isinstance(call.X, Named) or getattr(call, "kernel", None) == "precomputed":
+        given = f"a {type(call.X).__name__}" if isinstance(call.X, Named) else "a Gram matrix"
+        raise ValueError(
+            f"standardize=True is for points, and X is {given}: scale the points it is made of"
+        )
+    X = validation.check_matrix(call.X, dtype=[np.float64, np.float32], accept_sparse="csr")
+    scaler = fit_scaler(X, "X")
+    scaled = {"X": scaler.transform(X)}
+    landmarks = getattr(call, "landmarks", None)
+    if np.ndim(landmarks) == 2:
+        with validation.naming("landmarks"):
+            scaled["landmarks"] = scaler.transform(landmarks)
+    return replace(call, **scaled), scaler
+
+
+def fit_scaler(X, what):
+    """Return what gives the columns of such points unit variance, and if dense the mean 0.
+
+    ``what`` names the points in messages.
+    """
+    scaler = StandardScaler(with_mean=not issparse(X))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler.fit(X)
+    if not np.isfinite(scaler.scale_).all():
+        column = int(np.argmin(np.isfinite(scaler.scale_)))
+        raise ValueError(f"{what}: the variance of column {column} overflows; scale it down")
+    return Scaler(scaler.scale_, scaler.mean_ if scaler.with_mean else None)
+
+
+def _told(result, call, scaler):
+    """Return a result that tells of the units, and whose model takes points as they were given."""
+    params = result.params | {"standardize": call.standardize}
+    if scaler is None:
+        return replace(result, params=params)
+    return replace(result, params=params, model=replace(result.model, scaler=scaler))

@@ -1,0 +1,70 @@
+"""Columns in different units, of which some decide the distances: the user is told of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import issparse
+
+from fastmmc.core.column_names import column_names
+from fastmmc.core.execution import is_first, warn_user
+from fastmmc.kernels.gram import evenly
+
+# A column is lost beside another if all its values lie within this share of what that one spans
+# between its quantiles below. So neither outliers nor rare values make a difference of units.
+LOST = 1 / 15
+QUANTILES = 0.05, 0.95
+
+# Some pixels of pictures, and the last principal components, are nearly constant; it takes this
+# share of the columns that are not.
+LEAST_SHARE = 1 / 5
+
+# Points that tell what a column spans, and the numbers that are looked at.
+LEAST_POINTS = 20
+MOST_NUMBERS = 300_000
+
+# Columns that a message names.
+NAMED = 3
+
+
+def warn_of_units(points, X):
+    """Warn, once in a call, if some columns of dense points span far more than many others.
+
+    ``X`` are the points as they were given, perhaps with names of the columns.
+    """
+    if not is_first("units") or issparse(points) or points.shape[0] < LEAST_POINTS:
+        return
+    span, whole = _spans(points)
+    lost = np.flatnonzero((whole > 0) & (whole < LOST * span.max()))
+    if lost.size < max(1.0, LEAST_SHARE * np.count_nonzero(whole)):
+        return
+    names = column_names(X)
+    wide = np.flatnonzero(LOST * span > whole[lost].max())
+    wide, lost = wide[np.argsort(-span[wide])], lost[np.argsort(whole[lost])]
+    ratio = span[wide[0]] / np.median(whole[lost])
+    times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.3g}"
+    reach = f"span up to {span[wide[0]]:.3g}" if wide.size > 1 else f"spans {span[wide[0]]:.3g}"
+    warn_user(
+        f"the columns of X seem to have different units: {_list(wide, names)} {reach}, which is "
+        f"{times} times the range of {_list(lost, names)}, so the latter hardly count in the "
+        "distances. Give standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
+        "sklearn.preprocessing.StandardScaler; take no notice if all columns share a unit",
+        UserWarning,
+    )
+
+
+def _spans(points):
+    """Return what each column spans between its quantiles, and in all, by some of the points."""
+    n, d = points.shape
+    sample = points[evenly(n, max(LEAST_POINTS, MOST_NUMBERS // d))].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
+        low, high = np.quantile(sample, QUANTILES, axis=0)
+        return high - low, np.ptp(sample, axis=0)
+
+
+def _list(columns, names):
+    """Return the first few columns by name or number, and how many more there are."""
+    shown = [str(j) if names is None else repr(str(names[j])) for j in columns[:NAMED]]
+    if columns.size > NAMED:
+        shown.append(f"{columns.size - NAMED} more")
+    *first, last = shown
+    return f"column{'s' * bool(first)} {', '.join(first)}{' and ' * bool(first)}{last}"

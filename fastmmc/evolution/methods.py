@@ -1,0 +1,329 @@
+"""The functions of evolution for two clusters: EvoMMC and FastEvoMMC."""
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from fastmmc.core import validation
+from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.execution import (
+    RunControl,
+    fixed_seed,
+    restart_stream,
+    show_progress,
+    warn_of_equal_points,
+)
+from fastmmc.core.parameters import (
+    BinarySizeParameters,
+    KernelParameters,
+    LandmarkParameters,
+    PrecisionParameters,
+    Rank,
+    Regularisation,
+    SizeParameters,
+    Standardization,
+)
+from fastmmc.core.results import RLSResult
+from fastmmc.core.types import MatrixLike
+from fastmmc.data.labels import check_init
+from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
+from fastmmc.evolution.search import EvolutionPlan, EvolutionSearch
+from fastmmc.kernels.block_factor import BlockFactor, comes_in_blocks
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.gram import box_diagonal
+from fastmmc.rls.blocked import search_in_blocks
+from fastmmc.rls.other_sizes import warn_of_other_sizes
+from fastmmc.rls.source import FactorSource, RLSRunParameters, best_result, check_source
+
+
+class _EvolutionRegularisation(Regularisation):
+    """The regularisation of EvoMMC."""
+
+    lam: float = parameter(
+        default=0.5,
+        doc="""
+        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
+        1/2, 1/200, 1/1000 here.
+        """,
+    )
+
+
+class _EvolutionSearch(Parameters):
+    """The search of EvoMMC."""
+
+    mu: int = parameter(
+        default=10, least=1, most=validation.MOST_INDIVIDUALS, doc="Individuals, at least 1."
+    )
+    nu: int = parameter(
+        default=10,
+        least=1,
+        most=validation.MOST_INDIVIDUALS,
+        doc="Children a generation, at least 1.",
+    )
+    flips: int | None = parameter(
+        default=None,
+        doc="Labels that a mutation changes. None: max(1, n / (t + 1)) in generation t.",
+    )
+    init: Literal["random", "kmeans"] | ArrayLike = parameter(
+        default="random",
+        kind='{"random", "kmeans"} or (n,) array_like of int',
+        doc="""
+        Labels of the first individual: random within the size bounds, k-means with the sizes
+        repaired, or given (0 and 1). The other individuals are random.
+        """,
+    )
+    classify: bool = parameter(
+        default=False,
+        doc="""
+        Before the first generation replace each individual by the signs of its leave-one-out
+        predictions, with the least certain ones changed until the sizes are within bounds; repeat
+        as long as that lowers F.
+        """,
+    )
+    distinct: bool = parameter(
+        default=False,
+        doc="Refuse children that equal an individual, up to the exchange of the two clusters.",
+    )
+    polish: bool = parameter(
+        default=True,
+        doc="""
+        After the last generation flip single labels and swap pairs of the best individual as long
+        as that lowers F. Then no flip within the size bounds helps, and no swap among the 200 n
+        most promising pairs (up to n = 800 these are all).
+        """,
+    )
+    patience: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Generations without progress after which a start ends. None: 10 n, or n for more than one
+        child. It ends sooner if no mutation of one label can help any individual.
+        """,
+    )
+    max_iter: int | None = parameter(
+        default=None, least=0, doc="Generations of a start. None: 1000 n."
+    )
+
+
+class _EvolutionKernel(KernelParameters):
+    """The kernel of EvoMMC."""
+
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: the diagonal of the box around the points,
+        ``fastmmc.kernels.gram.box_diagonal(X)``.
+        """,
+    )
+
+
+class _EvolutionRun(RLSRunParameters):
+    """The run of EvoMMC."""
+
+    n_init: int = parameter(default=10, doc="Starts; the one with the lowest F wins.")
+
+
+class EvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    _EvolutionKernel,
+    Standardization,
+    _EvolutionSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
+
+
+class FastEvoMMCParameters(
+    _EvolutionRun,
+    BinarySizeParameters,
+    PrecisionParameters,
+    LandmarkParameters,
+    _EvolutionKernel,
+    Standardization,
+    _EvolutionSearch,
+    _EvolutionRegularisation,
+):
+    """What the function and the estimator have in common."""
+
+    mu: int = parameter(default=1)
+    nu: int = parameter(default=1)
+    rank: Rank = parameter(
+        default=0.1,
+        doc="""
+        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
+        and has 1,000 landmarks above, 3e8 / n of them above 300,000 points.
+        """,
+    )
+
+
+class _EvolutionSource(FactorSource):
+    """Points, or what was made of them."""
+
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
+        kw_only=False,
+        doc="""
+        Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
+        sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a
+        factor made by :func:`fastmmc.factor`, whose own lam and kernel then hold
+        (:func:`fastmmc.factor` has other defaults than this function).
+        """,
+    )
+
+
+class _EvoMMCCall(EvoMMCParameters, _EvolutionSource):
+    """A call of :func:`evo_mmc`."""
+
+
+class _FastEvoMMCCall(FastEvoMMCParameters, _EvolutionSource):
+    """A call of :func:`fast_evo_mmc`."""
+
+
+@function_of(_EvoMMCCall)
+def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
+    """Cluster in two by evolutionary maximum margin clustering (EvoMMC).
+
+    Looks for labels y of -1 and +1, of about equal numbers, under which kernel ridge
+    classification fits best: with R the hat matrix K (K + lam I)^-1 it minimises
+
+        F(y) = n - y^T R y
+
+    by a (mu + nu) evolution strategy whose children flip a few labels of a parent. With t = R y at
+    hand a child that flips the set S costs 4 y_S^T t_S - 4 y_S^T R_SS y_S, independent of n.
+
+    Returns
+    -------
+    RLSResult
+        ``labels`` (0 and 1), ``objective`` (F), ``loo_mse``, ``history`` and more. ``n_iter``
+        counts generations, ``n_moves`` the children that survived and the moves of the polish.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
+        matrix.
+    MemoryError
+        If the hat matrix does not fit into free memory.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the run was stopped before its end, X has fewer distinct points than there are clusters,
+        no point tells the cluster of another, or clusters of other sizes fit far better than those
+        of the default sizes.
+    UserWarning
+        If columns of X seem to have different units.
+
+    Notes
+    -----
+    O(n^3) for the hat matrix, O(mu n^2) for a start's first individuals, then O(s^2) a child that
+    is refused and O(s n) one that is not.
+
+    References
+    ----------
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
+    Algorithm 1.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> res = fastmmc.evo_mmc(X, random_state=0)
+    >>> abs(int(res.sizes[0]) - int(res.sizes[1])) <= 0.03 * len(X)
+    True
+    """
+    return _evolve(call, control)
+
+
+@function_of(_FastEvoMMCCall, like=evo_mmc)
+def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
+    """Cluster in two by evolutionary MMC on the low-rank hat matrix (FastEvoMMC).
+
+    :func:`evo_mmc` with R = Z Z^T of rank r and one parent and child: F(y) = n - |Z^T y|^2, and a
+    child that flips s labels costs O(sr).
+
+    Notes
+    -----
+    O(n r^2) for the factor, O(sr) a child, O(nr) memory.
+
+    Points in blocks are worked on as :func:`umc_rls` does, with a rank of 1,000 at most unless a
+    number is given; the width is that of a sample.
+
+    References
+    ----------
+    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009,
+    Algorithm 1 and Theorem 2.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.make_nine_gaussians(100, random_state=0)
+    >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
+    True
+    """
+    if comes_in_blocks(call.X):
+        return search_in_blocks(call, control, fast_evo_mmc)
+    return _evolve(call, control)
+
+
+def _evolve(call, control):
+    """Run the restarts of an evolution on the hat matrix that the call asks for."""
+    source = check_source(call)
+    plan = _make_evolution_plan(call, source)
+    seed = fixed_seed(call.random_state)
+    with show_progress(control) as control:
+        factor, control = source.make_factor(lambda X, metric: box_diagonal(X), seed, control)
+        diag = factor.diagonal()
+
+        def make_search(index):
+            return EvolutionSearch(factor, diag, plan, restart_stream(seed, index))
+
+        bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
+        result = best_result(
+            factor, make_search, call.n_init, control, 2, plan.params, size_bounds=bounds
+        )
+        if plan.default_sizes and result.converged:
+            warn_of_other_sizes(factor, result.labels, 2)
+        return result
+
+
+def _make_evolution_plan(call, source):
+    """Check the parameters of the search and fix what all restarts have in common."""
+    n = source.points.shape[0]
+    validation.check_two_points(n)
+    if call.flips is not None:
+        validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
+    lower, upper = binary_bounds(n, **values(call, SizeParameters))
+    search = values(call, _EvolutionSearch)
+    warn_of_equal_points(source.points, 2)
+    return EvolutionPlan(
+        **search
+        | {
+            "flips": call.flips or 0,
+            "init": _check_first_labels(call.init, n, lower, upper, source.kernel),
+            "patience": call.patience or (10 * n if call.nu == 1 else n),
+            "max_iter": 1000 * n if call.max_iter is None else call.max_iter,
+        },
+        n=n,
+        points=source.points,
+        lower=lower,
+        upper=upper,
+        params=search
+        | values(call, SizeParameters)
+        | {"balance": binary_balance(call.balance, call.target_sizes)},
+        default_sizes=call.balance is call.target_sizes is call.max_size is None,
+    )
+
+
+def _check_first_labels(init, n, lower, upper, kernel):
+    """Return "random", "kmeans" or an array of labels 0 and 1 within the bounds."""
+    labels = check_init(init, n, 2, kernel)
+    if isinstance(labels, str):
+        return labels
+    if not lower <= labels.sum() <= upper:
+        raise ValueError(
+            f"init: cluster 1 has {labels.sum()} points, which the size rule bounds to {lower} to "
+            f"{upper}; raise balance"
+        )
+    return labels

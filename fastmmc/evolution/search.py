@@ -1,0 +1,284 @@
+"""One restart of EvoMMC: its plan, its population and the phases that improve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.status import Status
+from fastmmc.evolution import _loops as evolution
+from fastmmc.kernels.factors import LowRankFactor, leave_one_out_residuals
+from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
+from fastmmc.kernels.kmeans import k_means
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.sliced import SlicedSearch
+
+# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
+PAIRS = 200
+PAIRS_A_TIME = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class EvolutionPlan:
+    """What the restarts of one call have in common: the checked parameters and the points."""
+
+    n: int
+    mu: int
+    nu: int
+    flips: int  # 0: fewer and fewer
+    init: str | np.ndarray
+    points: np.ndarray
+    lower: int  # bounds for the number of labels +1
+    upper: int
+    classify: bool
+    distinct: bool
+    polish: bool
+    patience: int
+    max_iter: int
+    params: dict  # for the result alone
+    default_sizes: bool  # whether the user has said nothing of sizes
+
+    def first_labels(self, rng):
+        """Return the labels of the individuals that a start begins with, (mu, n) int8."""
+        y = np.stack([self._random_labels(rng) for _ in range(self.mu)])
+        if not isinstance(self.init, str):
+            y[0] = np.where(self.init == 1, 1, -1)
+        elif self.init == "kmeans":
+            y[0] = self._k_means_labels(rng)
+        return y
+
+    def _random_labels(self, rng):
+        """Draw the number of labels +1 uniformly within the bounds, and then which they are."""
+        y = np.full(self.n, -1, dtype=np.int8)
+        y[: rng.integers(self.lower, self.upper + 1)] = 1
+        return rng.permutation(y)
+
+    def _k_means_labels(self, rng):
+        """Split by k-means, and move the points nearest to the border until the sizes fit."""
+        _, centers = k_means(self.points, 2, int(rng.integers(2**31)))
+        points = kernel_points(Kernel("points"), self.points)
+        centers = csr_array(centers) if issparse(points) else centers
+        distances = np.sqrt(squared_distances(points, centers))
+        return self.split(distances[:, 0] - distances[:, 1])
+
+    def split(self, scores):
+        """Label the points of positive score +1, more or fewer of them where the bounds say so."""
+        n_plus = int(np.clip(np.sum(scores >= 0), self.lower, self.upper))
+        y = np.full(self.n, -1, dtype=np.int8)
+        y[np.argsort(-scores, kind="stable")[:n_plus]] = 1
+        return y
+
+
+def make_problem(factor, diag, plan):
+    """Return what the compiled loops read of the hat matrix and the plan."""
+    dense = not isinstance(factor, LowRankFactor)
+    return evolution.Problem(
+        matrix=factor.R if dense else factor.Z,
+        dense=dense,
+        diag=diag,
+        root=np.sqrt(diag),
+        lower=plan.lower,
+        upper=plan.upper,
+        fixed=plan.flips,
+        distinct=plan.distinct,
+        tol=1e-12 * factor.n,
+    )
+
+
+def make_population(problem, y, nu, random):
+    """Return what the compiled loops work on, its individuals in the order of their fitness.
+
+    ``y`` are the labels -1, +1 of the first individuals, (mu, n) int8, and ``random`` is the state
+    of the random numbers, (1,) uint64.
+    """
+    mu, n = y.shape
+    dense = problem.dense
+    most = problem.fixed or max(1, n // 2)
+    caches = _cached(problem.matrix, y)
+    width = caches.shape[1]
+    fitness = _fitness_of(caches, y, dense)
+    order = np.argsort(fitness, kind="stable")
+    pop = evolution.Population(
+        y=np.zeros((mu + nu, n), dtype=np.int8),
+        cache=np.zeros((mu + nu, width)),
+        fitness=np.zeros(mu + nu),
+        n_plus=np.zeros(mu + nu, dtype=np.int64),
+        slot=np.arange(mu + nu),
+        parent=np.zeros(nu, dtype=np.int64),
+        n_flips=np.zeros(nu, dtype=np.int64),
+        # A swap may be the last of the flips.
+        flips=np.zeros((nu, most + 1), dtype=np.int64),
+        mark=np.zeros(n, dtype=np.int64),
+        anchor=np.zeros((1, 0 if dense else n)),
+        anchor_cache=np.zeros(0 if dense else width),
+        # Infinite: nothing is known before the first anchor is taken.
+        slack=np.full(mu + nu, 0.0 if dense else np.inf),
+        rank=np.zeros(mu + nu, dtype=np.int64),
+        spare=np.zeros((2, mu + nu), dtype=np.int64),
+        spare_fitness=np.zeros(mu + nu),
+        work=np.zeros(0 if dense else width),
+        random=random,
+        pos=np.zeros(evolution.N_POS, dtype=np.int64),
+        history=np.empty((HISTORY_CAPACITY, 2)),
+    )
+    pop.y[:mu] = y[order]
+    pop.cache[:mu] = caches[order]
+    pop.fitness[:mu] = fitness[order]
+    pop.n_plus[:mu] = np.sum(pop.y[:mu] == 1, axis=1)
+    return pop
+
+
+def _cached(matrix, y):
+    """Return t = R y, or u = Z^T y, for the rows of y, summed in double precision."""
+    total = np.zeros((len(y), matrix.shape[1]))
+    for start in range(0, len(matrix), BLOCK):
+        rows = slice(start, start + BLOCK)
+        total += y[:, rows].astype(np.float64) @ matrix[rows].astype(np.float64, copy=False)
+    return total
+
+
+def _fitness_of(caches, y, dense):
+    """Return F(y) = n - y^T R y for the rows of y."""
+    return y.shape[1] - np.einsum("ij,ij->i", caches, y if dense else caches)
+
+
+class EvolutionSearch(SlicedSearch):
+    """One restart: generations, then the polish of the best individual."""
+
+    def __init__(self, factor, diag, plan, rng):
+        super().__init__()
+        self._factor = factor
+        self._plan = plan
+        self._problem = make_problem(factor, diag, plan)
+        self._next_proof = plan.n
+        y = plan.first_labels(rng)
+        if plan.classify:
+            y = np.stack([self._classify(individual) for individual in y])
+        random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
+        self._population = make_population(self._problem, y, plan.nu, random)
+        self._note()
+
+    def _run(self):
+        """Make generations, then polish."""
+        while not (yield from self._search()):
+            yield self._budget
+        self._note()
+        while self._plan.polish:
+            points = yield from self._improvement(0, swaps=True)
+            if not points:
+                return
+            self._flip_best(points)
+
+    def _search(self):
+        """Make a slice of generations; return whether it was the last."""
+        plan, pop = self._plan, self._population
+        patience = min(plan.patience, self._next_proof)
+        ended = evolution.evolve(self._problem, pop, patience, plan.max_iter, self._budget)
+        self._history.drain(pop.history, pop.pos, moves.RECORDS)
+        stale, generation = int(pop.pos[evolution.STALE]), int(pop.pos[evolution.GENERATION])
+        done = max(stale / plan.patience, generation / max(1, plan.max_iter))
+        self._fraction = min(0.95, done)
+        self._next_proof = plan.n * (stale // plan.n + 1)
+        if not ended:
+            return False
+        if generation >= plan.max_iter:
+            self.status = Status.MAX_ITER
+            return True
+        return stale >= plan.patience or (yield from self._is_local_optimum())
+
+    def _flip_best(self, points):
+        """Flip labels of the best individual."""
+        pop, own = self._population, self._population.slot[0]
+        y, cache = pop.y[own], pop.cache[own]
+        for i in points:
+            moves.shift_row(cache, self._problem.matrix[i], -2.0 * y[i])
+            pop.n_plus[0] -= y[i]
+            y[i] = -y[i]
+        pop.fitness[0] = self._plan.n - cache @ (y if self._problem.dense else cache)
+        if not self._problem.dense:
+            pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
+        pop.pos[moves.MOVES] += 1
+
+    def finish(self):
+        """Take the final figures, from scratch, and let the work space go."""
+        pop = self._population
+        y = pop.y[pop.slot[0]]
+        self.labels = (y == 1).astype(np.int64)
+        self.objective, _ = self._evaluate(y)
+        self.n_iter = int(pop.pos[evolution.GENERATION])
+        self.n_moves = int(pop.pos[moves.MOVES])
+        self._history.note(self.n_iter, self.objective)
+        self.history = self._history.values()
+        self.trace = {"generations": self._history.counts()}
+        self._population = self._work = None
+
+    def _evaluate(self, y):
+        """Return F(y) = n - y^T R y, and R y."""
+        y = y[None].astype(np.float64)
+        cache = _cached(self._problem.matrix, y)
+        return float(_fitness_of(cache, y, self._problem.dense)[0]), self._smoothed(cache[0])
+
+    def _smoothed(self, cache):
+        """Return R y from the cache of y."""
+        if self._problem.dense:
+            return cache
+        return self._factor._cluster_scores(cache[None])[0]
+
+    def _classify(self, y):
+        """Take the signs of the leave-one-out predictions as labels while that lowers F."""
+        value, predictions = self._evaluate(y)
+        while True:
+            residuals = leave_one_out_residuals(y, predictions, self._problem.diag)
+            new = self._plan.split(y - residuals)
+            new_value, predictions = self._evaluate(new)
+            if new_value >= value - self._problem.tol:
+                return y
+            y, value = new, new_value
+
+    def _is_local_optimum(self):
+        """Tell whether no child can be better than its parent, for single flips from now on."""
+        plan, pop = self._plan, self._population
+        single = plan.flips == 1 or (
+            plan.flips == 0 and plan.n < 2 * (int(pop.pos[evolution.GENERATION]) + 2)
+        )
+        if not single:
+            return False
+        for i in range(plan.mu):
+            # Mutations swap only where a flip would break a bound.
+            swaps = not plan.lower < pop.n_plus[i] < plan.upper
+            if (yield from self._improvement(i, swaps)) != ():
+                return False
+        return True
+
+    def _improvement(self, individual, swaps):
+        """Return one or two points whose flips lower F, () if there are none, None if unknown."""
+        plan, pop = self._plan, self._population
+        j = evolution.improving_flip(self._problem, pop, individual)
+        yield plan.n
+        if j >= 0:
+            return (j,)
+        if not swaps:
+            return ()
+        slot = pop.slot[individual]
+        y, t = pop.y[slot], self._smoothed(pop.cache[slot])
+        yield self._problem.matrix.size // 8
+        order = np.argsort(y * t - self._problem.diag, kind="stable")
+        largest = self._problem.diag.max()
+        at = np.array([0, 1])
+        price = 1 if self._problem.dense else 1 + self._problem.matrix.shape[1] // 8
+        for _ in range(0, PAIRS * plan.n, PAIRS_A_TIME):
+            found = evolution.improving_swap(self._problem, y, t, order, largest, at, PAIRS_A_TIME)
+            if found == 1:
+                return tuple(int(i) for i in order[at])
+            if found == 0:
+                return ()
+            yield price * PAIRS_A_TIME
+        return None
+
+    def _note(self):
+        """Note where the search stands."""
+        pop = self._population
+        self._history.note(pop.pos[evolution.GENERATION], pop.fitness[0])

@@ -1,0 +1,1 @@
+"""Gram matrices, their widths, features of them, and hat matrices."""

@@ -1,0 +1,195 @@
+"""What tells new points apart: scores linear in kernel values, or distances to centers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fastmmc.core import validation
+from fastmmc.core.display import OneLine
+from fastmmc.core.saving import stored
+from fastmmc.data.standardization import Scaler
+from fastmmc.kernels import _loops_centers as kernels
+from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_product
+
+# Sparse points are made dense in blocks of at most this many numbers.
+DENSE_NUMBERS = 2**22
+
+
+@stored(basis="f:pd", coef="f:bm", intercept="f8:m", indices="i8:b")
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelModel(OneLine):
+    """Scores f(x) = k(x, B) C + b, which predict new points."""
+
+    kernel: Kernel
+    # (b, d) points B: training points, support vectors, landmarks, or the weights themselves where
+    # the kernel is linear. Sparse if training points were, and wide.
+    basis: np.ndarray | csr_array
+    coef: np.ndarray  # (b, m) float64: C, one column a score
+    n_features: int  # columns of the training X
+    intercept: float | np.ndarray = 0.0
+    indices: np.ndarray | None = None  # (b,) training points in B, for precomputed kernel values
+    binary: bool = False  # the sign of a single score tells two clusters apart
+    dtype: np.dtype | None = None  # of the training X; None: that of B
+    scaler: Scaler | None = None  # of points, before anything else; B is scaled
+
+    @property
+    def points(self):
+        """B in the units of the training X."""
+        return self.basis if self.scaler is None else self.scaler.inverse_transform(self.basis)
+
+    @property
+    def n_scores(self):
+        """How many clusters it tells apart."""
+        return 2 if self.binary else self.coef.shape[1]
+
+    def _check_values(self):
+        """Check that a saved model can predict."""
+        _check_basis(self.kernel, self.basis, self.coef, self.indices, self.n_features)
+        if self.binary and self.coef.shape[1] != 1:
+            raise ValueError(f"coef has {self.coef.shape[1]} columns, and two clusters need one")
+        if not np.isfinite(self.intercept).all():
+            raise ValueError("intercept has values that are not finite")
+        if self.scaler is not None and self.scaler.scale.size != self.n_features:
+            raise ValueError(f"scaler has {self.scaler.scale.size} columns, not {self.n_features}")
+
+    def decision_function(self, X):
+        """Return the (m, k) float64 scores of new points, or of their precomputed kernel values.
+
+        The largest score tells the cluster. A ``binary`` model returns -f(x) and f(x).
+        """
+        dtype = self.basis.dtype if self.dtype is None else self.dtype
+        X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
+        X = X if self.scaler is None else self.scaler.transform(X)
+        f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices) + self.intercept
+        return np.hstack((-f, f)) if self.binary else f
+
+
+@stored(basis="f:pn", to_Z="f8:br", indices="i8:b")
+@dataclass(frozen=True, eq=False, repr=False)
+class Space(OneLine):
+    """The space of centers: that of the points, or Nystroem features k(x, B) T of a kernel."""
+
+    n_features: int  # columns of the points
+    dtype: np.dtype  # of the training points
+    kernel: Kernel = Kernel("linear")  # of the features, with its widths set
+    basis: np.ndarray | csr_array | None = (
+        None  # (b, d) float64, the landmarks B; None: no features
+    )
+    to_Z: np.ndarray | None = None  # (b, r) float64, the matrix T
+    indices: np.ndarray | None = None  # (b,) int64, which training points B are, if they are
+
+    def _check_values(self):
+        """Check that a saved space can be one."""
+        if self.n_features < 1 or (self.to_Z is None) != (self.basis is None):
+            raise ValueError("basis and to_Z are not those of a space")
+        if self.has_features:
+            _check_basis(self.kernel, self.basis, self.to_Z, self.indices, self.n_features)
+
+    @property
+    def n_columns(self):
+        """Columns of its points."""
+        return self.to_Z.shape[1] if self.has_features else self.n_features
+
+    @property
+    def has_features(self):
+        """Whether centers are in the features of a kernel."""
+        return self.basis is not None
+
+    def rows(self, X):
+        """Return points as rows of the space: X itself, or its (n, r) features."""
+        if not self.has_features:
+            return X
+        return kernel_product(self.kernel, X, self.basis, self.to_Z, self.indices)
+
+
+@stored(centers="f8:md")
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterModel(OneLine):
+    """Centers, (m, d) float64, to the nearest of which new points are assigned."""
+
+    centers: np.ndarray
+    space: Space
+    # Whether scores are squared distances, as competitive learning minimises them, or plain ones.
+    squared: bool = True
+
+    @property
+    def n_scores(self):
+        """How many clusters it tells apart."""
+        return len(self.centers)
+
+    @property
+    def n_features(self):
+        """Columns of the training X."""
+        return self.space.n_features
+
+    def _check_values(self):
+        """Check that saved centers are in their space."""
+        check_centers(self.centers, self.space)
+
+    def distances(self, X):
+        """Return the squared distances of new points to the centers, (n, m) float64."""
+        space = self.space
+        X = validation.check_new_points(X, space.kernel, space.n_features, space.dtype)
+        distances = np.empty((X.shape[0], self.centers.shape[0]))
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            self._fill(X[block], distances[block])
+        return distances
+
+    def assign(self, X):
+        """Return the nearest centers of checked points, (n,) int64, and the distances to them."""
+        labels, squares = np.empty(X.shape[0], dtype=np.int64), np.empty(X.shape[0])
+        for block in row_blocks(X.shape[0], self.centers.shape[1]):
+            found = np.empty((X[block].shape[0], self.centers.shape[0]))
+            self._fill(X[block], found)
+            labels[block] = nearest = found.argmin(axis=1)
+            squares[block] = found[np.arange(nearest.size), nearest]
+        return labels, np.sqrt(squares)
+
+    def _fill(self, X, squares):
+        """Write the (n, m) squared distances, summed in the order that the family trains with.
+
+        So training points keep their labels where centers are about equally far.
+        """
+        fill = kernels.all_distances if self.squared else kernels.all_distances_in_order
+        fill(dense_rows(self.space.rows(X), slice(None)), self.centers, squares)
+
+    def decision_function(self, X):
+        """Return minus the distances of new points to the centers, squared if ``squared``.
+
+        An (n, m) float64 array; the largest score of a point names its cluster.
+        """
+        distances = self.distances(X)
+        return -distances if self.squared else -np.sqrt(distances)
+
+
+def check_centers(centers, space):
+    """Check that saved centers are in a space: compiled loops do not look at their width."""
+    if min(centers.shape) < 1:
+        raise ValueError(f"centers have shape {centers.shape}")
+    if centers.shape[1] != space.n_columns:
+        raise ValueError(
+            f"centers have {centers.shape[1]} columns, and the points {space.n_columns}"
+        )
+
+
+def _check_basis(kernel, basis, matrix, indices, n_features):
+    """Check that k(x, basis) @ matrix can be had, with the columns ``indices`` of given values."""
+    if basis.shape[1] != n_features:
+        raise ValueError(f"basis has {basis.shape[1]} columns, and the points {n_features}")
+    given = kernel.name == "precomputed"
+    n_values = basis.shape[0]
+    if given:
+        n_values = n_features if indices is None else len(indices)
+    if n_values != len(matrix):
+        raise ValueError(f"there are {n_values} kernel values, and coefficients of {len(matrix)}")
+    if indices is not None and ((indices < 0).any() or (given and indices.max() >= n_features)):
+        raise ValueError("indices has values that cannot be")
+
+
+def row_blocks(n, width):
+    """Return slices of n rows, small enough to be made dense with ``width`` columns."""
+    size = max(1, min(BLOCK, DENSE_NUMBERS // width))
+    return [slice(start, start + size) for start in range(0, n, size)]

@@ -1,0 +1,316 @@
+"""Landmarks, and Nystroem features Z with K ~ Z Z^T, for every family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh, lapack, solve_triangular
+from scipy.sparse import csr_array, issparse
+
+from fastmmc.core import memory, validation
+from fastmmc.core.display import OneLine
+from fastmmc.core.execution import restart_stream
+from fastmmc.kernels.gram import kernel_diagonal, kernel_points, kernel_product, kernel_rows
+from fastmmc.kernels.kmeans import choose_points
+
+# The random stream that draws landmarks; those of restarts count from 0.
+LANDMARK_STREAM = 2**32 - 1
+
+LANDMARKS = ("uniform", "k-means++", "pivoted")
+
+# What a rank may be beside "auto".
+RANKS = ", an integer, a share of the points or None"
+
+# rank="auto" is dense up to DENSE_LIMIT points. Above, Z has AUTO_RANK columns, or fewer to stay
+# within AUTO_ENTRIES entries.
+DENSE_LIMIT = 10_000
+AUTO_RANK = 1_000
+AUTO_ENTRIES = 300_000_000
+LEAST_AUTO_RANK = 100
+
+# Landmarks of features for which a time limit always leaves room.
+BRIEF_RANK = 50
+
+# A landmark is dropped if others explain it up to this share of the largest diagonal entry.
+LANDMARK_TOLERANCE = 1e-10
+
+# Seconds that the inverse root of a kernel matrix takes on a slow core, over the cube of its rows.
+ROOT_SECONDS = 1e-10
+
+# What is left of a trace counts as rounding below this many rounding errors per landmark.
+NOISE = 10.0
+
+# Points that one step of the pivoted Cholesky looks at, and the share of the first one's error that
+# the next ones must have to be taken.
+PIVOT_BLOCK = 64
+PIVOT_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Form(OneLine):
+    """Whether the Gram or hat matrix is dense or of low rank, and how it is made."""
+
+    rank: int | None = None  # landmarks, or their limit if pivoted; None: dense
+    landmarks: str | np.ndarray | csr_array = "uniform"
+    rank_tol: float = 1e-6  # share of the trace of K that a pivoted factor may miss
+    dtype: np.dtype | None = None  # of R or Z; None: that of X
+    weights: np.ndarray | None = None  # (n,) of the points in R or Z; None: all 1
+
+
+def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
+    """Return the form that declared parameters describe, with the rank as a number or None."""
+    landmarks = check_landmarks(landmarks, X, kernel)
+    rank_tol = validation.check_number("rank_tol", rank_tol)  # partial_fit brings its own
+    if not 0 <= rank_tol < 1:
+        raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
+    rank = resolve_rank(rank, landmarks, X.shape[0])
+    if rank is None and issparse(X):
+        raise TypeError(
+            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
+            "none, but fast_evo_mmc has), or X.toarray()"
+        )
+    return Form(rank, landmarks, rank_tol, dtype)
+
+
+def resolve_rank(rank, landmarks, n):
+    """Return the number of landmarks to use, or None for the dense hat matrix.
+
+    A float is a share of n; "auto" is dense up to 10,000 points, 1,000 above, and 3e8 / n but at
+    least 100 above 300,000. For pivoted landmarks it is a limit, and "auto" sets none.
+    """
+    given = None if isinstance(landmarks, str) else landmarks.shape[0]
+    if rank is None:
+        if given is not None:
+            raise ValueError("rank=None asks for the dense hat matrix, which uses no landmarks")
+        return None
+    if isinstance(rank, str):
+        validation.check_choice("rank", rank, ("auto",), RANKS)
+        if given is not None:
+            return given
+        if landmarks == "pivoted":
+            return n
+        if n <= DENSE_LIMIT:
+            return None
+        return max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
+    if isinstance(rank, float | np.floating):
+        share = validation.check_number("rank", rank)
+        if not 0 < share <= 1:
+            raise ValueError(f"rank: a share of the points must be in (0, 1]; got {rank}")
+        rank = max(1, round(share * n))
+    why = ", the number of points" + (" (n_samples = 1)" if n == 1 else "")
+    rank = validation.check_integer("rank", rank, least=1, most=n, why=why)
+    if given is not None and rank != given:
+        raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
+    return rank
+
+
+def check_landmarks(landmarks, X, kernel):
+    """Return how to choose landmarks, their (b,) int64 indices, or the (b, d) points themselves."""
+    if isinstance(landmarks, str):
+        validation.check_choice("landmarks", landmarks, LANDMARKS, " or an array")
+        if landmarks == "k-means++" and kernel.name == "precomputed":
+            raise ValueError(
+                "landmarks='k-means++' needs points; with kernel='precomputed' give 'uniform', "
+                "'pivoted' or indices"
+            )
+        return landmarks
+    array = landmarks if issparse(landmarks) else np.asarray(landmarks)
+    n = X.shape[0]
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        if array.size == 0 or array.min() < 0 or array.max() >= n:
+            raise ValueError(f"landmarks: indices must be 0..{n - 1}, at least one; got {array}")
+        return array.astype(np.int64)
+    if array.ndim != 2 or kernel.name == "precomputed":
+        raise ValueError(
+            "landmarks must be one of 'uniform', 'k-means++', 'pivoted', a vector of indices, or "
+            f"(not with kernel='precomputed') a matrix of points; got shape {array.shape} and "
+            f"type {array.dtype}"
+        )
+    return validation.check_new_points(array, kernel, X.shape[1], np.float64, name="landmarks")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Features(OneLine):
+    """Features whose products approximate the kernel: K ~ Z Z^T with Z = K_nB to_Z."""
+
+    Z: np.ndarray  # (n, r); None if only the map is kept
+    to_Z: np.ndarray  # (b, r) float64
+    basis: np.ndarray | csr_array  # (b, d) float64: the landmarks B; sparse if X is, and wide
+    indices: np.ndarray | None  # (b,) int64: which points they are, if they are points
+    left_out: float = 0.0  # about the largest eigenvalue of K, above rounding, that is missing
+
+
+def make_features(X, kernel, form, rng, advance=lambda n_rows, ahead=0.0: None):
+    """Return features with Z Z^T = K_nB K_BB^+ K_Bn, for the landmarks B of a checked form.
+
+    ``advance`` is told how many rows were worked on, sometimes none, and the seconds of an
+    uninterruptible step that comes next; what it raises ends the work.
+    """
+    dtype = form.dtype or X.dtype
+    left_out = 0.0
+    if isinstance(form.landmarks, str) and form.landmarks == "pivoted":
+        Z, indices, basis, to_Z = _pivoted_cholesky(X, kernel, form, advance)
+        memory.check_memory(X.shape[0], dtype, columns=Z.shape[1])
+        Z = np.ascontiguousarray(Z, dtype=dtype)
+    else:
+        memory.check_memory(X.shape[0], dtype, columns=form.rank)
+        indices, basis = _choose(X, kernel, form, rng, advance)
+        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+    return Features(Z, to_Z, basis, indices, left_out)
+
+
+def form_features(X, kernel, form, seed, look=lambda ahead=0.0: None):
+    """Return float64 features of a checked form; what ``look(ahead)`` raises ends the work."""
+    form = replace(form, dtype=np.dtype(np.float64))
+    rng = restart_stream(seed, LANDMARK_STREAM)
+    return make_features(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
+
+
+def with_landmarks(X, kernel, form, seed, look=lambda ahead=0.0: None):
+    """Return a checked form with the points that :func:`form_features` would choose as landmarks.
+
+    Not for pivots, which are chosen while the features are made.
+    """
+    rng = restart_stream(seed, LANDMARK_STREAM)
+    _, basis = _choose(X, kernel, form, rng, lambda n_rows, ahead=0.0: look(ahead))
+    return replace(form, landmarks=basis)
+
+
+def brief_features(X, kernel, seed):
+    """Return features of rank 50 or less, for want of time for better ones."""
+    return form_features(X, kernel, Form(min(BRIEF_RANK, X.shape[0])), seed)
+
+
+def _choose(X, kernel, form, rng, advance):
+    """Return the indices and the points of the landmarks."""
+    rank, landmarks = form.rank, form.landmarks
+    if not isinstance(landmarks, str) and landmarks.ndim == 2:
+        return None, kernel_points(kernel, landmarks)
+    if isinstance(landmarks, np.ndarray):
+        indices = landmarks
+    elif landmarks == "uniform":
+        indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
+    else:
+        seed = int(rng.integers(2**31))
+        indices = choose_points(X, rank, seed, look=lambda: advance(0))
+    return indices, kernel_points(kernel, X, indices).astype(np.float64)
+
+
+def _nystroem(X, kernel, basis, indices, dtype, advance):
+    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
+
+    Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
+    landmarks and wide kernels.
+    """
+    to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0], advance)
+    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
+    return Z, to_Z, left_out
+
+
+def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0: None):
+    """Return the map from kernel values to features, and about what these leave out of n points.
+
+    ``advance`` is as for :func:`make_features`.
+    """
+    b = basis.shape[0]
+    among = np.empty((b, b))
+    for rows, values in kernel_rows(kernel, basis, basis, indices):
+        advance(0)
+        among[rows] = values
+    advance(0, ROOT_SECONDS * b**3)
+    to_Z, left_out = _inverse_root((among + among.T) / 2)
+    return to_Z, left_out * n / b
+
+
+def _inverse_root(K):
+    """Return M with M M^T the inverse of K on its linearly independent rows, and zero elsewhere.
+
+    Also returns what these rows leave of the trace of K, 0 if it is rounding noise. A K with
+    negative eigenvalues is replaced by its positive part, which takes an eigendecomposition.
+    """
+    n = K.shape[0]
+    diag = np.diagonal(K)
+    corner, order, rank, _ = lapack.dpstrf(K, tol=LANDMARK_TOLERANCE * diag.max(), lower=1)
+    order = order - 1
+    corner = np.tril(corner[:, :rank])
+    if _is_indefinite(K, corner, order):
+        w, U = eigh(K, check_finite=False)
+        keep = w > LANDMARK_TOLERANCE * w[-1]
+        return U[:, keep] / np.sqrt(w[keep]), 0.0
+    if rank == 0:
+        return np.zeros((n, 1)), 0.0
+    left_out = diag.sum() - np.sum(corner**2)
+    noise = NOISE * n * np.finfo(np.float64).eps * diag.sum()
+    root = np.zeros((n, rank))
+    inverse = solve_triangular(corner[:rank], np.eye(rank), lower=True, check_finite=False)
+    root[order[:rank]] = inverse.T
+    return root, float(left_out) if left_out > noise else 0.0
+
+
+def _is_indefinite(K, corner, order):
+    """Tell whether a pivoted factor leaves more of K than it would of a semidefinite matrix.
+
+    There, no remaining entry exceeds the largest diagonal one, at which the factor ended. An
+    indefinite matrix may have larger ones, which products with random vectors reveal.
+    """
+    n = K.shape[0]
+    probes = np.random.default_rng(0).standard_normal((n, 2))
+    left = (K @ probes)[order] - corner @ (corner.T @ probes[order])
+    allowed = LANDMARK_TOLERANCE * np.diagonal(K).max() + np.finfo(np.float64).eps * np.abs(K).max()
+    return bool(np.abs(left).max() > NOISE * n * allowed)
+
+
+def _pivoted_cholesky(X, kernel, form, advance):
+    """Factor K = L L^T column by column until less than ``rank_tol`` of its trace is missing.
+
+    Each step looks at the points that are approximated worst, and keeps taking the worst one left
+    while it is nearly as bad as the first. Only the columns of these points are evaluated. Returns
+    L (n, r), the pivots, their points, and the map with L = K_nB map.
+    """
+    n, rank = X.shape[0], form.rank
+    missing = kernel_diagonal(kernel, X)
+    # Rounding noise cannot be explained.
+    total = missing.sum() or 1.0
+    enough = max(form.rank_tol, n * np.finfo(np.float64).eps) * total
+    L = np.empty((n, 0))
+    pivots = np.empty(0, dtype=np.int64)
+    while pivots.size < rank and missing.sum() > enough:
+        tried = np.argsort(-missing, kind="stable")[: min(PIVOT_BLOCK, rank - pivots.size)]
+        columns = np.empty((n, tried.size))
+        points = kernel_points(kernel, X, tried).astype(np.float64)
+        for rows, values in kernel_rows(kernel, X, points, tried):
+            advance(0)
+            columns[rows] = values - L[rows] @ L[tried].T
+        corner, order, n_taken, _ = lapack.dpstrf(
+            columns[tried], tol=PIVOT_SHARE * missing[tried[0]], lower=1
+        )
+        if n_taken == 0:
+            break
+        order = order[:n_taken] - 1
+        corner = np.tril(corner[:n_taken, :n_taken])
+        new = solve_triangular(corner, columns[:, order].T, lower=True, check_finite=False).T
+        L = _append(L, new, rank)
+        pivots = np.concatenate((pivots, tried[order]))
+        before = missing.sum()
+        missing = np.maximum(missing - np.einsum("ij,ij->i", new, new), 0.0)
+        missing[pivots] = 0.0
+        advance(n * (before - missing.sum()) / total)
+    advance(n * missing.sum() / total)
+    to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
+    basis = kernel_points(kernel, X, pivots).astype(np.float64)
+    return L, pivots, basis, to_Z
+
+
+def _append(L, new, most):
+    """Return L with new columns, in room for ``most`` at most that is doubled when it is full."""
+    n, r = L.shape
+    store = L if L.base is None else L.base
+    width = r + new.shape[1]
+    if width > store.shape[1]:
+        capacity = min(most, max(2 * r, width))
+        memory.check_memory(n, L.dtype, columns=capacity)
+        store = np.empty((n, capacity))
+        store[:, :r] = L
+    store[:, r:width] = new
+    return store[:, :width]

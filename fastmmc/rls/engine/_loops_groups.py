@@ -1,0 +1,487 @@
+"""Compiled loops of a labelling of groups: descents by moves, by chains and by swaps.
+
+A group is a point, points that stay together, or a cell of many points. With M the n x g membership
+matrix, scaled by the roots of weights where points have any, the groups have the matrix M^T R M, or
+the rows M^T Z where R = Z Z^T, and masses that sizes count. With e_h the indicator and s_h the size
+of cluster h, q_h = e_h^T (M^T R M) e_h, and U the sums of the rows of the groups over the clusters,
+the cost is
+
+    sum_h (1 - q_h / s_h)    or    - sum_h q_h,
+
+to which an empty cluster adds 1 or 0. Moving group i from cluster a to b turns q_a into
+q_a - 2 U[a, i] + R_ii and q_b into q_b + 2 U[b, i] + R_ii: O(1) a candidate where the matrix is
+dense, O(r) where it is Z.
+
+Pairs of groups that should be apart have a price. They are in compressed rows: the partners of
+group i are partners[start[i] : start[i + 1]]. Where there are none, ``pairs`` is None, and Numba
+leaves out what they need.
+"""
+
+# compiled-with: _loops_moves.py 79248693dff6
+from typing import NamedTuple
+
+import numpy as np
+
+from fastmmc.core.jit import njit
+from fastmmc.rls.engine._loops_moves import fit, move, row_dot
+
+# Slots of State.pos.
+MOVES = 0  # groups moved
+AT = 1  # the next group to look at
+CLEAN = 2  # groups looked at in a row without a change
+N_POS = 3
+
+
+class Pairs(NamedTuple):
+    """Which groups should be apart."""
+
+    start: np.ndarray  # (g + 1,) int64
+    partners: np.ndarray  # (p,) int64
+    prices: np.ndarray  # (p,) float64, of the pair being together
+
+
+class State(NamedTuple):
+    """A labelling of groups and what is cached of it; arrays are modified in place."""
+
+    matrix: np.ndarray  # (g, g) matrix of the groups, or their (g, r) rows of Z
+    dense: bool  # which of the two it is
+    labels: np.ndarray  # (g,) uint8 or int32
+    masses: np.ndarray  # (g,) int64
+    counts: np.ndarray  # (k,) int64, masses of the clusters
+    sums: np.ndarray  # (k, g) or (k, r), rows of the matrix summed over clusters, float64
+    within: np.ndarray  # (k,) float64, q_h
+    diag: np.ndarray  # (g,) float64, diagonal of the matrix of the groups
+    movable: np.ndarray  # (g,) bool, False where the label is known
+    lower: np.ndarray  # (k,) int64, size bounds
+    upper: np.ndarray  # (k,) int64
+    free: bool  # which cost it is: whether q_h is divided by s_h
+    tol: float  # a change must be below -tol
+    pos: np.ndarray  # (N_POS,) int64
+
+
+@njit
+def part(free, within, count):
+    """Return what a cluster adds to the cost, up to a constant."""
+    if not free:
+        return -within
+    return -within / count if count > 0 else 0.0
+
+
+@njit
+def fill_near(pairs, labels, i, near):
+    """Fill ``near`` (k,) with the price of group i being in each cluster."""
+    for h in range(near.size):
+        near[h] = 0.0
+    if pairs is not None:
+        for at in range(pairs.start[i], pairs.start[i + 1]):
+            near[labels[pairs.partners[at]]] += pairs.prices[at]
+
+
+@njit
+def fill_changes(state, i, near, changes):
+    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by."""
+    counts, within, sums, free = state.counts, state.within, state.sums, state.free
+    a = np.int64(state.labels[i])
+    w, own = state.masses[i], state.diag[i]
+    if state.dense:
+        for h in range(changes.size):
+            changes[h] = sums[h, i]
+    else:
+        for h in range(changes.size):
+            changes[h] = row_dot(state.matrix, i, sums, h)
+    rest = within[a] - 2.0 * changes[a] + own
+    loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a]) - near[a]
+    for h in range(changes.size):
+        joined = within[h] + 2.0 * changes[h] + own
+        gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
+        changes[h] = loss + gain + near[h]
+    changes[a] = 0.0
+
+
+@njit
+def shift_group(state, i, d):
+    """Move group i to cluster d."""
+    within, diag = state.within, state.diag
+    a = np.int64(state.labels[i])
+    within[a] += diag[i] - 2.0 * fit(state.matrix, state.dense, state.sums, a, i)
+    within[d] += diag[i] + 2.0 * fit(state.matrix, state.dense, state.sums, d, i)
+    move(state.matrix, None, state.labels, state.counts, state.sums, i, d, state.masses[i])
+    state.pos[MOVES] += 1
+
+
+@njit
+def gather_chain(state, pairs, i, d, chain, inside):
+    """List in ``chain`` what must change sides if group i and cluster d are to get on.
+
+    These are the groups linked to i by pairs within its cluster and d, which then swap all groups
+    of the chain. Returns how many there are, 0 if one of them is not movable or there are too many.
+    """
+    a = state.labels[i]
+    chain[0] = i
+    inside[i] = True
+    length = 1
+    at = 0
+    is_open = state.movable[i]
+    while at < length and is_open:
+        for p in range(pairs.start[chain[at]], pairs.start[chain[at] + 1]):
+            j = pairs.partners[p]
+            # Two that are together already stay so, whatever the chain does.
+            crosses = state.labels[j] != state.labels[chain[at]]
+            if not inside[j] and crosses and (state.labels[j] == a or state.labels[j] == d):
+                if length == chain.size or not state.movable[j]:
+                    is_open = False
+                    break
+                chain[length] = j
+                inside[j] = True
+                length += 1
+        at += 1
+    for at in range(length):
+        inside[chain[at]] = False
+    return length if is_open else 0
+
+
+@njit
+def flip_chain(state, chain, length, a, d):
+    """Move the groups of a chain to the other one of two clusters."""
+    for at in range(length):
+        shift_group(state, chain[at], d if state.labels[chain[at]] == a else a)
+
+
+@njit
+def try_chain(state, pairs, i, d, chain, inside):
+    """Swap a chain that begins at group i with cluster d if that lowers the cost; tell whether."""
+    labels, counts, within = state.labels, state.counts, state.within
+    lower, upper, free = state.lower, state.upper, state.free
+    a = np.int64(labels[i])
+    length = gather_chain(state, pairs, i, d, chain, inside)
+    if length == 0:
+        return False
+    more = 0
+    for at in range(length):
+        w = state.masses[chain[at]]
+        more += w if labels[chain[at]] == a else -w
+    if counts[a] - more < lower[a] or counts[a] - more > upper[a]:
+        return False
+    if counts[d] + more < lower[d] or counts[d] + more > upper[d]:
+        return False
+    before = part(free, within[a], counts[a]) + part(free, within[d], counts[d])
+    flip_chain(state, chain, length, a, d)
+    after = part(free, within[a], counts[a]) + part(free, within[d], counts[d])
+    if after - before < -state.tol:
+        return True
+    flip_chain(state, chain, length, a, d)
+    state.pos[MOVES] -= 2 * length
+    return False
+
+
+@njit
+def descend(state, pairs, chain, budget):
+    """Move each group in turn where that lowers the cost, alone or with those linked to it.
+
+    Sizes stay within the bounds. ``chain`` gives the most groups that move at once. Returns True
+    when nothing helps.
+    """
+    labels, counts, masses, pos = state.labels, state.counts, state.masses, state.pos
+    g, k = labels.size, counts.size
+    near, changes = np.zeros(k), np.empty(k)
+    inside = np.zeros(0 if pairs is None else g, dtype=np.bool_)
+    width = state.sums.shape[1]
+    while budget > 0 and pos[CLEAN] < g:
+        i = pos[AT]
+        pos[AT] = (i + 1) % g
+        pos[CLEAN] += 1
+        budget -= k if state.dense else k * width
+        a = np.int64(labels[i])
+        w = masses[i]
+        if not state.movable[i]:
+            continue
+        if pairs is not None:
+            fill_near(pairs, labels, i, near)
+        fill_changes(state, i, near, changes)
+        target = -1
+        best = -state.tol
+        if counts[a] - w >= state.lower[a]:
+            for h in range(k):
+                if changes[h] < best and h != a and counts[h] + w <= state.upper[h]:
+                    best = changes[h]
+                    target = h
+        if target >= 0:
+            shift_group(state, i, target)
+            pos[CLEAN] = 0
+            budget -= 2 * width
+            continue
+        if pairs is not None:
+            for h in range(k):
+                if h != a and near[h] > 0.0:
+                    budget -= 8 * width
+                    if try_chain(state, pairs, i, h, chain, inside):
+                        pos[CLEAN] = 0
+                        break
+    return pos[CLEAN] >= g
+
+
+@njit
+def descend_rows(state, start, scores):
+    """Move groups of a block to their best clusters where that lowers the cost, O(r) a candidate.
+
+    ``scores`` (b, k) are the inner products of rows start.. of Z with the sums, or with older ones:
+    they choose the cluster, and the sums of the moment decide whether it is better. Returns the
+    moves made.
+    """
+    labels, counts, within, diag = state.labels, state.counts, state.within, state.diag
+    k, free, before = counts.size, state.free, state.pos[MOVES]
+    for at in range(scores.shape[0]):
+        i = start + at
+        a = np.int64(labels[i])
+        w = state.masses[i]
+        if not state.movable[i] or counts[a] - w < state.lower[a]:
+            continue
+        best = np.inf
+        target = -1
+        for h in range(k):
+            if h != a and counts[h] + w <= state.upper[h]:
+                joined = within[h] + 2.0 * scores[at, h] + diag[i]
+                gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
+                if gain < best:
+                    best = gain
+                    target = h
+        rest = within[a] - 2.0 * scores[at, a] + diag[i]
+        loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
+        if target < 0 or loss + best >= -state.tol:
+            continue
+        rest = within[a] - 2.0 * fit(state.matrix, False, state.sums, a, i) + diag[i]
+        joined = within[target] + 2.0 * fit(state.matrix, False, state.sums, target, i) + diag[i]
+        change = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
+        change += part(free, joined, counts[target] + w) - part(
+            free, within[target], counts[target]
+        )
+        if change < -state.tol:
+            within[a] = rest
+            within[target] = joined
+            move(state.matrix, None, labels, counts, state.sums, i, target, w)
+            state.pos[MOVES] += 1
+    return state.pos[MOVES] - before
+
+
+@njit
+def worth(free, count):
+    """Return what a part of q counts for in the cost of a cluster, 0 in an empty one."""
+    if count == 0:
+        return 0.0
+    return 1.0 / count if free else 1.0
+
+
+@njit
+def half_gain(U, values, diag, j, b, a):
+    """Return the part of a swap between clusters b and a that belongs to group j of b.
+
+    For groups of equal mass it is R_jj (v_a + v_b) + 2 U[a, j] v_a - 2 U[b, j] v_b, with v_h = 1 /
+    s_h, or 1 where sizes are ruled.
+    """
+    own = diag[j] * (values[a] + values[b])
+    return own + 2.0 * (U[a, j] * values[a] - U[b, j] * values[b])
+
+
+@njit
+def fill_reach(U, labels, values, diag, movable, h, reach):
+    """Fill row and column h of reach[b, a], (k, k): what groups of b add at most by going to a.
+
+    It is their greatest half of a gain. A swap changes it for two clusters.
+    """
+    k = values.size
+    reach[h] = -np.inf
+    reach[:, h] = -np.inf
+    for j in range(labels.size):
+        b = labels[j]
+        if movable[j]:
+            if b == h:
+                for a in range(k):
+                    if values[a] > 0.0:
+                        reach[h, a] = max(reach[h, a], half_gain(U, values, diag, j, h, a))
+            elif values[h] > 0.0:
+                reach[b, h] = max(reach[b, h], half_gain(U, values, diag, j, b, h))
+
+
+@njit
+def swap(state, least, budget):
+    """Swap each group in turn with its best partner where that lowers the cost, O(g) a group.
+
+    Sizes stay within the bounds, or where they are. The matrix must be dense. Returns True when no
+    swap helps. ``least`` (g,) is no greater than the entries of each row of the matrix, and with
+    :func:`fill_reach` it tells in O(k) which clusters have no partner of equal mass for a group.
+    The budget counts their groups as well, so that a limit on it is a number of groups to look at.
+    """
+    R, labels, counts, masses = state.matrix, state.labels, state.counts, state.masses
+    U, within, diag, free = state.sums, state.within, state.diag, state.free
+    lower, upper, movable, pos = state.lower, state.upper, state.movable, state.pos
+    g, k = labels.size, counts.size
+    values, reach = np.empty(k), np.empty((k, k))
+    for h in range(k):
+        values[h] = worth(free, counts[h])
+    for h in range(k):
+        fill_reach(U, labels, values, diag, movable, h, reach)
+    is_open = np.empty(k, dtype=np.bool_)
+    is_even = masses.min() == masses.max()
+    while budget > 0 and pos[CLEAN] < g:
+        i = pos[AT]
+        pos[AT] = (i + 1) % g
+        pos[CLEAN] += 1
+        budget -= 1
+        if not movable[i]:
+            continue
+        budget -= 4 * g
+        a = np.int64(labels[i])
+        w = masses[i]
+        best = -state.tol
+        partner = -1
+        hope = not is_even
+        for b in range(k):
+            is_open[b] = False
+            if b != a and counts[b] > 0:
+                most = half_gain(U, values, diag, i, a, b) + reach[b, a]
+                # Half of tol is far more than the rounding by which both sums may differ.
+                is_open[b] = most - 2.0 * least[i] * (values[a] + values[b]) > state.tol / 2
+                hope = hope or is_open[b]
+        if not hope:
+            continue
+        for j in range(g):
+            b = labels[j]
+            if not movable[j] or (not is_open[b] and (is_even or b == a or masses[j] == w)):
+                continue
+            more = masses[j] - w
+            apart = diag[i] + diag[j] - 2.0 * R[i, j]
+            of_a = apart + 2.0 * (U[a, j] - U[a, i])
+            of_b = apart + 2.0 * (U[b, i] - U[b, j])
+            if more == 0:
+                change = -of_a * values[a] - of_b * values[b]
+            elif lower[a] <= counts[a] + more <= upper[a] and (
+                lower[b] <= counts[b] - more <= upper[b]
+            ):
+                change = part(free, within[a] + of_a, counts[a] + more)
+                change += part(free, within[b] + of_b, counts[b] - more)
+                change -= part(free, within[a], counts[a]) + part(free, within[b], counts[b])
+            else:
+                continue
+            if change < best:
+                best = change
+                partner = j
+        if partner >= 0:
+            b = np.int64(labels[partner])
+            shift_group(state, i, b)
+            shift_group(state, partner, a)
+            for h in (a, b):
+                values[h] = worth(free, counts[h])
+            for h in (a, b):
+                fill_reach(U, labels, values, diag, movable, h, reach)
+            pos[CLEAN] = 0
+            budget -= 4 * g
+    return pos[CLEAN] >= g
+
+
+@njit
+def part_pairs(state, pairs, most):
+    """Move groups until no pair is together that should not be, or for ``most`` moves; tabu search.
+
+    Each move is one of the least price, of groups that are in such a pair, then of the least cost;
+    sizes are left aside, and a group does not soon return. Returns the price that is left.
+    """
+    labels = state.labels
+    g, k = labels.size, state.counts.size
+    near, changes = np.empty(k), np.empty(k)
+    closed = np.empty((g, k), dtype=np.int64)
+    best_labels = labels.copy()
+    best_price = np.inf
+    for i in range(g):
+        for h in range(k):
+            closed[i, h] = 0
+    step = 0
+    while True:
+        total = 0.0
+        troubled = 0
+        found, to = -1, -1
+        price, cost = np.inf, np.inf
+        for i in range(g):
+            if pairs.start[i] == pairs.start[i + 1]:
+                continue
+            fill_near(pairs, labels, i, near)
+            a = labels[i]
+            if near[a] == 0.0:
+                continue
+            total += near[a] / 2.0
+            troubled += 1
+            if not state.movable[i]:
+                continue
+            fill_changes(state, i, near, changes)
+            for h in range(k):
+                more = near[h] - near[a]
+                if h == a or closed[i, h] > step:
+                    continue
+                if more < price or (more == price and changes[h] < cost):
+                    price = more
+                    cost = changes[h]
+                    found = i
+                    to = h
+        if total < best_price:
+            best_price = total
+            for i in range(g):
+                best_labels[i] = labels[i]
+        if total == 0.0 or step == most:
+            break
+        step += 1
+        if found >= 0:
+            closed[found, labels[found]] = step + 1 + step % 7 + (6 * troubled) // 10
+            shift_group(state, found, to)
+    for i in range(g):
+        if labels[i] != best_labels[i]:
+            shift_group(state, i, np.int64(best_labels[i]))
+    return best_price
+
+
+@njit
+def excess(state, h, added):
+    """Return how far the size of a cluster is out of its bounds with so much mass added."""
+    count = state.counts[h] + added
+    return max(0, count - state.upper[h], state.lower[h] - count)
+
+
+@njit
+def brings_nearer(state, i, h):
+    """Tell whether a move of group i to cluster h brings sizes nearer to their bounds."""
+    a, w = np.int64(state.labels[i]), state.masses[i]
+    before = excess(state, a, 0) + excess(state, h, 0)
+    return excess(state, a, -w) + excess(state, h, w) < before
+
+
+@njit
+def price_fits(state, pairs, costs, goals):
+    """Set the cost for its mass of each group's best move towards sizes within the bounds.
+
+    Such a move brings the sizes nearer to the bounds and puts no pair together that should not be;
+    ``goals`` (g,) tells where it leads, and ``costs`` (g,) are inf where there is none.
+    """
+    labels, masses = state.labels, state.masses
+    k = state.counts.size
+    near, changes = np.empty(k), np.empty(k)
+    for i in range(labels.size):
+        costs[i] = np.inf
+        ready = False
+        for h in range(k):
+            if h == labels[i] or not state.movable[i] or not brings_nearer(state, i, h):
+                continue
+            if not ready:
+                fill_near(pairs, labels, i, near)
+                fill_changes(state, i, near, changes)
+                ready = True
+            if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
+                costs[i] = changes[h] / masses[i]
+                goals[i] = h
+
+
+@njit
+def make_fits(state, pairs, groups, goals):
+    """Make the moves of some groups from :func:`price_fits` that still are such moves."""
+    near = np.empty(state.counts.size)
+    for i in groups:
+        fill_near(pairs, state.labels, i, near)
+        if brings_nearer(state, i, goals[i]) and near[goals[i]] <= near[state.labels[i]]:
+            shift_group(state, i, goals[i])

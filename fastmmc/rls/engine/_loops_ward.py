@@ -1,0 +1,98 @@
+"""Compiled loops of Ward's agglomeration in the metric of R."""
+
+import numpy as np
+
+from fastmmc.core.jit import njit
+
+
+@njit
+def merge_groups(R, members, scales, out):
+    """Fill ``out`` (m, m) with the sums of s_i R_ij s_j over pairs of groups.
+
+    ``members`` (n,) names the groups; ``scales`` (n,) are the s, None if all are 1.
+    """
+    for g in range(out.shape[0]):
+        for h in range(out.shape[0]):
+            out[g, h] = 0.0
+    for i in range(members.size):
+        row = out[members[i]]
+        entries = R[i]
+        if scales is None:
+            for j in range(members.size):
+                row[members[j]] += entries[j]
+        else:
+            for j in range(members.size):
+                row[members[j]] += scales[i] * entries[j] * scales[j]
+
+
+@njit
+def fill_merges(R, weights, D):
+    """Fill D (m, m) with what merging two groups would add to the cost."""
+    for g in range(weights.size):
+        D[g, g] = 0.0
+        for h in range(g):
+            v, w = weights[g], weights[h]
+            apart = R[g, g] / v / v + R[h, h] / w / w - 2.0 * R[g, h] / v / w
+            # Exactly symmetric, which the chain of nearest neighbours relies on.
+            D[g, h] = apart * v * w / (v + w)
+            D[h, g] = D[g, h]
+
+
+@njit
+def agglomerate(D, weights, first, second, height):
+    """Merge m groups, the pair that adds least to the cost first, until one is left, O(m^2).
+
+    That is Ward's rule, by a chain of nearest neighbours. ``D`` is from :func:`fill_merges` and is
+    overwritten, as are the ``weights`` (m,). Merge t joins the groups that hold ``first[t]`` and
+    ``second[t]`` at ``height[t]``; the heights are in no order.
+    """
+    m = weights.size
+    chain = np.empty(m, dtype=np.int64)
+    alive = np.empty(m, dtype=np.int64)
+    for i in range(m):
+        alive[i] = i
+    left = m
+    length = 0
+    for t in range(m - 1):
+        if length == 0:
+            chain[0] = alive[0]
+            length = 1
+        while True:
+            x = chain[length - 1]
+            y = -1
+            best = np.inf
+            if length > 1:
+                y = chain[length - 2]
+                best = D[x, y]
+            for at in range(left):
+                j = alive[at]
+                if j != x and D[x, j] < best:
+                    best = D[x, j]
+                    y = j
+            if y < 0:  # all merges are infinite, or not numbers
+                y = alive[0] if alive[0] != x else alive[1]
+            if length > 1 and y == chain[length - 2]:
+                break
+            chain[length] = y
+            length += 1
+        length -= 2
+        x, y = max(x, y), min(x, y)
+        first[t], second[t], height[t] = y, x, best
+        kept = 0
+        for at in range(left):
+            j = alive[at]
+            if j != x:
+                alive[kept] = j
+                kept += 1
+        left = kept
+        for at in range(left):
+            j = alive[at]
+            if j != y:
+                w = weights[j]
+                value = (weights[x] + w) * D[x, j] + (weights[y] + w) * D[y, j] - w * best
+                value /= weights[x] + weights[y] + w
+                # The chain relies on it, and rounding could break it.
+                value = max(value, min(D[x, j], D[y, j]))
+                D[y, j] = value
+                D[j, y] = value
+        weights[y] += weights[x]

@@ -1,0 +1,343 @@
+"""The search of labellings of any sizes: a population, recombined by Ward's rule.
+
+Labellings are improved on many scales, see :mod:`fastmmc.rls.engine.groups`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from fastmmc.core import memory
+from fastmmc.core.execution import History
+from fastmmc.core.status import Status
+from fastmmc.core.threads import exhaust, map_of_threads
+from fastmmc.data.labels import matched_clusters
+from fastmmc.data.sizes import fit_sizes, reorder_to_targets
+from fastmmc.kernels.factors import LowRankFactor, hat_path
+from fastmmc.kernels.gram import kernel_points, kernel_product
+from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine.cells import make_cells, of_cells
+from fastmmc.rls.engine.group_search import plus_plus, spectral
+from fastmmc.rls.engine.groups import TOLERANCE, Groups, cost_of, make_state, nearness
+from fastmmc.rls.engine.sliced import SlicedSearch
+
+# Points that are searched one by one; of more, cells are.
+ALL = 5_000
+
+# Points that are searched where max_time is too short for more.
+QUICK_SAMPLE = 500
+
+# Rows of the factor that a descent sees under the same scores.
+ROWS = 4096
+
+# Budget of the last descent between two looks at the clock.
+SLICE = 20_000_000
+
+
+def descent(state, least, budget):
+    """Descend to where no move helps, and no swap unless ``least``, as swaps take it, is None.
+
+    Yields whenever the ``budget()`` of a slice is used up.
+    """
+    made = -1
+    while made != state.pos[loops.MOVES]:
+        made = int(state.pos[loops.MOVES])
+        state.pos[[loops.AT, loops.CLEAN]] = 0
+        while not loops.descend(state, None, None, budget()):
+            yield
+        if least is None:
+            return
+        state.pos[[loops.AT, loops.CLEAN]] = 0
+        while not loops.swap(state, least, budget()):
+            yield
+
+
+class Population:
+    """The memetic search over all points of a problem: starts, then children of two at a time.
+
+    Starts are Ward's clusters, a spectral clustering and k-means++ in the metric of R, or what the
+    call gave. The points that two parents agree on make the groups which Ward's rule merges into
+    the clusters of their child. A child replaces the worst labelling if it is better; no two are
+    the same partition.
+    """
+
+    def __init__(self, points, plan, index, rng):
+        self.points = points
+        self.plan = plan
+        self._index = index
+        self._rng = rng
+        self._all = []
+        self.history = History()
+        self.fraction = 0.0
+        self.n_moves = self.n_iter = 0
+        self.status = Status.CONVERGED
+
+    def run(self):
+        """Search; yield after each labelling."""
+        plan = self.plan
+        wanted = 1 if plan.k == 1 or plan.method in ("steepest", "stochastic") else plan.population
+        for at in range(wanted):
+            self._admit(self._start(at))
+            self.fraction = 0.4 * (at + 1) / wanted
+            yield
+        stale = 0
+        while len(self._all) > 1 and stale < plan.patience:
+            if self.n_iter >= plan.max_iter:
+                self.status = Status.MAX_ITER
+                break
+            before = self.best[0]
+            self._admit(self._child())
+            self.n_iter += 1
+            stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
+            self.fraction = max(self.fraction, 0.4 + 0.6 * stale / plan.patience)
+            yield
+        if plan.rule.bounded:
+            state = self.points.state(self.best[1], plan.rule)
+            for _ in descent(state, self.points.least, lambda: SLICE):
+                yield
+            self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
+            self.n_moves += int(state.pos[loops.MOVES])
+            self.history.note(self.n_moves, self.best[0])
+
+    @property
+    def best(self):
+        """Cost and labels of the best labelling, None if there is none yet."""
+        return min(self._all, key=lambda one: one[0], default=None)
+
+    def _admit(self, labels):
+        """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
+        points = self.points
+        improve = points.descend if self.plan.method == "steepest" else points.refine
+        labels, value, made = improve(self.feasible(labels), self.plan.rule)
+        self.n_moves += made
+        if not any(self._are_equal(value, labels, *one) for one in self._all):
+            self._all.append((value, labels))
+            if len(self._all) > self.plan.population:
+                self._all.pop(int(np.argmax([one[0] for one in self._all])))
+        self.history.note(self.n_moves, self.best[0])
+
+    def _are_equal(self, value, labels, other_value, other):
+        if abs(value - other_value) > 1e-9:
+            return False
+        return np.unique(labels * self.plan.k + other).size == np.unique(other).size
+
+    def _start(self, at):
+        """Return the labels of one start."""
+        plan = self.plan
+        if not plan.has_random_start:
+            if at == 0:
+                return plan.start_labels(self._rng)
+            at -= 1
+        if plan.k == 1:
+            return np.zeros(plan.n, dtype=np.int64)
+        if self._index == 0 and at == 0:
+            return self.points.cut(plan.k)
+        if self._index == 0 and at == 1:
+            return spectral(self.points, plan.k)
+        return plus_plus(self.points, plan.k, self._rng)
+
+    def _child(self):
+        """Recombine two labellings drawn at random."""
+        i, j = self._rng.choice(len(self._all), 2, replace=False)
+        return self.points.recombine(self._all[i][1], self._all[j][1], self.plan.k)
+
+    def feasible(self, labels):
+        """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
+        plan = self.plan
+        if plan.known is not None:
+            told = plan.known >= 0
+            names = matched_clusters(labels[told], plan.known[told], plan.k)
+            labels = plan.with_known(names[labels])
+        elif plan.rule.targets is not None:
+            labels = reorder_to_targets(labels, plan.rule.targets)
+        return self.points.fitted(labels, plan.rule)
+
+    def finish(self):
+        """Return the best labels, those of a first start if there are none yet."""
+        if not self._all:
+            labels = self.feasible(self.plan.start_labels(self._rng))
+            self._all.append((cost_of(self.points.state(labels, self.plan.rule)), labels))
+            self.history.note(0, self.best[0])
+        return self.best[1]
+
+
+def make_matrix(factor, cells):
+    """Return the hat matrix if points are searched one by one; yield the rows that were made."""
+    if not isinstance(factor, LowRankFactor) or cells > 0:
+        return factor
+    return (yield from factor._as_dense())
+
+
+def hat_of_sample(factor, indices, check_time):
+    """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
+
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n); those of points
+    with weights are E S, and so are the fits.
+    """
+    lam = factor.lam * indices.size / factor.n
+    memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
+    if isinstance(factor, LowRankFactor):
+        part, extend = yield from replace(factor, lam=lam)._restrict(indices)
+        R = yield from part._hat_matrix()
+        return R, lambda E: factor._cluster_scores(E @ part.Z @ extend)
+    X = kernel_points(factor.kernel, factor.X, indices)
+    basis, of_gram = X, factor.kernel.name == "precomputed"
+    yield
+
+    def tell(fraction, ahead=0.0):
+        check_time(ahead)
+
+    roots = None if factor.weights is None else np.sqrt(factor.weights)
+    weights = None if roots is None else factor.weights[indices]
+    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], tell, weights))
+
+    def predict(E):
+        coef = (E - E @ R).T / lam
+        if roots is None:
+            return kernel_product(factor.kernel, factor.X, basis, coef, indices).T
+        coef *= roots[indices, None]
+        return kernel_product(factor.kernel, factor.X, basis, coef, indices).T * roots
+
+    return R, predict
+
+
+class FreeSearch(SlicedSearch):
+    """One restart: the population of all points, or of so many cells and then their descent."""
+
+    def __init__(self, factor, diag, plan, cells, index, rng):
+        self._factor = factor
+        self._diag = diag
+        self._plan = plan
+        self._cells = cells
+        self._index = index
+        self._rng = rng
+        self._population = self._state = None
+        self.phase = "population"
+        super().__init__()
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        if self._state is not None or self._population is None:
+            return 0.95 * (self._state is not None)
+        return (0.9 if self._cells else 1.0) * self._population.fraction
+
+    def finish(self):
+        """Take the final figures and let the work space go."""
+        if self._state is None:
+            self._state = self._whole(self._labels_of_all())
+        state, population = self._state, self._population
+        # From scratch, so that no rounding of the moves is left.
+        self.objective = cost_of(self._whole(state.labels.astype(np.int64)))
+        self.labels = state.labels.astype(np.int64)
+        self.n_iter = population.n_iter if population else 0
+        self.n_moves = int(state.pos[loops.MOVES]) + (population.n_moves if population else 0)
+        self.status = population.status if population else Status.CONVERGED
+        if population and not self._cells:
+            self._history = population.history
+        self._history.note(self.n_moves, self.objective)
+        self.history = self._history.values()
+        self.trace = {"moves": self._history.counts()}
+        self._population = self._state = self._work = None
+
+    def _run(self):
+        """Search; yield at the end of each slice."""
+        plan = self._plan
+        if plan.has_random_start or not self._cells:
+            yield from self._make_population()
+            yield from self._population.run()
+        if not self._cells:
+            return
+        self.phase = "descent"
+        self._state = self._whole(self._labels_of_all())
+        self._note()
+        yield
+        if isinstance(self._factor, LowRankFactor):
+            yield from self._descend_rows()
+        else:
+            least = self._factor.row_bounds if plan.rule.bounded else None
+            yield from descent(self._state, least, lambda: self._budget)
+        self._note()
+
+    def _note(self):
+        """Note where the descent of all points stands."""
+        self._history.note(self._state.pos[loops.MOVES], cost_of(self._state))
+
+    def _make_population(self):
+        """Make the search over all points, or over cells of them; yield as these are made."""
+        plan, factor = self._plan, self._factor
+        if self._cells:
+            args = factor, plan.k, self._cells, self._rng
+            matrix, self._members, seeds = yield from make_cells(*args)
+            masses = np.bincount(self._members)
+            points = Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_))
+            # Swaps of cells of all masses take long; moves keep to bounds as nearly as cells allow.
+            plan = of_cells(replace(plan, rule=replace(plan.rule, bounded=False)), seeds, masses)
+        else:
+            points = Groups.of_points(factor.R, plan.movable)
+        self._population = Population(points, plan, self._index, self._rng)
+
+    def _labels_of_all(self):
+        """Return what the population found, or the labels to start from, for all points."""
+        plan = self._plan
+        if self._population is None and plan.has_random_start:
+            return quick_labels(self._factor, plan, self._rng)
+        if self._population is None:
+            return self._fitted(plan.start_labels(self._rng))
+        labels = self._population.finish()
+        return self._fitted(labels[self._members]) if self._cells else labels
+
+    def _fitted(self, labels):
+        """Return labels of all points whose sizes keep to the rule."""
+        rule = self._plan.rule
+        if rule.allows(np.bincount(labels, minlength=self._plan.k)):
+            return labels
+        state = self._whole(labels)
+        sums = state.sums if state.dense else self._factor._cluster_scores(state.sums)
+        scores = nearness(state, sums, 1)
+        return fit_sizes(labels, scores, rule.lower, rule.upper, state.movable)
+
+    def _whole(self, labels):
+        """Return the state of all points."""
+        plan, factor = self._plan, self._factor
+        dense = not isinstance(factor, LowRankFactor)
+        masses = np.ones(plan.n, dtype=np.int64)
+        of = self._diag, labels, masses, plan.movable, plan.rule
+        return make_state(factor.R if dense else factor.Z, dense, *of, True)
+
+    def _descend_rows(self):
+        """Descend on the factor Z until a sweep makes no move; yield after each block."""
+        state, Z, made = self._state, self._factor.Z, -1
+        scores = np.empty((min(ROWS, self._plan.n), self._plan.k), dtype=Z.dtype)
+        with map_of_threads(Z.size * self._plan.k) as map_pieces:
+            while made != state.pos[loops.MOVES]:
+                made = int(state.pos[loops.MOVES])
+                for block in gen_batches(self._plan.n, ROWS):
+                    sums = state.sums.T.astype(Z.dtype)
+
+                    def multiply(rows, points=Z[block], sums=sums):
+                        np.matmul(points[rows], sums, out=scores[rows])
+
+                    n_rows = block.stop - block.start
+                    for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
+                        pass
+                    loops.descend_rows(state, block.start, scores[:n_rows])
+                    yield
+                self._note()
+
+
+def quick_labels(factor, plan, rng):
+    """Return labels of all points by the clusters of few of them, as there is no time for more."""
+    indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
+    R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
+    part = plan.of_sample(indices, keep_best=False)
+    population = Population(Groups.of_points(R, part.movable), part, 0, rng)
+    next(population.run())
+    labels = population.finish()
+    state = population.points.state(labels, part.rule)
+    E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
+    scores = nearness(state, predict(E), 1)
+    labels = plan.with_known(scores.argmax(axis=0))
+    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)

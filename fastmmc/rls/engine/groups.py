@@ -1,0 +1,230 @@
+"""Groups of points that move as one, and labellings of them.
+
+A group is a point, points that stay together, or a cell of many points. The cost of a labelling
+with cluster indicators e_h and sizes s_h is sum_h (1 - e_h^T R e_h / s_h) where sizes are free, and
+-sum_h e_h^T R e_h where they are ruled, which is Q / 4 up to a constant and the term of e^T R e.
+Moves of single groups end early, so labellings are improved on many scales: parts of Ward's tree,
+from few large ones to many small ones, move as a whole before the groups do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from fastmmc.data.sizes import fit_masses, fit_sizes
+from fastmmc.kernels.factors import leave_one_out_residuals
+from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine import _loops_ward as ward
+from fastmmc.rls.engine.labelling import compact
+
+# A change of the cost below this, or below this share of the mass where sizes are ruled, is
+# rounding.
+TOLERANCE = 1e-12
+
+ENDLESS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of points: the sums of R over each pair of groups, (g, g), and their masses."""
+
+    matrix: np.ndarray
+    masses: np.ndarray  # (g,) int64
+    movable: np.ndarray  # (g,) bool, False where a label is known
+
+    @classmethod
+    def of_points(cls, R, movable=None):
+        """Return single points with this hat matrix, all of which move unless it is told."""
+        movable = np.ones(len(R), dtype=np.bool_) if movable is None else movable
+        return cls(R, np.ones(len(R), dtype=np.int64), movable)
+
+    @property
+    def n(self):
+        """Number of groups."""
+        return self.masses.size
+
+    @cached_property
+    def diagonal(self):
+        """Diagonal of the matrix, (g,) float64."""
+        return np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64)
+
+    def merge(self, members):
+        """Return the groups of groups that ``members`` (g,) names."""
+        masses = np.bincount(members, weights=self.masses).astype(np.int64)
+        matrix = np.empty((masses.size, masses.size))
+        ward.merge_groups(self.matrix, members, None, matrix)
+        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
+        movable = np.ones(masses.size, dtype=np.bool_)
+        movable[members[~self.movable]] = False
+        return Groups(matrix, masses, movable)
+
+    @cached_property
+    def least(self):
+        """Least entry of each row, (g,) float64."""
+        return self.matrix.min(axis=1).astype(np.float64)
+
+    def state(self, labels, rule, free=True):
+        """Return what the compiled loops work on."""
+        of = self.diagonal, labels, self.masses, self.movable
+        return make_state(self.matrix, True, *of, rule, free)
+
+    @cached_property
+    def tree(self):
+        """Ward's merges in the metric of R: pairs in the order of their heights, (g - 1, 2)."""
+        D = np.empty((self.n, self.n))
+        ward.fill_merges(self.matrix, self.masses, D)
+        pairs = np.empty((2, self.n - 1), dtype=np.int64)
+        height = np.empty(self.n - 1)
+        ward.agglomerate(D, self.masses.astype(np.float64), *pairs, height)
+        return pairs[:, np.argsort(height, kind="stable")].T
+
+    def cut(self, count):
+        """Return which of ``count`` parts of the tree each group belongs to."""
+        first, second = self.tree[: max(0, self.n - count)].T
+        edges = coo_matrix((np.ones(first.size), (first, second)), shape=(self.n, self.n))
+        return connected_components(edges, directed=False)[1].astype(np.int64)
+
+    def recombine(self, a, b, k):
+        """Return k clusters of the parts on which two labellings agree, by Ward's rule."""
+        members = np.unique((a * k + b) * 2 + self.movable, return_inverse=True)[1]
+        return self.merge(members).cut(k)[members]
+
+    @cached_property
+    def cuts(self):
+        """Half as many parts of the tree each time."""
+        return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
+
+    def fitted(self, labels, rule):
+        """Return labels whose sizes keep to the rule as nearly as groups allow.
+
+        Those change that are nearest to other clusters.
+        """
+        if rule.allows(np.bincount(labels, self.masses, minlength=rule.lower.size)):
+            return labels
+        state = self.state(labels, rule, True)
+        scores = nearness(state)
+        if (self.masses == 1).all():
+            return fit_sizes(labels, scores, rule.lower, rule.upper, self.movable)
+        return fit_masses(labels, scores, rule.lower, rule.upper, self.movable, self.masses)
+
+    def error(self, labels, k):
+        """Return the leave-one-out error of labels."""
+        return error_of(self, labels, k)
+
+    def descend(self, labels, rule, free=True):
+        """Return labels that no move of a group improves, their cost, and the moves made."""
+        state = self.state(labels, rule, free)
+        settle(state)
+        return state.labels.astype(np.int64), cost_of(state), int(state.pos[loops.MOVES])
+
+    def refine(self, labels, rule, free=True):
+        """Return labels no worse than those given, their cost, and the moves made.
+
+        Groups move, then parts of the tree within the clusters as a whole, the largest first, and
+        groups again.
+        """
+        k = rule.lower.size
+        labels, _, made = self.descend(labels, rule, free)
+        levels, names = [self], [np.arange(self.n)]
+        for part in self.cuts:
+            if part.max() < k:
+                break
+            key = (part * k + labels) * 2 + self.movable
+            of_all = np.unique(key, return_inverse=True)[1]
+            members = np.empty(levels[-1].n, dtype=np.int64)
+            members[names[-1]] = of_all
+            levels.append(levels[-1].merge(members))
+            names.append(of_all)
+        for level, name in zip(levels[::-1], names[::-1], strict=True):
+            of_level = np.empty(level.n, dtype=np.int64)
+            of_level[name] = labels
+            state = level.state(of_level, rule, free)
+            settle(state)
+            if level is self and rule.bounded:
+                # One look at each group's partners; the best labelling has the rest in the end.
+                state.pos[[loops.AT, loops.CLEAN]] = 0
+                loops.swap(state, self.least, 4 * self.n**2)
+            made += int(state.pos[loops.MOVES])
+            labels = state.labels[name].astype(np.int64)
+        return labels, cost_of(state), made
+
+
+def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free):
+    """Return what the compiled loops work on: ``matrix`` is R of the groups if dense, else Z."""
+    k = rule.lower.size
+    labels = compact(labels, k)
+    sums = np.empty((k, matrix.shape[1]))
+    moves.build_sums(matrix, labels, sums)
+    if dense:
+        within = np.bincount(labels, sums[labels, np.arange(labels.size)], k)
+    else:
+        within = np.sum(sums**2, axis=1)
+    return loops.State(
+        matrix=matrix,
+        dense=dense,
+        labels=labels,
+        masses=masses,
+        counts=np.bincount(labels, masses, k).astype(np.int64),
+        sums=sums,
+        within=within,
+        diag=diagonal,
+        movable=movable,
+        lower=rule.lower,
+        upper=rule.upper,
+        free=free,
+        tol=TOLERANCE if free else TOLERANCE * float(masses.sum()),
+        pos=np.zeros(loops.N_POS, dtype=np.int64),
+    )
+
+
+def nearness(state, sums=None, masses=None):
+    """Return minus the squared distances to the means of a state's clusters, up to a constant.
+
+    ``sums`` (k, n) are the inner products with the clusters' sums of what has ``masses``, the
+    groups of the state if they are not given.
+    """
+    sums, masses = (state.sums, state.masses) if sums is None else (sums, masses)
+    sizes = np.maximum(state.counts, 1)[:, None]
+    return 2.0 * sums / sizes - masses * state.within[:, None] / sizes**2
+
+
+def cost_of(state):
+    """Return the cost of a state's labels."""
+    if state.free:
+        return float(np.sum(1.0 - state.within / np.maximum(state.counts, 1)))
+    return -float(state.within.sum())
+
+
+def predictions(groups, labels, k):
+    """Return what the other groups predict of each group's indicators, (g, k), and these."""
+    E = (labels[:, None] == np.arange(k)).astype(np.float64)
+    fits = groups.matrix @ E / groups.masses[:, None]
+    residuals = leave_one_out_residuals(E, fits, groups.diagonal / groups.masses)
+    return E - residuals, E
+
+
+def error_of(groups, labels, k):
+    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
+
+    The other groups predict L of the indicator E of a cluster of mass s.
+    """
+    L, E = predictions(groups, labels, k)
+    return mean_error(L - E, np.bincount(labels, groups.masses, k), groups.masses)
+
+
+def mean_error(residuals, counts, masses):
+    """Return the mean over clusters of squared residuals (n, k) per point; an empty one has 1."""
+    squares = np.sum(residuals**2 * masses[:, None], axis=0)
+    return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
+
+
+def settle(state):
+    """Descend to where no move helps."""
+    state.pos[[loops.AT, loops.CLEAN]] = 0
+    loops.descend(state, None, None, ENDLESS)
