@@ -1,3 +1,5 @@
+import signal
+
 import matplotlib
 import numpy as np
 import pytest
@@ -38,3 +40,11 @@ def hat(overlapping):
 @pytest.fixture(scope="session")
 def digits():
     return fastmmc.datasets.load("digits")
+
+
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt: a shell starts what it puts in the background deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -112,14 +112,6 @@ def test_callback_hears_of_progress_and_can_stop(overlapping):
     assert heard[-1].objective == pytest.approx(result.objectives[: heard[-1].n_done].min())
 
 
-@pytest.fixture
-def interruptible():
-    """Let Ctrl-C interrupt: a shell starts what it puts in the background deaf to it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_interrupt_gives_back_the_best_so_far(overlapping, interruptible):
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
 

@@ -454,7 +454,7 @@ class TestEstimators:
         assert adjusted_rand_score(y, labels) > 0.7
 
 
-def test_an_interrupt_leaves_no_half_of_a_package_behind(tmp_path, monkeypatch):
+def test_an_interrupt_leaves_no_half_of_a_package_behind(tmp_path, monkeypatch, interruptible):
     """As Python would, after which a later call fails for want of an attribute."""
     from fastmmc.sdp.relaxation import import_cvxpy
 
