@@ -99,7 +99,7 @@ def test_figures_are_those_of_the_labels(points, mapped, params):
     np.testing.assert_allclose(result.objective, value, rtol=1e-7)
     np.testing.assert_array_equal(result.sizes, E.sum(axis=0))
     assert result.outlier_scores is None
-    with pytest.raises(ValueError, match="blocks have no loo_scores"):
+    with pytest.raises(ValueError, match="have no loo_scores"):
         result.probabilities  # noqa: B018
     residuals = (P - R @ P) / (1 - np.diag(R))[:, None]
     np.testing.assert_allclose(result.loo_mse, np.mean(residuals**2), rtol=1e-7)

@@ -36,7 +36,7 @@ def affordable_cells(X, k, max_time):
         return n
     width = X.nnz / n if issparse(X) else d
     affordable = CELLS_SHARE * max_time / (PRODUCT_SECONDS * n * (width + EXP_PRODUCTS))
-    return int(min(n, max(affordable, LEAST_CELLS, 2 * k)))
+    return int(min(n, max(affordable, k + LEAST_CELLS)))
 
 
 @dataclass(frozen=True)

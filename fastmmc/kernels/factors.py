@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from sklearn.utils import gen_batches
 
 from fastmmc.core import memory, validation
@@ -247,11 +247,11 @@ class LowRankFactor(OneLine, Named):
         Of points with weights it is E^T S Z. The codes 2E - 1 have Z^T P = (2 W - sum_h W[h])^T.
         """
         W = np.zeros((k, self.rank))
-        clusters = np.arange(k)[:, None]
-        for rows, Z in self._blocks():
-            E = (clusters == labels[rows]).astype(np.float64)
-            if self.weights is not None:
-                E *= np.sqrt(self.weights[rows])
+        roots = np.ones(self.n) if self.weights is None else np.sqrt(self.weights)
+        # Blocks of at least as many rows as there are sums, which each of them adds to.
+        for rows in gen_batches(self.n, max(BLOCK, k)):
+            Z = self.Z[rows].astype(np.float64, copy=False)
+            E = csc_array((roots[rows], labels[rows], np.arange(len(Z) + 1)), (k, len(Z)))
             W += E @ Z
         return W
 

@@ -14,6 +14,7 @@ from fastmmc.data.memberships import margins
 from fastmmc.data.sizes import fit_sizes, held_sizes
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
+from fastmmc.rls.source import MOST_SCORES
 
 # Parts of the known labels that are hidden in turn.
 FOLDS = 5
@@ -81,6 +82,12 @@ def search_overruling(search, plan, control):
     another, given what the other points predict, are known no more, and the search goes on with
     these points there, until none is left of these.
     """
+    if plan.n * plan.k > MOST_SCORES:
+        raise ValueError(
+            f"known_trust below 1 needs the leave-one-out scores of all points, {plan.n} x "
+            f"{plan.k}, of which there may be {MOST_SCORES}; give known_trust=1, or fewer points "
+            "or clusters"
+        )
     result = search(replace(plan, trust=None), control.part(0.0, ALL_KEPT))
     for at in range(OVERRULINGS):
         doubted = _doubted(result, plan)

@@ -50,6 +50,9 @@ FACTOR_PARAMETERS = (
 QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
 
+# The most leave-one-out scores, n k, that a result holds: 400 MB.
+MOST_SCORES = 50_000_000
+
 # A model that knows nothing predicts 0, so its leave-one-out error is 1. An error this near to 1
 # counts as that, and so does a larger one of at least this many points.
 NOTHING = 0.01
@@ -196,7 +199,7 @@ class LabelFit(NamedTuple):
     """The model that fits labels, and how well it predicts each point from the others."""
 
     model: KernelModel
-    loo_scores: np.ndarray  # (n, k) float64, see RLSResult
+    loo_scores: np.ndarray | None  # (n, k) float64, see RLSResult; None if there are too many
     loo_mse: float
 
 
@@ -209,6 +212,8 @@ def fit_labels(factor, labels, k):
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
+        if factor.n * k > MOST_SCORES:
+            return LabelFit(model, None, _mean_square(factor, W, labels))
         blocks = factor._score_blocks(W)
     else:
         if factor.weights is None:
@@ -227,6 +232,27 @@ def fit_labels(factor, labels, k):
         total += float(np.sum(weights[rows, None] * residuals**2))
         np.subtract(P, residuals, out=scores[rows])
     return LabelFit(model, scores, total / (k * float(weights.sum())))
+
+
+def _mean_square(factor, W, labels):
+    """Return the mean squared leave-one-out residual without an (n, k) array.
+
+    With p a point's codes, f their predictions B z and B = 2 W - sum_h W[h], the sum of squares
+    |p - f|^2 / (1 - R_jj)^2 needs p . f = 2 f[c] - sum_h f[h], where c is the point's cluster, and
+    |f|^2 = z . B^T B z.
+    """
+    k, total, weights = len(W), W.sum(axis=0), factor.weights
+    squares = (2.0 * W - total).T @ (2.0 * W - total)
+    rest, added = 1.0 - factor.diagonal(), 0.0
+    for rows, Z in factor._blocks():
+        own = 2.0 * np.einsum("ij,ij->i", Z, W[labels[rows]]) - Z @ total
+        products = 2.0 * own - (2.0 - k) * (Z @ total)
+        norms = np.einsum("ij,ij->i", Z @ squares, Z)
+        weight = 1.0 if weights is None else weights[rows]
+        # Predictions of points with weights are divided by the roots of these.
+        found = weight * k - 2.0 * np.sqrt(weight) * products + norms
+        added += float(np.sum(found / rest[rows] ** 2))
+    return added / (k * float(factor.n if weights is None else weights.sum()))
 
 
 def _codes_and_predictions(U, labels, roots):

@@ -154,11 +154,14 @@ def of_all(result, points, is_out, scores):
     if model.kernel.name == "precomputed":
         at = rest if model.indices is None else rest[model.indices]
         model = replace(model, basis=points[at], indices=at, n_features=n)
-    labels, loo_scores = np.full(n, -1), np.empty((n, result.sizes.size))
-    labels[rest], loo_scores[rest] = result.labels, result.loo_scores
-    if is_out.any():  # a share of few points may be none
-        # The model knows nothing of these points, so what it predicts of them leaves them out.
-        loo_scores[is_out] = model.decision_function(points[is_out])
+    labels, loo_scores = np.full(n, -1), result.loo_scores
+    labels[rest] = result.labels
+    if loo_scores is not None:
+        loo_scores = np.empty((n, result.sizes.size))
+        loo_scores[rest] = result.loo_scores
+        if is_out.any():  # a share of few points may be none
+            # The model knows nothing of these points, so what it predicts of them leaves them out.
+            loo_scores[is_out] = model.decision_function(points[is_out])
     return replace(
         result,
         labels=labels,

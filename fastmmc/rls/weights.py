@@ -116,5 +116,6 @@ def _labelled(result, points, is_out):
     if result.outlier_scores is not None:  # trimming has those of all points already
         scores[~is_out] = result.outlier_scores
     result = of_all(result, points, is_out, scores)
-    labels = np.where(is_out, result.loo_scores.argmax(axis=1), result.labels)
+    labels = result.labels.copy()
+    labels[is_out] = result.model.decision_function(points[is_out]).argmax(axis=1)
     return replace(result, labels=labels, sizes=np.bincount(labels, minlength=result.sizes.size))

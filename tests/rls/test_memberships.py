@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import fastmmc
 from fastmmc.data import memberships
 from fastmmc.kernels.gram import Kernel, kernel_product
-from fastmmc.rls import outliers, trimming
+from fastmmc.rls import known, outliers, source, trimming
 from tests.rls import naive
 
 # max_iter=0 keeps given labels, and says that it stopped.
@@ -360,3 +360,32 @@ def test_digits_are_calibrated(digits):
     truth = np.argsort(classes)[y]
     hard = 2 * (1 - right.mean())
     assert np.mean(np.sum((p - np.eye(10)[truth]) ** 2, axis=1)) < hard
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_error_of_scores_that_are_not_held(monkeypatch, weighted):
+    """Of too many scores the mean square is found without them."""
+    X = np.random.default_rng(0).standard_normal((70, 3))
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 70) if weighted else None
+
+    def solve():
+        given = {} if weights is None else {"sample_weight": weights}
+        return fastmmc.umc_rls(X, 5, rank=9, random_state=0, n_init=1, **given)
+
+    whole = solve()
+    monkeypatch.setattr(source, "MOST_SCORES", 300)
+    part = solve()
+    assert part.loo_scores is None
+    assert part.loo_mse == pytest.approx(whole.loo_mse, rel=1e-12)
+    np.testing.assert_array_equal(part.labels, whole.labels)
+    np.testing.assert_array_equal(part.predict(X), whole.predict(X))
+    with pytest.raises(ValueError, match="more than 5e7 scores n k, have no loo_scores"):
+        part.margins  # noqa: B018
+
+
+def test_overruling_says_that_it_needs_the_scores(monkeypatch):
+    monkeypatch.setattr(known, "MOST_SCORES", 300)
+    X = np.random.default_rng(0).standard_normal((70, 3))
+    y = np.r_[0, 1, np.full(68, -1)]
+    with pytest.raises(ValueError, match="known_trust below 1 needs the leave-one-out scores"):
+        fastmmc.umc_rls(X, 5, known_labels=y, known_trust=0.9)

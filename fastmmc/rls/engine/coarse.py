@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import map_of_threads
@@ -22,6 +23,10 @@ from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_points, squar
 CELLS = 600
 CELLS_PER_CLUSTER = 6
 MOST_CELLS = 3_000
+
+# Up to so many columns a tree finds the nearest seed faster than all distances do: with 3,000 seeds
+# in a tenth of the time in 2 columns, in the same time in 8.
+TREE_COLUMNS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +73,14 @@ def coarsen(X, count, k, rng, look=lambda: None):
         everyone = np.arange(n)
         return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, _points(X, everyone))
     seeds = np.sort(rng.choice(n, count // 2, replace=False))
-    _, distances = _nearest(X, seeds, look)
+    members, distances = _nearest(X, seeds, look)
     distances[seeds] = 0.0
     n_far = min(count - seeds.size, np.count_nonzero(distances))
-    far = rng.choice(n, n_far, replace=False, p=distances / distances.sum())
-    seeds = np.sort(np.concatenate((seeds, far)))
-    members, _ = _nearest(X, seeds, look)
+    if n_far:  # distances of points that differ may be rounded to 0
+        far = np.sort(rng.choice(n, n_far, replace=False, p=distances / distances.sum()))
+        nearest_far, far_distances = _nearest(X, far, look)
+        members = np.where(far_distances < distances, seeds.size + nearest_far, members)
+        seeds = np.concatenate((seeds, far))
     used, members = np.unique(members, return_inverse=True)
     seeds, masses = seeds[used], np.bincount(members)
     points = _points(X, seeds)
@@ -111,8 +118,13 @@ def _nearest(X, seeds, look):
     centers = _points(X, seeds)
     n, m = X.shape[0], seeds.size
     cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
+    tree = None if issparse(centers) or X.shape[1] > TREE_COLUMNS else KDTree(centers)
 
     def assign(rows):
+        if tree is not None:
+            distances[rows], cells[rows] = tree.query(dense_rows(X, rows))
+            distances[rows] **= 2
+            return
         some = X[rows] if issparse(centers) else dense_rows(X, rows)
         squares = squared_distances(some, centers)
         cells[rows] = squares.argmin(axis=1)

@@ -204,7 +204,9 @@ def cost_of(state):
 def predictions(groups, labels, k):
     """Return what the other groups predict of each group's indicators, (g, k), and these."""
     E = (labels[:, None] == np.arange(k)).astype(np.float64)
-    fits = groups.matrix @ E / groups.masses[:, None]
+    sums = np.empty((k, groups.n))
+    moves.build_sums(groups.matrix, compact(labels, k), sums)
+    fits = sums.T / groups.masses[:, None]
     residuals = leave_one_out_residuals(E, fits, groups.diagonal / groups.masses)
     return E - residuals, E
 
