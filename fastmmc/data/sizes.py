@@ -295,8 +295,9 @@ def fit_masses(labels, scores, lower, upper, movable, masses):
     labels = np.array(labels, dtype=np.int64)
     counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
     bounds = [np.asarray(bound, dtype=np.int64) for bound in (lower, upper)]
-    scores = np.ascontiguousarray(scores, dtype=np.float64)
-    loops.fit_masses(labels, scores, *bounds, movable, masses, counts, 4 * k)
+    # By points, as a loop goes over all clusters of one.
+    scores = np.ascontiguousarray(scores.T, dtype=np.float64)
+    loops.fit_masses(labels, scores, *bounds, movable, masses, counts)
     return labels
 
 

@@ -344,27 +344,40 @@ def part_pairs(G, masses, labels, k, C, free, most):
 
 
 def fit_masses_by_scores(labels, scores, lower, upper, movable, masses):
-    """Moves of the least loss for their mass, from or to the cluster that is farthest off."""
-    labels, k = labels.copy(), len(lower)
-    for _ in range(4 * k):
+    """Moves of the least loss for their mass, from or to the cluster that is farthest off.
+
+    Each brings the sizes nearer to their bounds. A cluster that none helps is left.
+    """
+    labels, k, left = labels.copy(), len(lower), set(range(len(lower)))
+
+    def off(labels):
         sizes = sizes_of(labels, k, masses)
-        over, under = sizes - upper, lower - sizes
-        room = [h for h in range(k) if sizes[h] < upper[h]]
-        moves, wanted = [], max(over.max(), 0) or under.max()
+        return np.maximum(0, np.maximum(sizes - upper, lower - sizes))
+
+    def helps(i, h):
+        return off(np.where(np.arange(len(labels)) == i, h, labels)).sum() < off(labels).sum()
+
+    while True:
+        sizes = sizes_of(labels, k, masses)
+        over = [h for h in left if sizes[h] > upper[h]]
+        wrong = over or [h for h in left if sizes[h] < lower[h]]
+        if not wrong:
+            return labels
+        worst = max(wrong, key=lambda h: (off(labels)[h], -h))
+        moves = []
         for i in np.flatnonzero(movable):
-            own = labels[i]
-            if over.max() > 0:
-                to = max(room, key=lambda h: scores[h, i]) if own == over.argmax() else None
-            else:
-                to = under.argmax() if sizes[own] - masses[i] >= lower[own] else None
-            if to is not None:
-                moves.append(((scores[own, i] - scores[to, i]) / masses[i], i, to))
+            goals = range(k) if over else [worst]
+            goals = [h for h in goals if h != labels[i] and helps(i, h)]
+            if goals and (labels[i] == worst) == bool(over):
+                to = max(goals, key=lambda h: (scores[h, i], -h))
+                moves.append(((scores[labels[i], i] - scores[to, i]) / masses[i], i, to))
+        made = False
         for _, i, to in sorted(moves):
-            if wanted <= 0:
-                break
-            labels[i] = to
-            wanted -= masses[i]
-    return labels
+            if off(labels)[worst] > 0 and helps(i, to):
+                labels[i] = to
+                made = True
+        if not made:
+            left.remove(worst)
 
 
 def fit_masses(G, masses, labels, k, C, free, lower, upper):

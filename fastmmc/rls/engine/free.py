@@ -20,7 +20,7 @@ from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.cells import make_cells, of_cells
-from fastmmc.rls.engine.group_search import plus_plus, spectral
+from fastmmc.rls.engine.group_search import plus_plus
 from fastmmc.rls.engine.groups import TOLERANCE, Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.sliced import SlicedSearch
 
@@ -136,7 +136,7 @@ class Population:
         if self._index == 0 and at == 0:
             return self.points.cut(plan.k)
         if self._index == 0 and at == 1:
-            return spectral(self.points, plan.k)
+            return self.points.spectral(plan.k)
         return plus_plus(self.points, plan.k, self._rng)
 
     def _child(self):

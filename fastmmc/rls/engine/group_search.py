@@ -10,7 +10,6 @@ from __future__ import annotations
 from operator import itemgetter
 
 import numpy as np
-from scipy.linalg import eigh, polar, qr
 
 from fastmmc.rls.engine.groups import TOLERANCE
 
@@ -18,11 +17,6 @@ from fastmmc.rls.engine.groups import TOLERANCE
 POPULATION = 8
 RANDOM_STARTS = 5
 PATIENCE = 12
-
-# Parts of Ward's tree that the eigenvectors of the spectral start are over, or this many for each
-# cluster.
-COARSE = 500
-COARSE_PER_CLUSTER = 5
 
 
 class GroupSearch:
@@ -55,7 +49,7 @@ class GroupSearch:
             return
         self.admit(self._groups.cut(self._k))
         look()
-        self.admit(spectral(self._groups, self._k))
+        self.admit(self._groups.spectral(self._k))
         for _ in range(RANDOM_STARTS):
             look()
             self.admit(plus_plus(self._groups, self._k, self._rng))
@@ -80,17 +74,6 @@ class GroupSearch:
         if abs(cost - other_cost) > 1e-9 * max(1.0, abs(cost)):
             return False
         return np.unique(labels * self._k + other).size == np.unique(other).size
-
-
-def spectral(groups, k):
-    """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
-    parts = groups.cut(max(COARSE, COARSE_PER_CLUSTER * k))
-    coarse = groups.merge(parts)
-    root = np.sqrt(coarse.masses)
-    scaled = coarse.matrix / root / root[:, None]
-    V = eigh(scaled, subset_by_index=[coarse.n - k, coarse.n - 1], check_finite=False)[1]
-    corners = qr(V.T, pivoting=True, mode="r")[1][:k]
-    return np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
 
 
 def plus_plus(groups, k, rng):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import eigh, polar, qr
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
@@ -28,6 +29,11 @@ from fastmmc.rls.engine.labelling import compact
 TOLERANCE = 1e-12
 
 ENDLESS = np.iinfo(np.int64).max
+
+# Parts of Ward's tree that the eigenvectors of the spectral clustering are over, or this many for
+# each cluster.
+COARSE = 500
+COARSE_PER_CLUSTER = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +105,24 @@ class Groups:
     def cuts(self):
         """Half as many parts of the tree each time."""
         return [self.cut(self.n >> level) for level in range(1, self.n.bit_length() - 1)]
+
+    def spectral(self, k):
+        """Cluster by the eigenvectors of R, with k groups as corners (Damle et al. 2019)."""
+        if k not in self._spectral:
+            parts = self.cut(max(COARSE, COARSE_PER_CLUSTER * k))
+            coarse = self.merge(parts)
+            root = np.sqrt(coarse.masses)
+            scaled = coarse.matrix / root / root[:, None]
+            last = [coarse.n - k, coarse.n - 1]
+            V = eigh(scaled, subset_by_index=last, check_finite=False)[1]
+            corners = qr(V.T, pivoting=True, mode="r")[1][:k]
+            self._spectral[k] = np.abs(V @ polar(V[corners].T)[0]).argmax(axis=1)[parts]
+        return self._spectral[k]
+
+    @cached_property
+    def _spectral(self):
+        """The spectral clusterings that were made, by their numbers of clusters."""
+        return {}
 
     def fitted(self, labels, rule):
         """Return labels whose sizes keep to the rule as nearly as groups allow.
