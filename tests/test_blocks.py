@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
+from fastmmc.choice.blocked import coarsen_blocks
 from fastmmc.core import validation
 from fastmmc.data import blocks
 from fastmmc.data.sizes import sizes_within
@@ -201,6 +204,78 @@ def test_sizes_within_keep_their_sum(seed):
     assert not fits or (new == sizes).all()
 
 
+@pytest.mark.parametrize("rows", [512, 700])
+def test_the_choice_does_not_depend_on_where_blocks_are(points, mapped, rows):
+    X = as_dask(points[0], rows)
+    results = [fastmmc.cluster(one, 9, random_state=0) for one in (mapped, X)]
+    check_same(*results)
+    np.testing.assert_array_equal(results[0].cells, np.asarray(results[1].cells))
+    assert [one.vote for one in results[0].candidates] == [
+        one.vote for one in results[1].candidates
+    ]
+
+
+def test_the_choice_is_as_good_as_in_memory(points, mapped):
+    X, y = points
+    result, whole = (fastmmc.cluster(one, 9, random_state=0) for one in (mapped, X))
+    scores = [adjusted_rand_score(y, one.labels) for one in (result, whole)]
+    assert scores[0] > scores[1] - 0.05
+    cells = result.cells
+    assert adjusted_rand_score(result.labels, result.winner.labels[cells]) > 0.8
+    again = fastmmc.umc_rls(mapped, 9, **result.chosen, random_state=0)
+    for name in ("sigma", "lam", "rank"):
+        assert again.params[name] == result.params[name]
+
+
+@pytest.mark.parametrize("params", [{"balance": 0}, {"min_size": 330, "max_size": 335}])
+def test_the_choice_keeps_size_bounds(mapped, params):
+    sizes = fastmmc.cluster(mapped, 9, random_state=0, **params).sizes
+    low, high = (N // 9, -(-N // 9)) if "balance" in params else (330, 335)
+    assert sizes.sum() == N and (sizes >= low).all() and (sizes <= high).all()
+
+
+def test_the_choice_finds_rings_and_numbers_in_blocks(tmp_path):
+    X, y = make_circles(N, noise=0.03, factor=0.8, random_state=0)
+    result = fastmmc.cluster(as_map(X, tmp_path), 2, random_state=0)
+    assert adjusted_rand_score(y, result.labels) > 0.99
+    X, y = make_blobs(N, centers=4, cluster_std=0.5, random_state=0)
+    result = fastmmc.cluster(as_map(X, tmp_path), max_k=6, random_state=0)
+    assert len(result.sizes) == 4 and adjusted_rand_score(y, result.labels) > 0.99
+
+
+def test_cells_of_blocks_are_those_of_their_points(points, mapped):
+    X = points[0]
+    made = blocks.make_blocks(mapped)
+    cells = coarsen_blocks(made, X[:500], 100, np.random.default_rng(0))
+    g = cells.masses.size
+    assert 90 < g <= 100 and cells.n == cells.total == N
+    np.testing.assert_array_equal(np.bincount(cells.members, minlength=g), cells.masses)
+    means = [X[cells.members == h].mean(axis=0) for h in range(g)]
+    np.testing.assert_allclose(cells.points, means)
+
+
+def test_a_choice_in_blocks_that_is_stopped_keeps_what_it_has(mapped):
+    with pytest.warns(ConvergenceWarning, match="stopped"):
+        result = fastmmc.cluster(mapped, 9, random_state=0, callback=lambda progress: True)
+    assert result.status == Status.CALLBACK and result.sizes.sum() == N
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"known_labels": np.zeros(N)}, "^known_labels: points in blocks"),
+        ({"must_link": [(0, 1)]}, "^must_link: points in blocks"),
+        ({"sample_weight": np.ones(N)}, "^sample_weight: points in blocks"),
+        ({"trim": 3}, "^trim: points in blocks"),
+        ({"max_size": 300}, "^max_size must be at least 334"),
+        ({"k": 0}, "^k must be"),
+    ],
+)
+def test_the_choice_refuses_what_is_about_single_points(mapped, told, message):
+    with pytest.raises(ValueError, match=message):
+        fastmmc.cluster(mapped, **({"k": 9} | told))
+
+
 def test_few_points_are_a_sample_of_themselves(points):
     X = points[0][:500]
     result = run(as_dask(X))
@@ -337,8 +412,8 @@ def test_stops_keep_what_was_found(mapped, monkeypatch):
             raise KeyboardInterrupt
         return settle(descent, A, c)
 
-    settle = blocked._Descent._settle
-    monkeypatch.setattr(blocked._Descent, "_settle", interrupt)
+    settle = blocked.Descent._settle
+    monkeypatch.setattr(blocked.Descent, "_settle", interrupt)
     with pytest.warns(fastmmc.core.execution.ConvergenceWarning, match="interrupted"):
         result = run(mapped)
     assert result.status == Status.INTERRUPTED and result.objective == whole.history[0]

@@ -11,7 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.choice import methods, vote, whole
-from fastmmc.choice.candidates import BALANCE, KERNELS, N_NEAR, N_STEPS
+from fastmmc.choice.candidates import KERNELS, N_NEAR, N_STEPS
+from fastmmc.choice.given import BALANCE
 from fastmmc.choice.results import RULES
 from fastmmc.choice.widths import Widths
 from fastmmc.core.status import Status

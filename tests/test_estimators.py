@@ -22,6 +22,10 @@ JIT = pytest.mark.jit
 BLOBS = {"check_clustering": "asks for three blobs, of which two equal clusters cut one in two"}
 ROWS = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows"}
 SPARSE_ROWS = {"check_sample_weight_equivalence_on_sparse_data": "starts are drawn from the rows"}
+WHOLE = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "a point is left out with its whole weight"
+    for kind in ("dense", "sparse")
+}
 STANDARDISED = {"check_clustering": "asks for three blobs in standardised features"}
 EMPTY = {"check_clustering": "standardised features leave clusters empty, see cpm3c"}
 PROBABILITIES = {
@@ -69,12 +73,12 @@ LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
     case(fastmmc.UMCRLS(3, n_init=2, sizes="equal"), cannot_hold=ROWS),
-    case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=PROBABILITIES),
+    case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=PROBABILITIES | WHOLE),
     case(
         fastmmc.AutoMMC(max_k=4, random_state=0),
         JIT,
         IGNORE,
-        cannot_hold=PROBABILITIES,
+        cannot_hold=PROBABILITIES | WHOLE,
         text="any number",
     ),
     case(fastmmc.EvoMMC(n_init=2), JIT),

@@ -61,7 +61,7 @@ def partial():
 
 def test_which_estimators_can_learn_from_labels():
     names = {kind.__name__ for kind in SEMI_SUPERVISED}
-    assert names == {"UMCRLS", "CRPCL", "OLCVQE", "LCVQE", "CVQE"}
+    assert names == {"UMCRLS", "AutoMMC", "CRPCL", "OLCVQE", "LCVQE", "CVQE"}
 
 
 @every
@@ -198,7 +198,7 @@ def test_labels_may_be_names():
     assert make(fastmmc.UMCRLS).fit(X, y).classes_ is None
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LINKED if kind is not fastmmc.UMCRLS])
+@pytest.mark.parametrize("kind", [kind for kind in LINKED if not kind._labels_are_clusters])
 def test_labels_that_imply_links_are_numbers(kind):
     with pytest.raises(ValueError, match="^y must hold integers .*got 'a' in row 0 and 29 more"):
         make(kind, semi_supervised=True).fit(points(), ["a"] * N)

@@ -4,8 +4,8 @@ from typing import Literal
 
 from fastmmc.choice.methods import ChoiceParameters, cluster
 from fastmmc.core.declare import parameter
-from fastmmc.core.parameters import ClusterCount
-from fastmmc.rls.estimators import RLSClusterer
+from fastmmc.core.parameters import ClusterCount, SemiSupervised
+from fastmmc.rls.estimators import GuidedClusterer
 
 
 class _AutoClusterCount(ClusterCount):
@@ -17,8 +17,9 @@ class _AutoClusterCount(ClusterCount):
 
 
 class AutoMMC(
-    RLSClusterer,
+    GuidedClusterer,
     ChoiceParameters,
+    SemiSupervised,
     _AutoClusterCount,
     solver=cluster,
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
@@ -36,7 +37,7 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = (*RLSClusterer._fields, "candidates", "cells", "chosen", "scores", "errors")
+    _fields = (*GuidedClusterer._fields, "candidates", "cells", "chosen", "scores", "errors")
 
     _unit = "step"
 

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import isqrt
-from typing import Any, Literal
+from math import ceil, isqrt
+from typing import Literal
 
-from fastmmc.choice.candidates import BALANCE, N_STEPS, Labellings
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastmmc.choice.blocked import coarsen_blocks, label_blocks
+from fastmmc.choice.candidates import N_STEPS, Labellings
+from fastmmc.choice.given import BALANCE, Given, Kept, size_rules
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import RULES, ChoiceResult
 from fastmmc.choice.running import Run
@@ -13,7 +18,7 @@ from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
 from fastmmc.choice.widths import LAM, Widths
 from fastmmc.core import validation
-from fastmmc.core.declare import function_of, parameter
+from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
     Progress,
     RunControl,
@@ -26,8 +31,11 @@ from fastmmc.core.execution import (
 )
 from fastmmc.core.parameters import (
     Clusters,
+    KnownLabels,
+    LinkParameters,
     Points,
     Seed,
+    SizeParameters,
     Standardization,
     Threads,
     TimeLimit,
@@ -37,11 +45,18 @@ from fastmmc.core.parameters import (
 )
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
+from fastmmc.data.blocks import check_shape, make_blocks
+from fastmmc.data.labels import read_known_labels
+from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
 from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.blocked import refuse_single_points
 from fastmmc.rls.engine.coarse import coarsen, count_cells
+from fastmmc.rls.parameters import Weights
+from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
 from fastmmc.rls.trimming import leaving_out
+from fastmmc.rls.weights import without_weightless
 
 # Points whose outlier scores come from a dense hat matrix, and the rank for more.
 DENSE_SCORES = 2_000
@@ -58,7 +73,9 @@ LEAST_POINTS = 4
 MOST_CLUSTERS = 30
 
 
-class ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, Standardization):
+class ChoiceParameters(
+    Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, SizeParameters, Standardization
+):
     """What the function and the estimator have in common."""
 
     max_k: int | None = parameter(
@@ -87,7 +104,7 @@ class ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, Sta
     )
 
 
-class _ChoiceCall(ChoiceParameters, Clusters, Points):
+class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Clusters, Points):
     """A call of :func:`cluster`."""
 
     X: MatrixLike = parameter(
@@ -105,6 +122,14 @@ class _ChoiceCall(ChoiceParameters, Clusters, Points):
         and how fast the error rises behind k.
         """,
     )
+    sample_weight: ArrayLike | None = parameter(
+        default=None,
+        doc="""
+        How much each point counts, >= 0, in the errors, the widths and all sizes. An integer weight
+        does what that many equal rows would. Points of weight 0 are labelled by the model of the
+        others.
+        """,
+    )
 
 
 def _source_of_scores(call):
@@ -117,6 +142,7 @@ def _source_of_scores(call):
 
 @function_of(_ChoiceCall)
 @leaving_out(_source_of_scores)
+@without_weightless(_source_of_scores)
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 
@@ -137,7 +163,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range or X not a finite matrix.
+        If a parameter is out of range, X not a finite matrix, or no labelling keeps to what is
+        known and to the sizes.
     MemoryError
         If the hat matrices do not fit into free memory.
 
@@ -145,7 +172,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     -----
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end: what had been made by then voted. Also if X has fewer
-        distinct points than there are clusters, or no point tells the cluster of another.
+        distinct points than there are clusters, no point tells the cluster of another, or a
+        cannot-link is broken.
     UserWarning
         If columns of X seem to have different units.
 
@@ -165,8 +193,18 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     that k and k + 1 share, of the least error at each. There are always at least two: no score
     tells of a single cluster, or of points without clusters.
 
+    Every candidate keeps known labels, links and the bounds on sizes, as the labels of all points
+    do in the end: they are never broken, but cannot-links for which no labelling was found that
+    satisfies all. A candidate's weight is multiplied by how likely each kernel makes the known
+    labels and links, predicted from the other cells. With ``k="auto"`` the number is chosen without
+    links, and known labels and bounds only limit it.
+
     The distances are taken as they are, unless ``standardize=True``: columns in different units,
     which a warning tells of, must be scaled.
+
+    Points in blocks (a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers) never come
+    together: cells, labels and the descent are made in passes over the blocks. Known labels, links,
+    weights and ``trim`` are not supported there.
 
     References
     ----------
@@ -184,14 +222,15 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     >>> res.sizes, res.winner.rule in ("near", "smoothed", "free")
     (array([100, 100]), True)
     """
+    if comes_in_blocks(call.X):
+        return _cluster_in_blocks(call, control)
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
-    n = X.shape[0]
+    n, weights = X.shape[0], call.sample_weight
     if call.k == "auto":
-        if n < LEAST_POINTS:
-            raise ValueError(f"k='auto' needs at least {LEAST_POINTS} points; got {n}")
-        k = None
+        k, given, (least, most) = None, None, _numbers(call, n)
     else:
         k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        given, least, most = Given.of(call, n, k), 2, 0
         warn_of_equal_points(X, k)
     seed = fixed_seed(call.random_state)
     rng = restart_stream(seed, 0)
@@ -199,45 +238,127 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         with without_warnings():
             some = kernel_points(Kernel("points"), X, slice(DENSE_SCORES))
             resolve_kernel(Kernel("rbf"), some)  # refuses points whose distances overflow
-            most = 0 if k is not None else _largest_number(call.max_k, n)
             run = Run(control, most + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
-            widths = Widths(coarsen(X, count, k or 2, rng, run.look), run.look)
-            most = min(most, widths.cells.masses.size - 2)
-            counts = Counts(widths, run)
-            if k is None:
-                with run.phase(NUMBERS_SHARE):
-                    counts.try_to(most)
-                run.n_done = most
-            scores, errors = counts.scores()
-            k = k or max(scores, key=scores.__getitem__, default=2)
-            labellings = Labellings(widths, k, rng, run)
-            labellings.begin()
-            with run.phase(LABELLINGS_SHARE):
-                labellings.go_on()
-            found, kernels = labellings.found, labellings.kernels
-            candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses))
-            winner = next(one for one in candidates if one.rule in RULES)
-            of_winner = winner.sigma, winner.lam
-            width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
-        result = result_of(X, widths.cells, winner, width, k, seed, run)
+            cells = coarsen(X, count, k or 2, rng, run.look, weights)
+            if weights is not None:
+                cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
+            widths, scores, errors = None, {}, {}
+            if given is None:
+                widths = Widths(cells, run.look)
+                k, scores, errors = _choose_number(widths, least, most, run)
+                given = Given.of(call, n, k)
+            keys = given.keys(count, rng)
+            if not given.is_empty:
+                widths, cells = None, cells.split(X, keys, weights)
+            widths = widths or Widths(cells, run.look)
+            candidates, winner, width = _choose(widths, given.of_cells(cells, keys), k, rng, run)
+        result = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
+    result = replace(result, classes=given.classes)
+    if not given.is_empty:
+        rule = given.rule_of(winner.rule)
+        result = judge_links(result, given.links, rule, weights, given.asks_sizes)
     is_dense = result.params["rank"] is None
-    of_matrix = {"rank": None} if is_dense else {"landmarks": result.model.indices}
-    sizes = {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
-    units = {"standardize": True} if call.standardize else {}
-    chosen: dict[str, Any] = {name: result.params[name] for name in ("sigma", "lam")}
-    chosen |= of_matrix | {"method": "steepest", "init": result.labels} | sizes | units
+    goes_on = {"method": "steepest", "init": result.labels}
+    goes_on |= {"rank": None} if is_dense else {"landmarks": result.model.indices}
+    return _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors)
+
+
+def _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors):
+    """Return the result with all that it was chosen from."""
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
         warn_if_stopped(run.status, 1, 1)
+    chosen = {name: result.params[name] for name in ("sigma", "lam")} | goes_on
+    chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
+    chosen |= {name: getattr(call, name) for name in told(call, SizeParameters)}
+    chosen |= {"standardize": True} if call.standardize else {}
     return ChoiceResult(
         **vars(result),
         candidates=tuple(candidates),
-        cells=widths.cells.members,
+        cells=cells.members,
         chosen=chosen,
         scores=scores,
         errors=errors,
     )
+
+
+def _cluster_in_blocks(call, control):
+    """Return the result for points in blocks."""
+    refuse_single_points(call)
+    n = check_shape(call.X)[0]
+    k, rules, least, most = None, None, 2, 0
+    if call.k == "auto":
+        least, most = _numbers(call, n)
+    else:
+        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        rules = size_rules(call, n, k)
+    count = min(count_cells(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
+    blocks = make_blocks(call.X, count, call.n_jobs)
+    sample_run = SampleRun(call, blocks, sample_size(k or 1, 1))
+    if sample_run.is_whole:
+        return sample_run.of_all(cluster)
+    rng = restart_stream(sample_run.seed, 0)
+    with show_progress(control, "step") as control:
+        run = Run(control, most + N_STEPS)
+        sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
+        cells = coarsen_blocks(blocks, sample, count, rng)
+        widths, scores, errors = Widths(cells, run.look), {}, {}
+        if k is None:
+            k, scores, errors = _choose_number(widths, least, most, run)
+        rules = rules or size_rules(call, n, k)
+        kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
+        candidates, winner, width = _choose(widths, kept, k, rng, run)
+        result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, run, control)
+    goes_on = {"landmarks": landmarks}
+    return _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors)
+
+
+def _choose_number(widths, least, most, run):
+    """Return the number of clusters, and the scores and errors of those that were tried."""
+    counts = Counts(widths, run)
+    with run.phase(NUMBERS_SHARE):
+        counts.try_all(least, min(most, widths.cells.masses.size - 2))
+    run.n_done = most
+    scores, errors = counts.scores()
+    return max(scores, key=scores.__getitem__, default=least), scores, errors
+
+
+def _choose(widths, kept, k, rng, run):
+    """Return the candidates, that which won, and the kernel that it is best predicted with."""
+    labellings = Labellings(widths, kept, k, rng, run)
+    labellings.begin()
+    with run.phase(LABELLINGS_SHARE):
+        labellings.go_on()
+    found, kernels = labellings.found, labellings.kernels
+    candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses, kept))
+    winner = next(one for one in candidates if one.rule in RULES)
+    of_winner = winner.sigma, winner.lam
+    width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
+    return candidates, winner, width
+
+
+def _numbers(call, n):
+    """Return the least and the largest number of clusters to try."""
+    if n < LEAST_POINTS:
+        raise ValueError(f"k='auto' needs at least {LEAST_POINTS} points; got {n}")
+    if call.target_sizes is not None:
+        raise ValueError(
+            "target_sizes are those of a given number of clusters, and k is 'auto'; give "
+            f"k={np.size(call.target_sizes)}"
+        )
+    known, _ = read_known_labels(call.known_labels, n, n)
+    total = n if call.sample_weight is None else float(call.sample_weight.sum())
+    least = 2 if known is None else max(2, int(known.max()) + 1)
+    if call.max_size is not None:
+        least = max(least, ceil(total / call.max_size))
+    if call.max_k is not None and call.max_k < least:
+        raise ValueError(
+            f"max_k must be at least {least}, as known_labels and max_size need as many clusters; "
+            f"got {call.max_k}"
+        )
+    most = min(_largest_number(call.max_k, n), int(total / max(1, call.min_size)))
+    return least, max(least, most)
 
 
 def _largest_number(max_k, n):

@@ -27,12 +27,12 @@ class Counts:
         # The least total errors of what may be returned, by number and width.
         self._errors_by_width = {}
 
-    def try_to(self, most):
-        """Try the numbers from 2 to the one after ``most``, in order."""
-        n = self._widths.cells.n
+    def try_all(self, least, most):
+        """Try the numbers from ``least`` to the one after ``most``, in order."""
+        n = self._widths.cells.total
         grid = [n / 2**j for j in range(1, 14, 2) if j == 1 or n / 2**j >= 2]
         former = {}
-        for k in range(2, most + 2):
+        for k in range(least, most + 2):
             shares = {m: m * k / n for m in grid}
             used = [
                 self._widths.at(m)
@@ -45,7 +45,7 @@ class Counts:
     def _try(self, k, widths, former):
         """Try one number; ``former`` are the free labels at each width of the last one."""
         of_genie = self._widths.genie.cut(k)
-        rule = size_rule(self._widths.cells.n, k, bounded=False)
+        rule = size_rule(self._widths.cells.total, k, bounded=False)
         found = []
         for width in widths:
             groups = width.groups

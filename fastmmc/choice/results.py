@@ -41,7 +41,8 @@ class Candidate:
         Expected adjusted Rand index: its mean with all candidates, by their weights.
     labels : (n,) int64 array
         Clusters 0..k-1 of the cells that the choice was made on; of the points themselves where
-        these are few and distinct.
+        these are few and distinct. Points with links or different known labels have cells of their
+        own.
 
     Examples
     --------
@@ -75,8 +76,9 @@ class ChoiceResult(RLSResult):
         The cell of each point; ``one.labels[res.cells]`` are the labels of the points by a
         candidate.
     chosen : dict
-        Parameters with which ``umc_rls(X, k, **chosen)`` goes on from these clusters. With ``trim``
-        X, cells and candidates are without the points left out.
+        Parameters with which ``umc_rls(X, k, **chosen)`` goes on from these clusters; known labels,
+        links and weights must be given again. Of points in blocks the search begins anew. With
+        ``trim``, or weights of 0, X, cells and candidates are without the points left out.
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float

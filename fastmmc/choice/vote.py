@@ -23,32 +23,40 @@ def errors_of(groups, labels, k):
     """
     L, E = predictions(groups, labels, k)
     counts = np.bincount(labels, groups.masses, k)
+    return [mean_error(found - E, counts, groups.masses) for found in (L, shares_of(L))]
+
+
+def shares_of(L):
+    """Return predictions, (g, k), cut at 0 and divided by their sums over the clusters."""
     shares = np.maximum(L, 0.0)
     total = shares.sum(axis=1, keepdims=True)
-    shares = np.where(total > 1e-12, shares / np.maximum(total, 1e-12), 1.0 / k)
-    return [mean_error(found - E, counts, groups.masses) for found in (L, shares)]
+    return np.where(total > 1e-12, shares / np.maximum(total, 1e-12), 1.0 / L.shape[1])
 
 
-def weigh(errors, labellings, k, masses):
+def weigh(errors, labellings, k, masses, likelihoods=1.0):
     """Return the candidates' weights, (m,), which sum to 1.
 
     exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + .001) of both
-    errors, (m, kernels, 2).
+    errors, (m, kernels, 2), times the likelihoods of what is known, (m, kernels).
     """
-    weights = np.sum(1.0 / np.sqrt(np.prod(errors + FLOOR, axis=2)), axis=1)
+    weights = np.sum(likelihoods / np.sqrt(np.prod(errors + FLOOR, axis=2)), axis=1)
     weights *= [np.exp(-PRICE * imbalance(labels, k, masses)) for labels in labellings]
     return weights / weights.sum()
 
 
-def vote(found, kernels, k, masses):
-    """Return the candidates, the most votes first; every kernel judges every labelling."""
+def vote(found, kernels, k, masses, kept):
+    """Return the candidates, the most votes first; every kernel judges every labelling.
+
+    ``kept`` tells how likely each kernel makes what is known.
+    """
     labellings = [labels for *_, labels in found]
     known = {}
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
             known[key] = [errors_of(width.groups, labels, k) for width in kernels]
     errors = np.array([known[labels.tobytes()] for labels in labellings])
-    weights = weigh(errors, labellings, k, masses)
+    likely = np.array([[kept.likelihood(one, each) for one in kernels] for each in labellings])
+    weights = weigh(errors, labellings, k, masses, likely)
     votes = agreement(labellings, k, masses) @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
     candidates = []

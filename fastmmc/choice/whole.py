@@ -14,6 +14,7 @@ from fastmmc.core.status import Status
 from fastmmc.kernels.factors import LowRankFactor, make_factor
 from fastmmc.kernels.gram import EXP_PRODUCTS, evenly
 from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.tangent import descend_all, sums_of
 from fastmmc.rls.source import fit_labels, quick_rank, rated_result
 
@@ -55,25 +56,37 @@ class _Found:
         return {"moves": np.zeros(self.history.size, dtype=np.int64)}
 
 
-def result_of(X, cells, winner, width, k, seed, run):
-    """Return the result of the labels that won, of all points."""
-    factor, labels = width.factor, winner.labels[cells.members]
-    free, costs = winner.rule != "near", []
+def result_of(X, cells, winner, width, given, is_told, seed, run):
+    """Return the result of the labels that won, of all points.
+
+    ``is_told`` (n,) tells which points' cells have all that is given of them.
+    """
+    k, factor, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
     # Only what a search of free sizes found has the least cost that is near.
-    descends = winner.rule == "free"
+    free, descends, costs = winner.rule != "near", winner.rule == "free", []
     if not cells.is_plain:
         with run.phase():
             run.look()
             if not cells.is_exact:
-                labels = _predicted(X, width.factor, winner.labels, k, run.look)
-            factor = _factor_of_all(X, cells, width, seed, run)
-            for better, cost in descend_all(factor.Z, labels, k) if descends else ():
+                predicted = _predicted(X, width.factor, winner.labels, k, run.look)
+                labels = np.where(is_told, labels, predicted)
+            factor = _factor_of_all(X, cells, width, given.weights, seed, run)
+            is_free_to = descends and given.is_plain
+            for better, cost in descend_all(factor.Z, labels, k) if is_free_to else ():
                 labels = better
                 costs.append(cost)
                 run.look()
         if factor is width.factor:  # there was no time for that of all points
             rank = quick_rank(cells.n)
-            factor = _make_factor(X, cells, width, rank, seed, lambda share, ahead=0.0: None)
+            args = X, cells, width, given.weights, rank, seed, lambda share, ahead=0.0: None
+            factor = _make_factor(*args)
+    if not given.is_plain:
+        state = given.state(factor, labels, given.rule_of(winner.rule))
+        if descends and not cells.is_plain:
+            with run.phase():
+                for _ in given.descend(state, lambda: costs.append(cost_of(state))):
+                    run.look()
+        labels = given.labels_of(state)
     objective = _objective(factor, labels, k, free)
     found = _Found(labels, objective, len(costs), np.array([*costs[:-1], objective]))
     outcome = Outcome(found, 0, np.array([objective]), 1, Status.CONVERGED)
@@ -90,7 +103,7 @@ def _predicted(X, factor, labels, k, look):
     return predicted
 
 
-def _factor_of_all(X, cells, width, seed, run):
+def _factor_of_all(X, cells, width, weights, seed, run):
     """Return the hat matrix of all points on the cells as landmarks, or on some of them."""
     n = cells.n
     rank = max(1, math.isqrt(PRODUCTS // n))
@@ -100,24 +113,29 @@ def _factor_of_all(X, cells, width, seed, run):
     def look(share, ahead=0.0):
         run.look(share, ahead + spare)
 
-    return _make_factor(X, cells, width, rank, seed, look)
+    return _make_factor(X, cells, width, weights, rank, seed, look)
 
 
-def _make_factor(X, cells, width, rank, seed, look):
+def _make_factor(X, cells, width, weights, rank, seed, look):
     """Return a hat matrix of all points whose landmarks are points of so many cells at most."""
     landmarks = cells.seeds[evenly(cells.masses.size, rank)]
-    form = Form(landmarks.size, landmarks)
+    form = Form(landmarks.size, landmarks, weights=weights)
     return make_factor(X, width.factor.lam, width.factor.kernel, form, seed, look)
 
 
 def _objective(factor, labels, k, free):
     """Return the cost of free sizes, or Q."""
+    weights, is_weighted = np.ones(factor.n), factor.weights is not None
+    if is_weighted:
+        weights = factor.weights
     if isinstance(factor, LowRankFactor):
-        W = sums_of(factor.Z, labels, k)
+        W = factor._cluster_sums(labels, k) if is_weighted else sums_of(factor.Z, labels, k)
         within, total = np.sum(W**2, axis=1), np.sum(W.sum(axis=0) ** 2)
     else:
-        U = sums_of(factor.R, labels, k)
+        R = factor.R * np.sqrt(np.outer(weights, weights)) if is_weighted else factor.R
+        U = sums_of(R, labels, k)
         within, total = np.bincount(labels, U[labels, np.arange(factor.n)], k), U.sum()
     if free:
-        return float(np.sum(1.0 - within / np.maximum(np.bincount(labels, minlength=k), 1)))
-    return float(k * factor.n + (4 - k) * total - 4.0 * within.sum())
+        sizes = np.bincount(labels, weights, k)
+        return float(np.sum(1.0 - within / np.where(sizes > 0, sizes, 1.0)))
+    return float(k * weights.sum() + (4 - k) * total - 4.0 * within.sum())

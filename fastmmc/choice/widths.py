@@ -20,9 +20,13 @@ LAM = 0.25
 LAM_POINTS = 2_000
 
 
-def lam_of(n, lam=LAM):
-    """Return the lam of n points, of which up to 2,000 have ``lam``."""
-    return lam * max(1.0, n / LAM_POINTS)
+def lam_of(cells, lam=LAM):
+    """Return the lam of the points of cells, of which up to 2,000 have ``lam``.
+
+    Weights are in the hat matrix. If they add up to less than as many points, so does lam.
+    """
+    n = cells.n if cells.weights is None else float(cells.weights.sum())
+    return lam * max(1.0, max(cells.n, n) / LAM_POINTS) * min(1.0, n / cells.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +85,19 @@ class Widths:
         at = np.clip(np.sum(within <= m, axis=1), min(1, g - 1), g - 1)
         reached = distances[np.arange(g), at]
         order = np.argsort(reached, kind="stable")
-        half = np.searchsorted(np.cumsum(self.cells.masses[order]), self.cells.n / 2)
+        half = np.searchsorted(np.cumsum(self.cells.masses[order]), self.cells.total / 2)
         return float(np.sqrt(reached[order[half]] or reached.mean() or 1.0))
 
     def _make(self, sigma, lam):
-        masses = self.cells.masses
-        weights = None if self.cells.is_plain else masses.astype(np.float64)
+        masses, weights = self.cells.masses, self.cells.weights
+        if weights is None and not self.cells.is_plain:
+            weights = masses.astype(np.float64)
         form, kernel = Form(weights=weights), Kernel("rbf", sigma=sigma)
-        lam = lam_of(self.cells.n, lam)
+        lam = lam_of(self.cells, lam)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
         matrix = factor.R
         if weights is not None:
-            matrix = factor.R * np.sqrt(weights) * np.sqrt(weights)[:, None]
+            matrix = factor.R * np.sqrt(masses) * np.sqrt(masses)[:, None]
             # Not written to, like that of points, or loops would be compiled twice.
             matrix.flags.writeable = False
         return Width(factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))

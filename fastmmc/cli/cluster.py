@@ -199,7 +199,7 @@ def _choose_method(args, given):
     if args.solver is not None:
         return METHODS[args.solver]
     chooses = {option.name for option in given} <= set(METHODS[CHOOSER].parameters)
-    return METHODS[CHOOSER if chooses and args.constraints is None else USUAL]
+    return METHODS[CHOOSER if chooses else USUAL]
 
 
 def _solver_params(args, method, given):

@@ -186,7 +186,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             return None
         if not self._labels_are_clusters:
             return check_known_labels(y, n, name="y")
-        k = validation.check_integer("n_clusters", self.n_clusters, least=1)
+        k = n
+        if not isinstance(self.n_clusters, str):
+            k = validation.check_integer("n_clusters", self.n_clusters, least=1)
         read_known_labels(y, n, k, name="y")
         return y
 

@@ -91,9 +91,9 @@ class Sums(NamedTuple):
 
 def search_in_blocks(call, control, solve_sample):
     """Return the result of a method on points in blocks; ``solve_sample`` is the method itself."""
-    _refuse(call)
+    refuse_single_points(call)
     n = call.X.n if isinstance(call.X, BlockFactor) else check_shape(call.X)[0]
-    goal = _Goal.of(call, n)
+    goal = Goal.of(call, n)
     source = _check_source(call, goal.k)
     run = SampleRun(call, source.blocks, source.n_sampled)
     if run.is_whole and source.factor is None:
@@ -104,16 +104,16 @@ def search_in_blocks(call, control, solve_sample):
         X, given = source.of_sample(sample, given, run.seed)
         found = solve_sample(X, **given)
         factor = source.make_factor(found, sample)
-        descent = _Descent(factor, sample, found, goal.like(found), control)
+        descent = Descent(factor, sample, found, goal.like(found), control)
         descent.run()
         descent.end()
         return descent.result(call)
 
 
-def _refuse(call):
+def refuse_single_points(call):
     """Refuse what is asked for of single points, which nobody sees here."""
     wanted = {
-        "init": not isinstance(call.init, str),
+        "init": not isinstance(getattr(call, "init", ""), str),
         "bound": getattr(call, "bound", False),
         "trim": getattr(call, "trim", 0) != 0,
     }
@@ -128,7 +128,7 @@ def _refuse(call):
 
 
 @dataclass(frozen=True, eq=False)
-class _Goal:
+class Goal:
     """What is minimised, over labellings of what sizes."""
 
     kind: str  # "equal" (Q), "free" or "binary" (F)
@@ -240,7 +240,7 @@ def _check_source(call, k):
     return _Source(blocks, min(n, sample_size(k, form.rank)), call.lam, form)
 
 
-class _Descent:
+class Descent:
     """Passes over all points, from the labels of a sample."""
 
     def __init__(self, factor, sample, found, goal, control):
@@ -260,9 +260,20 @@ class _Descent:
         self.status = Status.CONVERGED
         self.n_passes = 0
 
+    def predict(self):
+        """Give all points the clusters that the sample predicts."""
+        A, _ = self._regress()
+        self._accept(*self._settle(A, np.zeros(self._goal.k)))
+
     def run(self):
         """Give all points the clusters of the sample, and descend."""
-        self._accept(*self._settle(*self._first()))
+        A, within = self._regress()
+        sizes = np.bincount(self._found.labels, minlength=self._goal.k)
+        self._accept(*self._settle(*self._goal.tangent(A, sizes, within)))
+        self.descend()
+
+    def descend(self):
+        """Make passes until they are no longer worth it."""
         if self._found.status not in (Status.CONVERGED, Status.MAX_ITER):
             self.status = self._found.status
             return
@@ -301,8 +312,8 @@ class _Descent:
         self.objective = self._value(sums)
         self.history.note(self.n_passes, self.objective)
 
-    def _first(self):
-        """Return A and c by which the regression on the sample tells the clusters of all points."""
+    def _regress(self):
+        """Return A (k, r) by which the sample predicts the clusters, and the e^T R e of these."""
         Z, labels, k = self._Z, self._found.labels, self._goal.k
         n, m = self._goal.n, len(labels)
         half = self._factor.half
@@ -313,8 +324,7 @@ class _Descent:
         moves.build_sums(Y, compact(labels, k), of_clusters)
         coef = solve(inner, of_clusters.T, assume_a="pos", check_finite=False)
         A = solve_triangular(half, coef, check_finite=False).T
-        within = np.sum(of_clusters.T * coef, axis=0)
-        return self._goal.tangent(A, np.bincount(labels, minlength=k), within)
+        return A, np.sum(of_clusters.T * coef, axis=0)
 
     def _look(self, rule):
         """Return the sums of the labels that a rule gives."""

@@ -71,8 +71,53 @@ class RLSClusterer(Clusterer):
         return -float(np.mean((scores - codes) ** 2))
 
 
+class GuidedClusterer(RLSClusterer):
+    """An estimator whose ``fit`` takes known labels, links and weights."""
+
+    _fields = (*RLSClusterer._fields, "classes", "n_constraints", "n_violations")
+    _labels_are_clusters = True
+
+    @with_callbacks
+    def fit(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        must_link: MatrixLike | None = None,
+        cannot_link: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Points, as the function of the same method takes them.
+        y : (n,) or (n, 1) array_like, optional
+            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
+            known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
+            ``model.classes_[model.predict(X)]`` names clusters.
+        must_link, cannot_link : (p, 2) array_like of int, sparse matrix or (n,), optional
+            Pairs of points that are together, and that are not.
+        sample_weight : (n,) array_like of float, optional
+            How much each point counts.
+
+        Returns
+        -------
+        object
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As the function of the same method.
+        """
+        told = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
+        return self._fit(X, y, **told)
+
+
 class UMCRLS(
-    RLSClusterer,
+    GuidedClusterer,
     UMCRLSParameters,
     SemiSupervised,
     ClusterCount,
@@ -96,54 +141,7 @@ class UMCRLS(
     array([100, 100])
     """
 
-    _fields = (
-        *RLSClusterer._fields,
-        "bound",
-        "gap",
-        "classes",
-        "n_constraints",
-        "n_violations",
-    )
-    _labels_are_clusters = True
-
-    @with_callbacks
-    def fit(
-        self,
-        X: MatrixLike,
-        y: object = None,
-        *,
-        must_link: MatrixLike | None = None,
-        cannot_link: MatrixLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Cluster the points.
-
-        Parameters
-        ----------
-        X : (n, d) array_like
-            Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        y : (n,) or (n, 1) array_like, optional
-            Ignored unless ``semi_supervised=True``; then labels 0..n_clusters-1, or strings, where
-            known, which never change, and -1, NaN or None elsewhere. ``classes_`` are the strings:
-            ``model.classes_[model.predict(X)]`` names clusters.
-        must_link, cannot_link : (p, 2) array_like of int, sparse matrix or (n,), optional
-            Pairs of points that are together, and that are not, as :func:`fastmmc.umc_rls` takes
-            them.
-        sample_weight : (n,) array_like of float, optional
-            How much each point counts.
-
-        Returns
-        -------
-        UMCRLS
-            Itself.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            As :func:`fastmmc.umc_rls`.
-        """
-        told = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": sample_weight}
-        return self._fit(X, y, **told)
+    _fields = (*GuidedClusterer._fields, "bound", "gap")
 
     def _count_tasks(self, n):
         # What is no number of clusters is refused by the function.

@@ -12,7 +12,7 @@ from fastmmc.data.sizes import check_least_and_most, size_rule
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.engine.cells import cells_suffice
-from fastmmc.rls.engine.linked import mass_unit, masses_of
+from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
 
@@ -71,16 +71,26 @@ def _make_plan(call, source):
     known, classes = read_known_labels(call.known_labels, n, k)
     if known is not None and (known < 0).all():
         known = None
-    links, known = _check_links(call, n, k, known)
+    links, known = check_links(call, n, k, known, hard=call.link_penalty is None)
+    if not links and call.link_penalty is not None:
+        raise ValueError(
+            f"link_penalty is the price of a broken cannot-link, and there are none; got "
+            f"{call.link_penalty}"
+        )
+    # Weights are worked on as links are.
+    links = None if not links and call.sample_weight is None else links
     trust = _check_trust(call, known, links)
     is_free, method = call.sizes == "free", call.method
     on_cells = links is None and not isinstance(source.factor, DenseFactor)
     on_cells = on_cells and searches_cells(call, n, k)
     if method == "auto":
         method = "memetic" if is_free or on_cells else "shaking"
-    rule, min_size, balance = _check_sizes(call, n, k, known, method, is_free)
+    default = None if is_free or method not in BALANCE else max(BALANCE[method], k / n)
+    bounded = method == "memetic" or call.target_sizes is not None
+    rule, min_size, default = check_sizes(call, n, k, known, default, bounded)
+    balance = default if call.balance is None and bounded else call.balance
     if links is not None:
-        _check_groups(links, n, k, rule.upper.max() if call.sample_weight is None else n)
+        check_groups(links, n, k, rule, call.sample_weight)
     if call.bound and call.sample_weight is not None and not is_free:
         raise ValueError('bound: of weighted points there is a bound for sizes="free" only')
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
@@ -115,23 +125,13 @@ def _make_plan(call, source):
     )
 
 
-def _check_links(call, n, k, known):
+def check_links(call, n, k, known, hard=True):
     """Return the links of a call, and the known labels with those that links imply.
-
-    The links are None if there are none, nor weights, which are worked on alike.
 
     What is known of a point is known of all that must be in its cluster.
     """
-    hard = call.link_penalty is None
     links = check_links_of_clusters(call.must_link, call.cannot_link, n, k, known, hard=hard)
-    if not links:
-        if not hard:
-            raise ValueError(
-                f"link_penalty is the price of a broken cannot-link, and there are none; got "
-                f"{call.link_penalty}"
-            )
-        return None if call.sample_weight is None else links, known
-    if known is not None:
+    if links and known is not None:
         members = join(links.must, n)
         of_group = np.full(n, -1)
         np.maximum.at(of_group, members, known)
@@ -139,20 +139,20 @@ def _check_links(call, n, k, known):
     return links, known
 
 
-def _check_sizes(call, n, k, known, method, is_free):
-    """Return the rule of sizes and the least size, as masses, and the balance that they come from.
+def check_sizes(call, n, k, known, default, bounded):
+    """Return the rule of sizes and the least size, as masses, and the default balance.
 
-    The latter is that of the call, or what None stands for if the search keeps to it all along.
+    The latter is ``default``, or what room the heaviest point needs if that is more; sizes that are
+    given are met as nearly as points allow. ``bounded`` is as for :func:`size_rule`.
     """
     total, heaviest, told_sizes = _in_masses(call, n)
     check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
     # One point more or less must be possible however few there are.
-    one = k * heaviest / total
-    least = 0.0 if call.sample_weight is None else one
-    default = max(BALANCE[method], one) if method in BALANCE and not is_free else None
+    least = 0.0 if call.sample_weight is None else k * heaviest / total
     if call.target_sizes is not None:
         default = least
-    bounded = method == "memetic" or call.target_sizes is not None
+    elif default is not None:
+        default = max(default, least)
     rule = size_rule(
         total,
         k,
@@ -162,8 +162,7 @@ def _check_sizes(call, n, k, known, method, is_free):
         bounded=bounded,
         **told_sizes,
     )
-    balance = default if call.balance is None and bounded else call.balance
-    return rule, told_sizes["min_size"], balance
+    return rule, told_sizes["min_size"], default
 
 
 def _in_masses(call, n):
@@ -205,8 +204,9 @@ def _check_sizes_of_weights(call, total):
         )
 
 
-def _check_groups(links, n, k, largest):
+def check_groups(links, n, k, rule, weights):
     """Refuse must-links that leave too few groups, or one that no cluster may hold."""
+    largest = rule.upper.max() if weights is None else n
     members = join(links.must, n)
     sizes = np.bincount(members)
     rows = np.flatnonzero(members == sizes.argmax())

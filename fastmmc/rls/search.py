@@ -12,13 +12,13 @@ from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.engine.cells import count_cells
+from fastmmc.rls.engine.coarse import mass_unit
 from fastmmc.rls.engine.free import ALL, QUICK_SAMPLE, FreeSearch, Population, make_matrix
 from fastmmc.rls.engine.linked import (
     LinkedSearch,
     Merging,
     NearSearch,
     make_groups,
-    mass_unit,
     sample_size,
 )
 from fastmmc.rls.engine.memetic import MemeticSearch
@@ -42,7 +42,9 @@ def search_labels(seed, factor, plan, control):
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
     if plan.links is not None:
-        return _judge_links(_search_linked(seed, factor, plan, control), plan)
+        found = _search_linked(seed, factor, plan, control)
+        hard = plan.link_penalty is None
+        return judge_links(found, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
     if plan.free:
         return _search_free(seed, factor, plan, control)
     on_cells = plan.on_cells and plan.has_random_start
@@ -121,13 +123,13 @@ def _search_linked(seed, factor, plan, control):
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
 
-def _judge_links(result, plan):
+def judge_links(result, links, rule, weights, asked_sizes, hard=True):
     """Return a result with links or weights; say where links or sizes could not be kept."""
-    links, rule, unit = plan.links, plan.rule, mass_unit(plan.weights)
-    sizes = np.bincount(result.labels, plan.weights, plan.k)
-    slack = 0.5 if unit == 1 else plan.n  # of the rounding of weights
+    n, k, unit = result.labels.size, result.sizes.size, mass_unit(weights)
+    sizes = np.bincount(result.labels, weights, k)
+    slack = 0.5 if unit == 1 else n  # of the rounding of weights
     too_far = np.maximum(rule.lower - sizes * unit, sizes * unit - rule.upper) > slack
-    if too_far.any() and plan.asked_sizes:
+    if too_far.any() and asked_sizes:
         h = np.flatnonzero(too_far)[0]
         raise ValueError(
             f"no labels were found that keep to the links, weights and sizes asked for: cluster "
@@ -135,14 +137,14 @@ def _judge_links(result, plan):
             f"at most {rule.upper[h] / unit:g}; raise balance or max_size, or give fewer links"
         )
     n_violations = links.n_violations(result.labels)
-    if n_violations and plan.link_penalty is None:
+    if n_violations and hard:
         a, b = links.cannot[np.ptp(result.labels[links.cannot], axis=1) == 0][0]
         warn_user(
             f"{n_violations} of {len(links.cannot)} cannot-links are broken, such as that of rows "
             f"{a} and {b}: no labels without were found; raise k, or remove links"
         )
     bounds = None
-    if plan.weights is None:
+    if weights is None:
         least, most = np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes)
         bounds = np.column_stack((least, most))
     return replace(

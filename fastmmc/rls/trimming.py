@@ -68,9 +68,9 @@ def _check_told(call, source):
     """Return which points have no known label and no link, (n,) bool, and the checked ``init``."""
     n = source.points.shape[0]
     movable, init = np.ones(n, dtype=bool), None
-    if isinstance(call.k, str):
-        return movable, init
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    k = n
+    if not isinstance(call.k, str):
+        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
     known, _ = read_known_labels(getattr(call, "known_labels", None), n, k)
     if hasattr(call, "init"):
         init = check_init(call.init, n, k, source.kernel)

@@ -75,12 +75,13 @@ def without_weightless(make_source: Callable[..., Any]) -> Callable[[Solver], So
             is_out = weights == 0
             _refuse_told(call, is_out)
             rest = np.flatnonzero(~is_out)
-            if rest.size < call.k:
+            if isinstance(call.k, int) and rest.size < call.k:
                 raise ValueError(
                     f"sample_weight is above 0 in {rest.size} rows, fewer than k = {call.k} "
                     "clusters"
                 )
-            init = None if isinstance(call.init, str) else np.asarray(call.init)
+            init = getattr(call, "init", "")
+            init = None if isinstance(init, str) else np.asarray(init)
             made = solve(of_rest(call, source, rest, init), control)
             return change_results(made, lambda one: _labelled(one, source.points, is_out))
 

@@ -215,7 +215,7 @@ fastmmc cluster t.csv --columns a,kind --label-column kind
 fastmmc cluster iris --label-column 4
     --label-column is for tables; got SOURCE iris
 fastmmc cluster n.csv -k 2 --method sammc --constraints links.csv
-    sammc has no --constraints; give one of c-rpcl, cvqe, lcvqe, o-lcvqe, umc-rls as --method
+    sammc has no --constraints; give one of c-rpcl, cluster, cvqe, lcvqe, o-lcvqe, umc-rls
 fastmmc cluster n.csv --method c-rpcl --constraints links.csv
     c-rpcl must be told the number of clusters; give --k N
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints none.csv

@@ -135,7 +135,7 @@ def test_what_is_asked_of_the_search_is_done():
         assert not on_cells(**told)
     assert not on_cells(n=planning.DENSE_CHOICE, balance=0.1)
     assert not on_cells(k=1, balance=0.1)
-    assert on_cells(k=60, balance=0.1) and not on_cells(k=61, balance=0.1)
+    assert on_cells(k=300, balance=0.1) and not on_cells(k=301, balance=0.1)
 
 
 @pytest.mark.jit

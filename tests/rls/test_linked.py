@@ -63,7 +63,7 @@ class Problem:
         class Plan:
             k, rule, movable = K, self.rule, np.ones(self.g, dtype=bool)
 
-        return self.merging.state(matrix, dense, labels, Plan, self.free)
+        return self.merging.state(matrix, dense, labels, Plan.movable, Plan.rule, self.free)
 
     @property
     def args(self):

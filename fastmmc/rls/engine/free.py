@@ -255,7 +255,7 @@ class FreeSearch(SlicedSearch):
         self._note()
         yield
         if isinstance(self._factor, LowRankFactor):
-            yield from self._descend_rows()
+            yield from descend_rows(self._state, self._note)
         else:
             least = self._factor.row_bounds if plan.rule.bounded else None
             yield from descent(self._state, least, lambda: self._budget)
@@ -307,25 +307,26 @@ class FreeSearch(SlicedSearch):
         of = self._diag, labels, masses, plan.movable, plan.rule
         return make_state(factor.R if dense else factor.Z, dense, *of, True)
 
-    def _descend_rows(self):
-        """Descend on the factor Z until a sweep makes no move; yield after each block."""
-        state, Z, made = self._state, self._factor.Z, -1
-        scores = np.empty((min(ROWS, self._plan.n), self._plan.k), dtype=Z.dtype)
-        with map_of_threads(Z.size * self._plan.k) as map_pieces:
-            while made != state.pos[loops.MOVES]:
-                made = int(state.pos[loops.MOVES])
-                for block in gen_batches(self._plan.n, ROWS):
-                    sums = state.sums.T.astype(Z.dtype)
 
-                    def multiply(rows, points=Z[block], sums=sums):
-                        np.matmul(points[rows], sums, out=scores[rows])
+def descend_rows(state, end_sweep=lambda: None):
+    """Descend on the factor Z until a sweep makes no move; yield after each block."""
+    Z, k, made = state.matrix, state.counts.size, -1
+    scores = np.empty((min(ROWS, len(Z)), k), dtype=Z.dtype)
+    with map_of_threads(Z.size * k) as map_pieces:
+        while made != state.pos[loops.MOVES]:
+            made = int(state.pos[loops.MOVES])
+            for block in gen_batches(len(Z), ROWS):
+                sums = state.sums.T.astype(Z.dtype)
 
-                    n_rows = block.stop - block.start
-                    for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
-                        pass
-                    loops.descend_rows(state, block.start, scores[:n_rows])
-                    yield
-                self._note()
+                def multiply(rows, points=Z[block], sums=sums):
+                    np.matmul(points[rows], sums, out=scores[rows])
+
+                n_rows = block.stop - block.start
+                for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
+                    pass
+                loops.descend_rows(state, block.start, scores[:n_rows])
+                yield
+            end_sweep()
 
 
 def quick_labels(factor, plan, rng):

@@ -25,6 +25,7 @@ from fastmmc.kernels.gram import Kernel
 from fastmmc.rls.batches import ClaimForm, make_start
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
+from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.free import SLICE, hat_of_sample
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.memetic import MemeticSearch
@@ -50,22 +51,6 @@ MOST_SAMPLED = 10_000
 
 # Moves that part linked groups, for each of them.
 PARTINGS = 50
-
-# What weights add up to as masses, unless they are integers of a smaller sum: about the most whose
-# squares integers of 64 bits hold.
-TOTAL_MASS = 2.0**30
-
-
-def mass_unit(weights):
-    """Return the mass of the weight 1: masses are integers, as sizes are."""
-    if weights is None or (weights.sum() <= TOTAL_MASS and (weights == np.rint(weights)).all()):
-        return 1.0
-    return float(2.0 ** np.floor(np.log2(TOTAL_MASS / weights.sum())))
-
-
-def masses_of(weights, unit):
-    """Return the masses of points or groups of these weights, at least 1."""
-    return np.maximum(1, np.rint(weights * unit)).astype(np.int64)
 
 
 def fit_sizes(state, pairs):
@@ -108,6 +93,12 @@ class Merging:
         hard = penalty is None
         prices = PRICE * masses[cannot].min(axis=1) if hard else penalty * unit * counts
         return cls(members, scales, masses, unit, cannot, prices.astype(np.float64), hard)
+
+    @classmethod
+    def of_groups(cls, members, masses, unit, cannot):
+        """Return groups whose members are scaled, and pairs of them that are to be apart."""
+        prices = PRICE * masses[cannot].min(axis=1)
+        return cls(members, np.ones(members.size), masses, unit, cannot, prices, True)
 
     @property
     def n_groups(self):
@@ -224,14 +215,18 @@ class Merging:
             loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
         fit_sizes(state, pairs)
 
-    def state(self, matrix, dense, labels, plan, free):
+    def merge_rows(self, Z):
+        """Return the sums of the rows of Z over the groups: Z where every group is a point."""
+        return Z if self.is_plain else self.membership.T @ Z
+
+    def state(self, matrix, dense, labels, movable, rule, free):
         """Return what the compiled loops work on."""
         if dense:
             diagonal = np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
         else:
             diagonal = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
-        of = diagonal, labels, self.masses, plan.movable
-        return make_state(matrix, dense, *of, plan.rule, free)
+        of = diagonal, labels, self.masses, movable
+        return make_state(matrix, dense, *of, rule, free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +244,7 @@ class LinkedGroups(Groups):
 
     def fitted(self, labels, rule):
         """Return labels of parted groups whose sizes keep to the rule as far as can be."""
-        plan = replace(self.plan, rule=rule)
-        state = self.merging.state(self.matrix, True, labels, plan, True)
+        state = self.state(labels, rule)
         self.merging.part(state)
         return state.labels.astype(np.int64)
 
@@ -380,7 +374,7 @@ class LinkedSearch(SlicedSearch):
         """Return the state of all groups."""
         matrix, dense = self._matrix
         plan = self._merging.plan(self._plan)
-        return self._merging.state(matrix, dense, labels, plan, plan.free)
+        return self._merging.state(matrix, dense, labels, plan.movable, plan.rule, plan.free)
 
     def _value(self, state):
         """Return the objective, with the prices of pairs that are together if they have one."""
@@ -419,8 +413,7 @@ def make_groups(factor, merging, plan, sample):
     """
     if isinstance(factor, LowRankFactor):
         if sample:
-            Z = factor.Z if merging.is_plain else merging.membership.T @ factor.Z
-            return (Z, False), None
+            return (merging.merge_rows(factor.Z), False), None
         R = yield from factor._hat_matrix()
     else:
         R = factor.R

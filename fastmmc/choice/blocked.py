@@ -1,0 +1,111 @@
+"""The choice for points in blocks: cells of all of them, and their labels, in passes over blocks.
+
+The candidates and the vote are those of cells in memory. Seeds are drawn as there: half of them at
+random, the others with chances as the squared distances from these. Each block draws for itself, by
+exponential numbers over the chances, of which the least ones of all blocks win.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from fastmmc.choice.whole import PRODUCTS
+from fastmmc.core.declare import told
+from fastmmc.core.parameters import SizeParameters
+from fastmmc.core.status import Status
+from fastmmc.data.blocks import check_block
+from fastmmc.kernels.block_factor import make_block_factor
+from fastmmc.kernels.gram import evenly, squared_distances
+from fastmmc.rls.blocked import Descent, Goal
+from fastmmc.rls.engine.coarse import Coarsening
+from fastmmc.rls.engine.tangent import sums_of
+from fastmmc.rls.source import fit_labels
+
+
+class _Found(NamedTuple):
+    """The labels of a sample, as the result of a search."""
+
+    labels: np.ndarray
+    params: dict
+    status: Status = Status.CONVERGED
+    n_moves: int = 0
+
+
+class _Nearest(NamedTuple):
+    """What gives the nearest seeds of a block's points; what a task can be sent."""
+
+    seeds: np.ndarray  # (g, d) float64
+    dtype: np.dtype
+
+    def __call__(self, rows):
+        """Return the checked points, the nearest seed of each and the squared distance from it."""
+        rows = check_block(rows, self.seeds.shape[1], self.dtype)
+        squares = squared_distances(rows, self.seeds)
+        return rows, squares.argmin(axis=1), squares.min(axis=1)
+
+
+def coarsen_blocks(blocks, sample, count, rng):
+    """Return at most ``count`` cells of the points of blocks; ``sample`` are some of the points."""
+    near = sample[np.sort(rng.choice(len(sample), count // 2, replace=False))].astype(np.float64)
+    shared = blocks.share(_Nearest(near, blocks.dtype))
+    seed = int(rng.integers(2**31))
+    wanted = count - len(near)
+    tasks = [
+        blocks.task(_draw_far, rows, shared, wanted, (seed, at))
+        for at, rows in enumerate(blocks.rows)
+    ]
+    keys, far = (np.concatenate(parts) for parts in zip(*blocks.fetch(tasks), strict=True))
+    seeds = np.concatenate((near, far[np.argsort(keys, kind="stable")[:wanted]]))
+    shared = blocks.share(_Nearest(seeds, blocks.dtype))
+    masses, sums = blocks.total([blocks.task(_sum_cells, rows, shared) for rows in blocks.rows])
+    used = masses > 0
+    place = blocks.share(np.cumsum(used) - 1)
+    members = blocks.join([blocks.task(_members, rows, shared, place) for rows in blocks.rows])
+    points = sums[used] / masses[used, None]
+    return Coarsening(members, masses[used], np.arange(len(points)), points, False)
+
+
+def label_blocks(call, blocks, sample, winner, width, rules, run, control):
+    """Return the result for the points of blocks by the labels of cells that won, and landmarks."""
+    n, k, kernel = blocks.shape[0], rules[0].lower.size, width.factor.kernel
+    free, near = rules
+    rule, kind = (near, "equal") if winner.rule == "near" else (free, "free")
+    model = fit_labels(width.factor, winner.labels, k).model
+    labels = model.decision_function(sample).argmax(axis=1)
+    found = _Found(labels, {"k": k, "sizes": kind} | kernel.params())
+    points = width.factor.X
+    landmarks = points[evenly(len(points), max(1, isqrt(PRODUCTS // n)))].astype(blocks.dtype)
+    factor = make_block_factor(blocks, width.factor.lam, kernel, landmarks, None)
+    is_ruled = bool(told(call, SizeParameters)) or kind == "equal"
+    goal = Goal(kind, n, k, rule.lower, rule.upper, is_ruled)
+    descent = Descent(factor, sample, found, goal, control)
+    descent.predict()
+    if winner.rule == "free" and run.status == Status.CONVERGED:
+        descent.descend()
+    descent.end()
+    return descent.result(call), landmarks
+
+
+def _draw_far(rows, nearest, count, seed):
+    """Return the least keys of a block, (m,), and the points that have them."""
+    rows, _, squares = nearest(rows)
+    keys = np.random.default_rng(seed).exponential(size=len(rows))
+    chosen = np.flatnonzero(squares > 0)
+    keys = keys[chosen] / squares[chosen]
+    first = np.argsort(keys, kind="stable")[:count]
+    return keys[first], rows[chosen[first]].astype(np.float64)
+
+
+def _sum_cells(rows, nearest):
+    """Return how many of a block's points each cell has, and their sums."""
+    rows, cells, _ = nearest(rows)
+    g = len(nearest.seeds)
+    return np.bincount(cells, minlength=g), sums_of(rows, cells, g)
+
+
+def _members(rows, nearest, place):
+    """Return the cells of a block's points."""
+    return place[nearest(rows)[1]]
