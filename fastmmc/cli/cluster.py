@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc.cli import common, predict, sources
+from fastmmc.cli import common, predict, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.core.files import gathering
@@ -153,6 +153,11 @@ def add_command(commands):
     )
     common.add_labels_out(parser)
     parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write the table itself, a .csv or .tsv file, with the labels as a last column",
+    )
+    parser.add_argument(
         "--model",
         type=Path,
         metavar="NPZ",
@@ -174,6 +179,8 @@ def _cluster(args):
     # All that can be refused is refused before the computation.
     if args.out is not None:
         common.check_labels_out(args.out, args.source, args.constraints)
+    if args.append:
+        _check_append(args)
     if args.plot is not None:
         common.check_writable(args.plot, args.source)
         _check_picture_format(args.plot)
@@ -189,13 +196,30 @@ def _cluster(args):
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(X))
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
-    if args.out is not None or not args.json:
+    if args.append:
+        common.check_labels(result.labels, len(X))
+        has_header = points.columns.names is not None
+        lines = tables.lines_with_labels(Path(args.source), has_header, result.labels)
+        common.write_lines(args.out, lines)
+    elif args.out is not None or not args.json:
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
         predict.save_model(args.model, result, points)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
     _print_result(args, method, points, result, seconds)
+
+
+def _check_append(args):
+    """Raise an error now if a table could not be written with its labels later."""
+    source = Path(args.source)
+    if source.suffix.lower() not in tables.TABLES or source.is_fifo():
+        endings = ", ".join(tables.TABLES)
+        raise ValueError(f"--append is for files of {endings}; got SOURCE {args.source}")
+    if args.out is None and args.json:
+        raise ValueError("--append with --json writes the table to --out only; give it")
+    if args.out is not None:
+        common.check_ending(args.out, common.TEXTS, "the name of --out beside --append")
 
 
 def _choose_method(args, given):

@@ -291,6 +291,35 @@ def option_of(flag, names):
     return f"{flag} {shlex.quote(text.getvalue())}"
 
 
+def lines_with_labels(path, has_header, labels):
+    """Yield the lines of a table as they are, with a label at the end of each row."""
+    with errors_about(path), _open_text(path) as file:
+        delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
+        file.seek(0)
+        rest, name = iter(labels), None
+        for number, line in enumerate(file, 1):
+            cells = cells_of(line, number, delimiter)
+            body = line.rstrip("\r\n")
+            end = line[len(body) :] or "\n"
+            if not cells:
+                yield line
+            elif has_header and name is None:
+                name = _free_name({cell.strip() for cell in cells})
+                yield f"{body}{delimiter}{name}{end}"
+            elif (label := next(rest, None)) is not None:
+                yield f"{body}{delimiter}{label}{end}"
+            else:
+                raise ValueError("it has more rows than before; do not change it meanwhile")
+        if next(rest, None) is not None:
+            raise ValueError("it has fewer rows than before; do not change it meanwhile")
+
+
+def _free_name(names):
+    """Return a name for a column of labels that no column has."""
+    others = (f"cluster_{i}" for i in range(2, len(names) + 3))
+    return next(name for name in chain(["cluster"], others) if name not in names)
+
+
 def read_layout(source, line, first, asked):
     """Return the layout that a table's first row shows.
 

@@ -21,6 +21,10 @@ from fastmmc.data.frames import Frame, Values, is_frame, read_frame, read_values
 # .7, 1, 1.4, 2, 1 / sqrt(levels) and unit variance, .5 and .7 had the highest ARI of umc_rls and
 # cluster on 14 made and 6 public tables; from 1 on, noise in categories made the clusters.
 CATEGORY_DISTANCE = 0.7
+# The deviation of a column of numbers is 1, times this power of the chance that two rows differ in
+# it: two equally frequent numbers are then as far from each other as two categories are. The ARI of
+# cluster on three tables of orders is .39 without and .61 with it, on four public ones .30 and .32.
+FEW_VALUES = 1.5
 # A category of fewer rows than this share, or a single one, is coded as one never seen.
 LEAST_CATEGORY = 0.01
 # What marks a missing cell, in deviations. The mean ARI of k-means and cluster on four sets is .711
@@ -605,6 +609,9 @@ def _made_even(column, values):
         shift, scale = float(powered.mean()), float(powered.std())
     if not np.isfinite((power, shift, scale)).all() or scale <= 0:
         return column
+    counts, n = np.unique(numbers, return_counts=True)[1], numbers.size
+    differ = 1.0 - float(counts @ (counts - 1)) / (n * (n - 1))
+    scale /= differ**FEW_VALUES
     return replace(column, power=power, unit=unit, shift=shift, scale=scale)
 
 

@@ -409,3 +409,90 @@ def test_warnings_speak_of_options(capsys, tmp_path):
     given = ["cluster", path, "--method", "umc-rls", "-k", 2, "--n-init", 2, "--seed", 0]
     assert "in the distances. Give --standardize; take no notice" in labels_of(capsys, *given)[1]
     assert "different units" not in labels_of(capsys, *given, "--standardize")[1]
+
+
+# The table with its labels
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_labels_beside_their_rows(capsys, tmp_path, end, last, mark):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    rows = [["cluster", "a", '"x, y; z"'], ["1", "9", '"p, ""q"""'], ["2", "8", "r"]] * 1
+    rows += [[str(i % 2), str(i % 2), " s "] for i in range(12)]
+    lines = [mark.join(row) for row in rows]
+    lines.insert(4, "")
+    path.write_bytes((end.join(lines) + end * last).encode())
+    given = ["cluster", path, "-k", 2, "--seed", 0, "--columns", "a", "--method", "umc-rls"]
+    labels, _ = labels_of(capsys, *given)
+    assert run(*given, "--append", "--out", out) == 0
+    found = out.read_bytes().decode().split(end)
+    beside = ["cluster_2", *map(str, labels)]
+    beside.insert(4, None)
+    expected = [
+        line if label is None else f"{line}{mark}{label}"
+        for line, label in zip(lines, beside, strict=True)
+    ]
+    if not last:
+        expected[-1] += "\n"
+    assert end.join(expected) + end * last == end.join(found)
+    capsys.readouterr()
+    assert run(*given, "--append") == 0
+    assert capsys.readouterr().out == end.join(found)
+
+
+def test_labels_beside_what_has_no_lines(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n1,3\n")
+    assert run("cluster", path, "-k", 2, "--seed", 0, "--append") == 0
+    assert [line.count(",") for line in capsys.readouterr().out.splitlines()] == [2, 2, 2]
+    for given, message in [
+        (["iris"], "--append is for files of .csv, .tsv; got SOURCE iris"),
+        (["-"], "--append is for files of .csv, .tsv; got SOURCE -"),
+        ([path, "--json"], "--append with --json writes the table to --out only"),
+        ([path, "--out", tmp_path / "x.npy"], "the name of --out beside --append must end in one"),
+        ([path, "--out", path], "is a file to be read"),
+    ]:
+        assert message in error_of(capsys, "cluster", *given, "-k", 2, "--append")
+
+
+# Random tables: labels and a word on each column, or an error of one line
+
+CELLS = [
+    "", "NA", "1", "-2.5", "3,5", "1.234", "1,234", "6.505,83", "5%", "inf", "1e999", "x", "yes",
+    "no", "2020-01-01", "31.12.2019", "12:30", "2020-13-45", "\u00fc", "'", "a b", "1_000", "#",
+]  # fmt: skip
+
+
+def random_table(rng, names):
+    """Return the text of a table with few kinds of cells in each column."""
+    mark, n = rng.choice([",", ";", "\t"]), int(rng.integers(2, 25))
+    columns = [rng.choice(rng.choice(CELLS, rng.integers(1, 5)), n) for _ in names]
+    rows = [names, *zip(*columns, strict=True)]
+    return "".join(mark.join(f'"{cell}"' for cell in row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables(capsys, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    names = ["id", "q'1", "b, c", "when"][: rng.integers(1, 5)]
+    path, new, model = (tmp_path / name for name in ("t.csv", "new.csv", "model.npz"))
+    path.write_text(random_table(rng, names), encoding="utf-8")
+    new.write_text(random_table(rng, names), encoding="utf-8")
+    given = ["cluster", path, "-k", 1, "--method", "wta", "--seed", 0, "--model", model]
+    code = run(*given)
+    out, err = capsys.readouterr()
+    assert code in (0, 2) and "Traceback" not in err
+    if code == 2:
+        assert out == "" and err.splitlines()[-1].startswith(f"fastmmc: error: {path}: ")
+        return
+    assert len(out.splitlines()) == len(path.read_text().splitlines())
+    assert "note" not in err or all(repr(name) in err or " to " in err for name in names)
+    code = run("predict", model, new)
+    out, err = capsys.readouterr()
+    assert code in (0, 2) and "Traceback" not in err
+    if code == 0:
+        assert len(out.splitlines()) == len(new.read_text().splitlines())
+    else:
+        assert out == "" and str(new) in err.splitlines()[-1]
