@@ -81,7 +81,7 @@ class _InfluenceCall(Seed, Parameters):
     random_state: RandomState = parameter(default=None, doc="Shuffles.")
 
 
-@function_of(_InfluenceCall)
+@function_of(_InfluenceCall, trains=False)
 def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInfluence:
     """Measure how many points change their cluster if a feature is shuffled among them.
 
@@ -121,26 +121,30 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     2
     """
     result = call.result
-    result._check_names(call.X)
     X = check_array(
-        call.X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", copy=True
+        result._in_numbers(call.X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        input_name="X",
+        copy=True,
     )
     rng = restart_stream(fixed_seed(call.random_state), 0)
     before, k = result._nearest(X), len(result.sizes)
     counts = np.maximum(np.bincount(before, minlength=k), 1)
-    shares = np.empty((call.n_repeats, X.shape[1]))
-    left = np.zeros((k, X.shape[1]))
-    for feature in range(X.shape[1]):
+    features = range(X.shape[1]) if result.coding is None else result.coding.places()
+    shares = np.zeros((call.n_repeats, len(features)))
+    left = np.zeros((k, len(features)))
+    for i, feature in enumerate(features):
         for repeat in range(call.n_repeats):
             shuffled = _shuffle(X, feature, rng.permutation(X.shape[0]))
             changed = result._nearest(shuffled) != before
-            shares[repeat, feature] = changed.mean()
-            left[:, feature] += np.bincount(before[changed], minlength=k) / counts
+            shares[repeat, i] = changed.mean()
+            left[:, i] += np.bincount(before[changed], minlength=k) / counts
     return FeatureInfluence(shares.mean(axis=0), shares.std(axis=0), left / call.n_repeats)
 
 
 def _shuffle(X, feature, order):
-    """Return points with the values of one feature in another order."""
+    """Return points with the values of a feature, or of a table's column, in another order."""
     if not issparse(X):
         X = X.copy()
         X[:, feature] = X[order, feature]

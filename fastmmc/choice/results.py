@@ -63,7 +63,7 @@ class Candidate:
     labels: np.ndarray = field(repr=False)
 
 
-@stored(cells="i8:c")
+@stored(cells="i8:e")
 @dataclass(frozen=True, eq=False, repr=False)
 class ChoiceResult(RLSResult):
     """A clustering whose width and size rule were chosen without labels.

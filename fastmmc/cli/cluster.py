@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc.cli import common, predict, sources
+from fastmmc.cli import common, predict, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.core.files import gathering
 from fastmmc.core.status import STATUS_TEXT
-from fastmmc.data.standardization import fit_scaler
 from fastmmc.plotting import ClusterDisplay
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.registry import METHODS
@@ -137,7 +136,8 @@ def add_command(commands):
     parser.add_argument(
         "--fill-missing",
         action="store_true",
-        help="put the median of a column in place of its missing cells: empty, NA, NaN, null or ?",
+        help="put the median of a column in place of its missing cells (empty, NA, NaN, null or ?) "
+        "and do not mark them in a column of their own",
     )
     parser.add_argument(
         "--constraints",
@@ -152,6 +152,11 @@ def add_command(commands):
         "from 0; it is compared with the clusters and not used to find them",
     )
     common.add_labels_out(parser)
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write the table itself, a .csv or .tsv file, with the labels as a last column",
+    )
     parser.add_argument(
         "--model",
         type=Path,
@@ -174,24 +179,47 @@ def _cluster(args):
     # All that can be refused is refused before the computation.
     if args.out is not None:
         common.check_labels_out(args.out, args.source, args.constraints)
+    if args.append:
+        _check_append(args)
     if args.plot is not None:
         common.check_writable(args.plot, args.source)
         _check_picture_format(args.plot)
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
-    points = sources.read_points(args.source, sources.asked_columns(args, args.label_column))
+    points = sources.read_points(
+        args.source,
+        sources.asked_columns(args, args.label_column),
+        marks_missing=not args.fill_missing,
+        scaled=args.standardize,
+    )
+    X = points.X
     if args.constraints is not None:
-        params |= _read_pairs(args.constraints, len(points.X))
-    scaler = fit_scaler(points.X, "--standardize, columns in use") if args.standardize else None
-    X = points.X if scaler is None else scaler.transform(points.X)
+        params |= _read_pairs(args.constraints, len(X))
     result, seconds = common.run_solver(method.function, X, params, OPTIONS)
-    if args.out is not None or not args.json:
+    if args.append:
+        common.check_labels(result.labels, len(X))
+        has_header = points.columns.names is not None
+        lines = tables.lines_with_labels(Path(args.source), has_header, result.labels)
+        common.write_lines(args.out, lines)
+    elif args.out is not None or not args.json:
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
-        predict.save_model(args.model, result, points.columns, scaler)
+        predict.save_model(args.model, result, points)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
-    _print_result(args, method, X.shape, points.y, result, seconds)
+    _print_result(args, method, points, result, seconds)
+
+
+def _check_append(args):
+    """Raise an error now if a table could not be written with its labels later."""
+    source = Path(args.source)
+    if source.suffix.lower() not in tables.TABLES or source.is_fifo():
+        endings = ", ".join(tables.TABLES)
+        raise ValueError(f"--append is for files of {endings}; got SOURCE {args.source}")
+    if args.out is None and args.json:
+        raise ValueError("--append with --json writes the table to --out only; give it")
+    if args.out is not None:
+        common.check_ending(args.out, common.TEXTS, "the name of --out beside --append")
 
 
 def _choose_method(args, given):
@@ -264,8 +292,9 @@ def _save_picture(path, result, X):
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def _print_result(args, method, shape, y, result, seconds):
-    (n, d), k, sizes = shape, len(result.sizes), result.sizes.tolist()
+def _print_result(args, method, points, result, seconds):
+    (n, d), y, coding = points.X.shape, points.y, points.coding
+    k, sizes = len(result.sizes), result.sizes.tolist()
     report = {
         "method": method.name,
         "source": args.source,
@@ -280,6 +309,8 @@ def _print_result(args, method, shape, y, result, seconds):
         "nmi": None,
         "params": _settings(result.params),
     }
+    if coding is not None:
+        report["columns"] = [[column.name, column.said] for column in coding.columns]
     source = common.source_name(args.source)
     headline = f"{method.name} on {source}: {n} points, {d} features, {k} clusters"
     rows = [("sizes", " ".join(map(str, sizes))), ("objective", f"{result.objective:.6g}")]
@@ -316,4 +347,6 @@ def _settings(params):
 
 
 def _short(value):
+    if isinstance(value, np.ndarray):
+        return f"of {len(value)} points"
     return f"{value:.6g}" if isinstance(value, float) else value

@@ -246,6 +246,17 @@ def write_labels(path, labels, n_rows):
             _write_text(file, labels)
 
 
+def write_lines(path, lines):
+    """Write lines of text to a file, or to standard output."""
+    text = "".join(lines)
+    if path is None:
+        with naming(STANDARD_OUTPUT):
+            sys.stdout.write(text)
+        return
+    with gathering(path) as file:
+        file.write(text.encode())
+
+
 def _write_text(file, labels):
     np.savetxt(file, labels, fmt="%d", header="label", comments="")
 

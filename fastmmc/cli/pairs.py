@@ -23,7 +23,7 @@ def read_constraints(path):
     first one may be a header.
     """
     found = {"must": [], "cannot": []}
-    with tables.open_table(path) as rows:
+    with tables.open_table(path) as (rows, _):
         for count, (line, row) in enumerate(rows):
             if count == 0:
                 first_line, n_cells = line, len(row)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, get_type_hints
+from typing import get_type_hints
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from fastmmc.cli import common, sources
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
 from fastmmc.core.saving import check_type
-from fastmmc.data.standardization import Scaler
 
 MODEL = ".npz"
-# What is saved beside a result; models that the library has saved have none of it.
-KEYS = {"columns", "mean", "scale"}
+# What earlier versions saved beside the columns.
+OLD_KEYS = {"mean", "scale"}
 
 
 def add_command(commands):
@@ -44,26 +43,25 @@ def check_model_path(path, source):
     common.check_ending(path, [MODEL], "the name of --model", needed=True)
 
 
-def save_model(path, result, columns, scaler):
-    """Save a result with the columns it was made of, and how they were scaled, or None."""
-    scaled = dict.fromkeys(("mean", "scale"))
-    if scaler is not None:
-        scaled = {name: getattr(scaler, name).tolist() for name in scaled}
-    saving.write(path, result, {"columns": columns._asdict()} | scaled)
+def save_model(path, result, points):
+    """Save a result with the columns it was made of, and how they became numbers."""
+    columns = {"columns": points.columns._asdict()}
+    saving.write(path, replace(result, coding=points.coding), columns)
 
 
 def _predict(args):
     began = time.perf_counter()
     if args.out is not None:
         common.check_labels_out(args.out, args.source)
-    model, made_of = _read_model(args.model)
+    model, columns = _read_model(args.model)
+    coding = getattr(getattr(model, "result_", model), "coding", None)
     asked = sources.asked_columns(args)
-    if made_of.columns is not None and not (asked.features or asked.left_out):
-        asked = made_of.columns
-    X = sources.read_points(args.source, asked).X
+    if columns is not None and not (asked.features or asked.left_out):
+        asked = columns
+    X = sources.read_new_points(args.source, asked, coding)
     source = common.source_name(args.source)
     try:
-        labels = _labels(model, X, made_of)
+        labels = _labels(model, X)
     except ValueError as error:
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
@@ -77,58 +75,51 @@ def _predict(args):
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
 
 
-def _labels(model, X, made_of):
-    """Return the clusters of new points, scaled as those of the model were."""
-    if made_of.scaler is not None and X.shape[1] == len(made_of.scaler.scale):
-        X = made_of.scaler.transform(X)
+def _labels(model, X):
+    """Return the clusters of new points, which are numbers already."""
+    result = getattr(model, "result_", None)
+    if getattr(result, "coding", None) is not None:
+        model = result
+    if getattr(model, "coding", None) is not None:
+        model = replace(model, coding=None, feature_names_in=None)
     with warnings.catch_warnings():
         # The columns were found by their names.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return model.predict(X)
 
 
-class _MadeOf(NamedTuple):
-    """The columns of a model and how they were scaled; None where that is not known."""
-
-    columns: SameColumns | None = None
-    scaler: Scaler | None = None
-
-
 def _read_model(path):
-    """Return what predicts, and what it was made of."""
+    """Return what predicts, and the columns that it was made of; None where they are not known."""
     model = saving.load(path)
     if not hasattr(model, "predict"):
         raise ValueError(f"{path} holds {type(model).__name__}, which does not predict")
     _, header = saving.read_archive(path)
     extra = header.get("extra")
-    if isinstance(extra, dict) and extra.keys() >= KEYS:
+    coding = getattr(getattr(model, "result_", model), "coding", None)
+    if isinstance(extra, dict) and "columns" in extra:
+        if extra.keys() & OLD_KEYS:
+            raise ValueError(f"{path} was made by an earlier version of fastmmc; make it anew")
         try:
-            return model, _checked(**{name: extra[name] for name in KEYS})
+            return model, _checked(extra["columns"], coding)
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged: what it tells of columns is wrong") from error
     names = getattr(model, "feature_names_in", getattr(model, "feature_names_in_", None))
+    if names is not None and coding is not None:
+        names = [column.name for column in coding.used]
     if names is None:
-        return model, _MadeOf()
-    return model, _MadeOf(SameColumns(list(names), list(range(len(names))), len(names)))
+        return model, None
+    return model, SameColumns(list(names), list(range(len(names))), len(names))
 
 
-def _checked(columns, mean, scale):
-    """Return what a model was made of, if it can be so."""
+def _checked(columns, coding):
+    """Return the columns that a model was made of, if they can be those."""
     columns = SameColumns(**columns)
     for name, hint in get_type_hints(SameColumns).items():
         check_type(getattr(columns, name), hint, name)
     d = len(columns.numbers)
     fits = all(0 <= i < columns.n_columns for i in columns.numbers)
     fits &= columns.names is None or len(columns.names) == d
-    if columns.medians is not None:
-        fits &= len(columns.medians) == d and all(map(math.isfinite, columns.medians))
-    scaler = None
-    if mean is not None:
-        check_type([mean, scale], list[list[float]], "mean and scale")
-        scaler = saving.make_checked(
-            Scaler, {"mean": np.array(mean, float), "scale": np.array(scale, float)}
-        )
-        fits &= scaler.scale.size == d
+    fits &= coding is None or len(coding.used) == d
     if not fits:
-        raise ValueError("columns, means and scales do not fit together")
-    return _MadeOf(columns, scaler)
+        raise ValueError("columns and their coding do not fit together")
+    return columns

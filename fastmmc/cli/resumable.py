@@ -255,7 +255,8 @@ class Source:
             raise ValueError(f"line {self._line} is not text in UTF-8: {error}") from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
-        return tables.cells_of(text, self._line, self._delimiter or ",")
+        delimiter = self._delimiter or ","
+        return tables.with_points(tables.cells_of(text, self._line, delimiter), delimiter)
 
 
 class Output:

@@ -12,6 +12,8 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
+from fastmmc.data.columns import Coding, as_frame, fit_coding, plain_coding
+from fastmmc.data.frames import Frame, read_frame
 
 ARRAYS = (".npy", ".npz")
 FILES = (*TABLES, PARQUET, *ARRAYS)
@@ -20,19 +22,23 @@ OPENML = "openml:"
 SOURCE_HELP = (
     "a .csv, .tsv, .parquet, .npy or .npz file (arrays X and, optionally, y), a data set's name, "
     f"{OPENML}NAME to ask OpenML for one that is not here, a named pipe, or - for a table on "
-    "standard input; commas, semicolons or tabs part the cells; columns on the left of a table "
-    "that have no name in the header, as the index of a frame that pandas wrote, and a first "
-    "column named id or index that counts the rows are left out with a note, and so are columns of "
-    "text"
+    "standard input; commas, semicolons or tabs part the cells; columns may hold numbers, dates "
+    "or categories, and missing cells; ids, texts that hardly repeat, columns without differences, "
+    "and columns on the left that have no name in the header, as the index of a frame that pandas "
+    "wrote, are left out; a note says what is done with each column"
 )
 
 
 class Points(NamedTuple):
-    """Points (n, d), true labels (n,) or None, and the columns they are from."""
+    """Points (n, d), true labels (n,) or None, the columns they are from, and how these were coded.
+
+    ``coding`` is None where the points are the numbers of an array.
+    """
 
     X: np.ndarray
     y: np.ndarray | None
     columns: SameColumns
+    coding: Coding | None = None
 
 
 def add_source(parser):
@@ -43,58 +49,80 @@ def add_source(parser):
 
 def asked_columns(args, label=None):
     """Return the columns that the options ask for."""
-    names = ("columns", "drop", "fill_missing")
-    features, left_out, fills = (getattr(args, name, None) for name in names)
-    return Columns(features, left_out, label, bool(fills))
+    features, left_out = (getattr(args, name, None) for name in ("columns", "drop"))
+    return Columns(features, left_out, label)
 
 
-def read_points(source, asked):
-    """Return the points of a source with the columns that were asked for."""
-    points = _read(source, asked)
-    if asked.fills:
-        points = _fill(common.source_name(source), points, getattr(asked, "medians", None))
-    _check_points(common.source_name(source), points.X)
-    names, numbers, _, medians = points.columns
-    if asked.are_listed or not tables.counts_rows(points.X, names):
-        return points
-    common.tell(
-        "note",
-        f"{common.source_name(source)}: column {names[0]!r} counts the rows and was left out; name "
-        "it in --columns to use it as a feature",
-    )
-    rest = {"names": names[1:], "numbers": numbers[1:], "medians": medians and medians[1:]}
-    return Points(points.X[:, 1:], points.y, points.columns._replace(**rest))
+def read_points(source, asked, *, marks_missing=True, scaled=False):
+    """Return the points of a source with the columns that were asked for, coded as numbers.
+
+    Notes on standard error tell what was done with each column, unless all are numbers and none is
+    missing. ``marks_missing`` has missing numbers marked beside their medians; ``scaled`` brings
+    columns of numbers to deviation 1 in any case.
+    """
+    name = common.source_name(source)
+    found, y, columns = _read(source, asked)
+    is_table = isinstance(found, Frame)
+    frame = found if is_table else _frame_of(name, found)
+    with errors_about(source):
+        keeps_all = asked.are_listed or not is_table
+        coding = fit_coding(frame, keeps_all=keeps_all, marks_missing=marks_missing, scaled=scaled)
+        plain = {"numbers", "numbers, scaled"}
+        if any(column.said not in plain for column in coding.columns):
+            _tell_of_columns(name, coding)
+        elif not (is_table or coding.is_scaled):
+            _check_points(name, found)
+            return Points(found, y, columns)
+        X, _, _ = coding.code(frame)
+    _check_points(name, X)
+    return Points(X, y, columns.only(i for i, c in enumerate(coding.columns) if c.width), coding)
 
 
-def _fill(source, points, medians=None):
-    """Put medians in place of missing numbers: those of a model, or of the points themselves."""
-    X, y, columns = points
-    if X.ndim != 2 or X.dtype.kind != "f":
-        return points  # no place for NaN
-    gaps = np.isnan(X)
-    if medians is None:
-        empty = np.flatnonzero(gaps.all(axis=0))
-        if empty.size:
-            number = columns.numbers[empty[0]]
-            raise ValueError(
-                f"{source}: column {number} (from 0) has no number; leave it out by --drop {number}"
-            )
-        medians = np.nanmedian(X, axis=0).tolist()
-    if gaps.any():
-        which = "is missing and became the median of its column"
-        if gaps.sum() > 1:
-            which = "are missing and became the medians of their columns"
-        common.tell("note", f"{source}: {gaps.sum()} of {X.size} cells {which}")
-    return Points(np.where(gaps, medians, X), y, columns._replace(medians=medians))
+def _frame_of(name, X):
+    """Return an array as columns, which are called by their numbers."""
+    _check_shape(name, X)
+    return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
+
+
+def _tell_of_columns(source, coding):
+    """Tell what was done with the columns of a table, and how to ask for something else."""
+    for line in coding.lines():
+        common.tell("note", f"{source}: {line}")
+    categories = [column.name for column in coding.used if column.kind == "categories"]
+    if categories:
+        common.tell(
+            "note",
+            f"{source}: to leave out categories: {tables.option_of('--drop', categories)}; to "
+            "compare one with the clusters, if it is what they should be: "
+            f"{tables.option_of('--label-column', categories[-1:])}",
+        )
+
+
+def read_new_points(source, asked, coding):
+    """Return new points with the columns of a model; ``coding`` is how these become numbers."""
+    name = common.source_name(source)
+    found, _, columns = _read(source, asked)
+    frame = found if isinstance(found, Frame) else _frame_of(name, found)
+    with errors_about(source):
+        # The columns were found by their names, where they have any.
+        known = plain_coding(frame.names) if coding is None else coding
+        X, unknown, missing = known.code(frame._replace(names=[]))
+        if coding is None and unknown:
+            raise ValueError("; ".join(unknown))
+    for line in (*unknown, *missing):
+        common.tell("note", f"{name}: {line}")
+    _check_points(name, X)
+    return X
 
 
 def _read(source, asked):
+    """Return the columns of a table, or an array, true labels or None, and which columns it has."""
     path = Path(source)
     suffix = path.suffix.lower()
     is_known = source in datasets.BUNDLED + datasets.GENERATED
     if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
-        X, y, layout = tables.read_table(path, asked)
-        return Points(X, y, SameColumns(layout.names, layout.columns, len(layout.first)))
+        frame, y, layout = tables.read_table(path, asked)
+        return frame, y, SameColumns(layout.names, layout.columns, len(layout.first))
     if path.is_dir() and not is_known:
         raise ValueError(f"{source} is a folder; give a file")
     if suffix == PARQUET:
@@ -112,11 +140,11 @@ def _read(source, asked):
             "input"
         )
     if X.ndim != 2 or X.shape[1] == 0:
-        return Points(X, y, SameColumns(None, [], 0))
+        return X, y, SameColumns(None, [], 0)
     with errors_about(source):
         columns, _ = asked.choose(X.shape[1])
     same = SameColumns(None, columns, X.shape[1])
-    return Points(X if columns == list(range(X.shape[1])) else X[:, columns], y, same)
+    return X if columns == list(range(X.shape[1])) else X[:, columns], y, same
 
 
 def _may_be_name(path, source):
@@ -140,18 +168,22 @@ def _load(source):
         raise ValueError(message.replace("online=True asks", f"{OPENML}{name} asks")) from error
 
 
-def _check_points(source, X):
-    """Name what is wrong with the points before a solver does so without the file's name."""
+def _check_shape(source, X):
+    """Refuse what is no matrix of numbers."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
         raise ValueError(
             f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
         )
+
+
+def _check_points(source, X):
+    """Name what is wrong with the points before a solver does so without the file's name."""
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         i, j = bad[0]
         raise ValueError(
-            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values (fastmmc "
-            "cluster --fill-missing does) or remove them"
+            f"{source}: row {i}, column {j} (from 0) is {X[i, j]}; fill in missing values or "
+            "remove them"
         )
 
 
@@ -179,18 +211,8 @@ def _read_parquet(path, asked):
         if frame.empty:
             raise ValueError(f"there are no cells; got shape {frame.shape}")
         features, label = asked.choose(len(names), names)
-        numeric = [i for i in features if pandas.api.types.is_numeric_dtype(frame.dtypes.iloc[i])]
-        if numeric and not asked.are_listed:
-            tables.tell_of_texts(path, [repr(names[i]) for i in features if i not in numeric])
-            features = numeric
-        for i in features:
-            if i not in numeric:
-                raise ValueError(
-                    f"column {names[i]!r} has type {frame.dtypes.iloc[i]}, not numbers; leave it "
-                    "out by --drop, or name a column of labels by --label-column"
-                )
         y = None if label is None else pandas.factorize(frame.iloc[:, label], sort=True)[0]
         if y is not None and y.min() < 0:
             raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
-    X = frame.iloc[:, features].to_numpy(np.float64, na_value=np.nan)
-    return Points(X, y, SameColumns([names[i] for i in features], features, len(names)))
+    columns = read_frame(frame.iloc[:, features])
+    return columns, y, SameColumns([names[i] for i in features], features, len(names))

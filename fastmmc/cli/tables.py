@@ -7,10 +7,11 @@ import csv
 import io
 import math
 import re
+import shlex
 import stat
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -19,18 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, source_name, tell, to_number
+from fastmmc.data.cells import says_number_or_date
+from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
 NOTHING_BELOW = "there is a header and nothing below it"
 
 # What pandas writes above the index of a frame, and names such a column when it reads it.
 UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
-# Names of columns that are no features if they count at least so many rows.
-COUNTERS = {"id", "index", "idx", "no", "nr", "row", "rownames"}
-LEAST_COUNTED = 10
-# What stands for a number that is not known.
-MISSING = {"", "na", "n/a", "nan", "none", "null", "?"}
-
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
 
@@ -42,14 +39,12 @@ WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 class Columns(NamedTuple):
     """The columns that were asked for, by their names, numbers from 0 or ranges of numbers.
 
-    ``features`` is None for all but those in ``left_out``, the label, the index and text. ``fills``
-    tells whether missing numbers become the medians of their columns; they are an error otherwise.
+    ``features`` is None for all but those in ``left_out``, the label and the index.
     """
 
     features: list[str] | None = None
     left_out: list[str] | None = None
     label: str | None = None
-    fills: bool = False
 
     @property
     def are_listed(self):
@@ -71,22 +66,21 @@ class SameColumns(NamedTuple):
     """The columns that a model was made of: names, where it has them, numbers, and out of how many.
 
     A table with a header must have columns of these names, in any order; without one it must have
-    as many columns as the first one had, or those of the model only. ``medians`` stand in for
-    missing numbers, where the model was made so.
+    as many columns as the first one had, or those of the model only.
     """
 
     names: list[str] | None
     numbers: list[int]
     n_columns: int
-    medians: list[float] | None = None
 
     label = None
     are_listed = True
 
-    @property
-    def fills(self):
-        """Whether missing numbers become medians."""
-        return self.medians is not None
+    def only(self, places):
+        """Return some of these columns, by their places among them."""
+        places = list(places)
+        names = None if self.names is None else [self.names[i] for i in places]
+        return self._replace(names=names, numbers=[self.numbers[i] for i in places])
 
     def choose(self, n_columns, names=None):
         """Return the numbers of the columns in a table, and no label."""
@@ -168,12 +162,15 @@ def errors_about(source):
 
 @contextmanager
 def open_table(path):
-    """Open a table, and yield line number (from 1) and cells of every row that is not blank."""
+    """Open a table, and yield line number (from 1) and cells of every row that is not blank.
+
+    What separates the cells comes with them.
+    """
     with errors_about(path), _open_text(path) as file:
         delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
         file.seek(0)
         rows = ((number, cells_of(line, number, delimiter)) for number, line in enumerate(file, 1))
-        yield ((number, row) for number, row in rows if row)
+        yield ((number, row) for number, row in rows if row), delimiter
 
 
 def cells_of(line, number, delimiter):
@@ -184,7 +181,7 @@ def cells_of(line, number, delimiter):
     """
     reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        return with_points(next(reader, []), delimiter)
+        return next(reader, [])
     except csv.Error as error:
         advice = "; a quote must be closed in its own line: close it, or write it twice"
         raise ValueError(
@@ -217,8 +214,8 @@ def with_points(row, delimiter):
 
 
 def read_table(path, asked):
-    """Return the points of a table, (n, d), (n,) labels from 0, or None, and the layout."""
-    with open_table(path) as rows:
+    """Return the columns of a table, (n,) labels from 0, or None, and the layout."""
+    with open_table(path) as (rows, delimiter):
         first_line, first = next(rows, (0, None))
         if first is None:
             raise ValueError("the file is empty")
@@ -226,20 +223,21 @@ def read_table(path, asked):
         top = next(rows, None) if layout.has_header else (first_line, first)
         if top is None:
             raise ValueError(NOTHING_BELOW)
-        whole, texts = layout, [] if asked.are_listed else layout.texts(top[1])
-        layout = replace(layout, columns=[i for i in layout.columns if i not in texts])
-        X, labels = [], []
+        columns, labels = [[] for _ in layout.columns], []
         for line, row in chain([top], rows):
-            X.append(layout.numbers(line, row, asked.fills))
-            if any(_number(row[i]) is not None for i in texts):
-                whole.numbers(*top)  # some numbers, so that the text above them is a fault
+            layout.check_length(line, row)
+            for column, i in zip(columns, layout.columns, strict=True):
+                column.append(row[i])
             if layout.label is not None:
                 labels.append(row[layout.label].strip())
                 if not labels[-1]:
                     raise ValueError(f"line {line}: the label is empty")
-    tell_of_texts(path, [_shown(i, first if layout.has_header else None) for i in texts])
+    names = layout.names or [str(i) for i in layout.columns]
+    # Semicolons part cells where a comma stands before decimals.
+    mark = "," if delimiter == ";" else None
+    frame = Frame(names, [Values("texts", column) for column in columns], mark)
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
-    return np.array(X), y, layout
+    return frame, y, layout
 
 
 @dataclass(frozen=True)
@@ -263,33 +261,63 @@ class Layout:
         """The names of the columns that are used, or None."""
         return [self.first[i].strip() for i in self.columns] if self.has_header else None
 
-    def texts(self, row):
-        """Return the columns of features that hold text in a row, unless all of them do."""
-        cells = row if len(row) == len(self.first) else []
-        texts = [i for i in self.columns if cells and _is_text(cells[i])]
-        return [] if texts == self.columns else texts
-
-    def numbers(self, line, row, fills=False):
-        """Return the numbers of a row, NaN where they are missing and may be."""
+    def check_length(self, line, row):
+        """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
             raise ValueError(
                 f"line {line} has {len(row)} cells; line {self.line} has {len(self.first)}"
             )
-        values = [
-            math.nan if fills and _is_missing(row[i]) else _number(row[i]) for i in self.columns
-        ]
+
+    def numbers(self, line, row):
+        """Return the numbers of a row."""
+        self.check_length(line, row)
+        values = [_number(row[i]) for i in self.columns]
         if None in values:
             bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
             i, names = bad[0], self.first if self.has_header else None
-            drop = ",".join(str(i) if names is None else names[i].strip() for i in bad)
-            fills = "fill in missing values (fastmmc cluster --fill-missing does), "
-            advice = fills if _is_missing(row[i]) else ""
+            drop = [str(i) if names is None else names[i].strip() for i in bad]
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; {advice}leave columns out by --drop {drop}, or name a column of "
-                "labels by --label-column"
+                f"{row[i]!r}; leave columns out by {option_of('--drop', drop)}, or name a column "
+                "of labels by --label-column"
             )
         return values
+
+
+def option_of(flag, names):
+    """Return an option with names of columns, so that a shell and then the option read them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return f"{flag} {shlex.quote(text.getvalue())}"
+
+
+def lines_with_labels(path, has_header, labels):
+    """Yield the lines of a table as they are, with a label at the end of each row."""
+    with errors_about(path), _open_text(path) as file:
+        delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
+        file.seek(0)
+        rest, name = iter(labels), None
+        for number, line in enumerate(file, 1):
+            cells = cells_of(line, number, delimiter)
+            body = line.rstrip("\r\n")
+            end = line[len(body) :] or "\n"
+            if not cells:
+                yield line
+            elif has_header and name is None:
+                name = _free_name({cell.strip() for cell in cells})
+                yield f"{body}{delimiter}{name}{end}"
+            elif (label := next(rest, None)) is not None:
+                yield f"{body}{delimiter}{label}{end}"
+            else:
+                raise ValueError("it has more rows than before; do not change it meanwhile")
+        if next(rest, None) is not None:
+            raise ValueError("it has fewer rows than before; do not change it meanwhile")
+
+
+def _free_name(names):
+    """Return a name for a column of labels that no column has."""
+    others = (f"cluster_{i}" for i in range(2, len(names) + 3))
+    return next(name for name in chain(["cluster"], others) if name not in names)
 
 
 def read_layout(source, line, first, asked):
@@ -384,8 +412,8 @@ def _shown(i, names):
 
 
 def is_header(cells):
-    """Tell whether a first row holds names: no number, and not missing values alone."""
-    return all(_number(cell) is None for cell in cells) and any(map(_is_name, cells))
+    """Tell whether a first row holds names: no number or date, and not missing values alone."""
+    return any(map(_is_name, cells)) and not any(map(says_number_or_date, cells))
 
 
 def _numbers_columns(first):
@@ -418,36 +446,6 @@ def _without_index(source, names, features, label):
         "writes the index, left out; give a name to use it as a feature",
     )
     return rest
-
-
-def counts_rows(X, names):
-    """Tell whether the first of several columns only counts the rows, as its name says too."""
-    n, d = X.shape
-    if names is None or d == 1 or n < LEAST_COUNTED or names[0].lower() not in COUNTERS:
-        return False
-    begin = X[0, 0]
-    return begin in (0, 1) and np.array_equal(X[:, 0], np.arange(begin, begin + n))
-
-
-def tell_of_texts(source, names):
-    """Tell which columns are left out as they hold text."""
-    if names:
-        columns, hold = ("column", "holds") if len(names) == 1 else ("columns", "hold")
-        tell(
-            "note",
-            f"{source_name(source)}: {columns} {', '.join(names)} {hold} text, left out; "
-            "--label-column compares one with the clusters",
-        )
-
-
-def _is_missing(cell):
-    """Tell whether a cell says that a number is not known."""
-    return cell.strip().lower() in MISSING
-
-
-def _is_text(cell):
-    """Tell whether a cell holds words rather than a number, a date, a price or nothing."""
-    return _is_name(cell) and not _is_missing(cell) and any(map(str.isalpha, cell))
 
 
 def _is_name(cell):

@@ -24,6 +24,7 @@ from fastmmc.core.callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc.core.declare import declared, document, two_clusters_only, unknown_name
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc.core.types import MatrixLike
+from fastmmc.data.frames import is_frame
 from fastmmc.data.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
 
@@ -133,7 +134,11 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def _fit(self, X, y=None, **told):
         """Cluster by the solver, with what ``fit`` was told, and keep the result."""
-        table, X = X, self._check_training_points(X)
+        if is_frame(X):
+            # The solver reads it, as its columns may be of any kind.
+            validate_data(self, X, reset=True, skip_check_array=True)
+        else:
+            X = self._check_training_points(X)
         params = self.get_params(deep=False) | told
         if "n_clusters" in params:
             params["k"] = params.pop("n_clusters")
@@ -145,8 +150,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         with fit_tasks(self, n_tasks, self._unit) as tasks:
             if "callback" in params:
                 params["callback"] = tasks.with_callback(params["callback"])
-            # The names of its columns are known to a table alone.
-            result = self._solver(table if hasattr(self, "feature_names_in_") else X, **params)
+            result = self._solver(X, **params)
             if n_tasks is not None:
                 tasks.tell(len(result.objectives))
         return self._keep(result)
@@ -169,6 +173,9 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def _check_new_points(self, X):
         check_is_fitted(self)
+        result = getattr(self, "result_", None)
+        if getattr(result, "coding", None) is not None:
+            return result._in_numbers(X)
         return self._check_matrix(X, reset=False)
 
     def _check_matrix(self, X, reset):
@@ -325,7 +332,8 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
             wanted = inspect.signature(cls._solver).return_annotation
             if type(result) is not wanted:
                 raise ValueError(f"result_ is no {wanted.__name__}")
-            if result.model is not None and result.model.n_features != n:
+            of_columns = result.model is not None and result.coding is None
+            if of_columns and result.model.n_features != n:
                 raise ValueError(f"result_ is of {result.model.n_features} columns, not {n}")
             model._keep(result)
         elif state.get("stream") is None:

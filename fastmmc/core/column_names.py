@@ -9,12 +9,34 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from fastmmc.core.execution import warn_user
+from fastmmc.data.columns import Coding
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Named:
-    """An object made from points that remembers the names of their columns, None without names."""
+    """An object made from points that remembers the names of their columns, None without names.
+
+    ``coding`` says how the columns of a table became numbers; None where they were numbers.
+    """
 
     feature_names_in: np.ndarray | None = field(default=None, kw_only=True, repr=False)
+    coding: Coding | None = field(default=None, kw_only=True, repr=False)
+
+    def _in_numbers(self, X):
+        """Return new points as those that the object was made from; refuse other columns."""
+        if self.coding is None:
+            self._check_names(X)
+            return X
+        if hasattr(X, "compute"):  # a Dask array, or frame
+            raise TypeError(
+                "X is in blocks, and the clusters were made of a table with columns of several "
+                "kinds: give new rows as a data frame"
+            )
+        numbers, unknown, _ = self.coding.code(X)
+        if unknown:
+            warn_user("; ".join(unknown), UserWarning)
+        return numbers
 
     def _check_names(self, X):
         """Refuse new points whose columns have other names than the old ones, or another order."""

@@ -31,15 +31,19 @@ from typing import (
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.column_names import column_names
+from fastmmc.core.column_names import Named, column_names
 from fastmmc.core.docstrings import entry, insert_section, with_sections_of
 from fastmmc.core.execution import RunControl, one_call
 from fastmmc.core.results import ClusteringResult
+from fastmmc.data.columns import learn_coding
 from fastmmc.data.standardization import solve_in_units
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
 Result = TypeVar("Result")
+
+# What is remembered of the columns of X.
+NAMED = ("feature_names_in", "coding")
 
 # What functions and estimators, or other libraries, call a parameter.
 OTHER_NAMES = {"n_clusters": "k", "k": "n_clusters", "seed": "random_state"}
@@ -261,6 +265,8 @@ def document(text, group):
 def function_of(
     group: Callable[P, Call],
     like: Callable[..., Any] | None = None,
+    *,
+    trains: bool = True,
 ) -> Callable[[Callable[[Call, RunControl], Result]], Callable[P, Result]]:
     """Make a public function of a solver: ``solve(call, control)`` gets the checked parameters.
 
@@ -268,7 +274,8 @@ def function_of(
     says how the run is carried out; the time counts from the beginning of the call. What is
     returned remembers the names of the columns of X, and a result the call as well. What the docs
     do not tell of what is returned, raised and warned of is taken from those of the function
-    ``like``, as is the example.
+    ``like``, as is the example. Where the function ``trains``, X may be a table with columns of any
+    kind, and what is returned knows their coding.
     """
 
     def decorate(solve: Callable[[Call, RunControl], Result]) -> Callable[P, Result]:
@@ -287,12 +294,15 @@ def function_of(
             for name in (*order[: len(args)], *kwargs):
                 setattr(call, name, known[name].checked(getattr(call, name)))
             control = control_of(call, started)
+            # Names that cannot be are refused before the run.
+            names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
             with one_call():
+                if names and trains:
+                    names["coding"] = _in_numbers(call)
                 if hasattr(call, "standardize"):
                     result = solve_in_units(solve, call, control)
                 else:
                     result = solve(call, control)
-            names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
             seconds = time.perf_counter() - started
             of_call = names | {"method": function.__name__, "seconds": seconds}
             return _with_call(result, call, of_call)
@@ -315,6 +325,18 @@ def function_of(
     return decorate
 
 
+def _in_numbers(call):
+    """Make X of a call numbers, and return the coding of its columns, None where they are."""
+    if isinstance(call.X, Named):
+        return call.X.coding
+    if getattr(call, "kernel", None) == "precomputed":
+        return None
+    call.X, coding = learn_coding(call.X, getattr(call, "standardize", False) is True)
+    if coding is not None and coding.is_scaled and hasattr(call, "standardize"):
+        call.standardize = False  # the coding does it
+    return coding
+
+
 def _with_call(made, call, of_call):
     """Return what was made, or a list of such, with what it is told of its call.
 
@@ -329,7 +351,7 @@ def _with_call(made, call, of_call):
             if _is_open(given := getattr(call, name, ...)) and not _is_same(value, given)
         )
         return replace(made, resolved=resolved, **of_call)
-    return replace(made, feature_names_in=of_call["feature_names_in"])
+    return replace(made, **{name: of_call[name] for name in NAMED if name in of_call})
 
 
 def _is_open(value):

@@ -50,8 +50,9 @@ class Points(Parameters):
         kw_only=False,
         kind="(n, d) array_like",
         doc="""
-        Points (float32 is kept, anything else becomes float64); with ``kernel="precomputed"``
-        their (n, n) Gram matrix.
+        Points (float32 is kept, anything else becomes float64), or a data frame, whose columns may
+        also hold categories, dates and missing cells; with ``kernel="precomputed"`` their (n, n)
+        Gram matrix.
         """,
     )
 

@@ -94,6 +94,9 @@ class ClusteringResult(Named):
         Predicts new points; small and picklable. None where the method has none.
     feature_names_in : (d,) array of str or None
         Names of the columns of X; new points must have the same. None if X had none.
+    coding : Coding or None
+        Where X was a table of several kinds of columns, how they became numbers; ``str()`` of it
+        has a line on each. New rows are coded likewise, by the names of their columns.
     method : str
         The function that made it, as "umc_rls".
     seconds : float or None
@@ -184,7 +187,7 @@ class ClusteringResult(Named):
         ValueError
             If the columns of X have other names than those of the training points.
         """
-        self._check_names(X)
+        X = self._in_numbers(X)
         if in_blocks(X):
             light = self._without_labels()
             return map_rows(light._scores, X, len(self.sizes), np.dtype(np.float64))
@@ -212,7 +215,7 @@ class ClusteringResult(Named):
         (m,) int64 array
             Clusters 0..k-1. Of a Dask array a Dask array, not yet computed.
         """
-        self._check_names(X)
+        X = self._in_numbers(X)
         if in_blocks(X):
             return map_rows(self._without_labels()._nearest, X)
         return self._nearest(X)
@@ -253,8 +256,11 @@ class ClusteringResult(Named):
             return
         if model.n_scores != k:
             raise ValueError(f"model tells {model.n_scores} clusters apart, and there are {k}")
-        if names is not None and names.size != model.n_features:
-            raise ValueError(f"there are {names.size} names of {model.n_features} columns")
+        if self.coding is not None and self.coding.n_features != model.n_features:
+            raise ValueError(f"columns become {self.coding.n_features}, not {model.n_features}")
+        d = model.n_features if self.coding is None else len(self.coding.columns)
+        if names is not None and names.size != d:
+            raise ValueError(f"there are {names.size} names of {d} columns")
 
 
 @stored(size_bounds="i8:kb")
@@ -458,7 +464,7 @@ class RLSResult(SizedResult):
         (m, k) float64 array
             Rows sum to 1. Far from all training points a Gaussian kernel leaves 1 / k each.
         """
-        self._check_names(X)
+        X = self._in_numbers(X)
         return self._soften(self._scores(X))
 
     def _soften(self, scores):
@@ -624,8 +630,7 @@ class CentroidResult(ClusteringResult):
         (n, m) float64 array
             Euclidean distances.
         """
-        self._check_names(X)
-        return self._distances(X)
+        return self._distances(self._in_numbers(X))
 
     def _distances(self, X):
         return np.sqrt(self._fitted_model().distances(X))

@@ -113,7 +113,7 @@ class BlockFactor(OneLine, Named):
             If X is not a finite matrix with as many columns as the training points, or they have
             other names.
         """
-        self._check_names(X)
+        X = self._in_numbers(X)
         d, dtype = self.blocks.shape[1], np.dtype(np.float64)
         make = _Features(self.kernel, self.basis, self.projection, d, dtype)
         return map_rows(make, X, self.rank, dtype)

@@ -354,7 +354,7 @@ class LowRankFactor(OneLine, Named):
             If X is not a finite matrix with as many columns as the training points, or they have
             other names.
         """
-        self._check_names(X)
+        X = self._in_numbers(X)
         X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 

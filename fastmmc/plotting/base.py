@@ -190,6 +190,8 @@ def _result_of(estimator):
 
 def check_points(result, X):
     """Return the points of a result, X or those that it remembers, as a matrix."""
+    if X is not None and result.coding is not None:
+        X = result._in_numbers(X)
     points = check_array(
         _points_of(result) if X is None else X,
         dtype=[np.float64, np.float32],
@@ -214,6 +216,11 @@ def _points_of(result):
     if (result.labels < 0).any():
         raise ValueError("X is missing: the result has no points that were left out; give all")
     return result.model.points
+
+
+def known_names(result):
+    """Return the names of what the points of a result consist of, None where there are none."""
+    return result.feature_names_in if result.coding is None else result.coding.features
 
 
 def feature_names(known, d):

@@ -30,6 +30,7 @@ from fastmmc.plotting.base import (
     check_result,
     draw_legend,
     import_pyplot,
+    known_names,
 )
 from fastmmc.rls import umc_rls
 
@@ -105,8 +106,8 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
         """
         check_result(result, ClusteringResult, "fastmmc.umc_rls")
         points = check_points(result, X)
-        names = None if X is None else column_names(X)
-        points, axis_names = project(points, result.feature_names_in if names is None else names)
+        names = None if X is None or result.coding is not None else column_names(X)
+        points, axis_names = project(points, known_names(result) if names is None else names)
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
 
 

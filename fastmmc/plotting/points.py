@@ -21,6 +21,7 @@ from fastmmc.plotting.base import (
     check_points,
     check_result,
     feature_names,
+    known_names,
 )
 
 # Of more features the names are not written beside a table.
@@ -156,7 +157,7 @@ class ExemplarDisplay(ResultDisplay, Display, drawn_by="imshow", such_as="``cmap
         else:
             mean, variance = points.mean(axis=0), points.var(axis=0)
         values = (rows - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
-        names = feature_names(result.feature_names_in, points.shape[1])
+        names = feature_names(known_names(result), points.shape[1])
         return cls(values, [f"{h}: {i}" for h, i in shown], names).plot(ax, **kwargs)
 
 

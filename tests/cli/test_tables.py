@@ -1,12 +1,18 @@
 """Which columns of a table are used, and how its cells are told apart."""
 
+import re
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
+import fastmmc
 from fastmmc.cli import common
 from fastmmc.cli.sources import read_points
-from fastmmc.cli.tables import LEAST_COUNTED, Columns, parse_columns
+from fastmmc.cli.tables import Columns, parse_columns
+from fastmmc.data.columns import LEAST_COUNTED, MISSING_DISTANCE
 from tests.cli.runner import error_of, labels_of, report_of, run
 
 HEADER = ["id", "a", "b", "kind", "c"]
@@ -110,9 +116,10 @@ def test_numbers_of_other_kinds_are_text(capsys, tmp_path, cell):
     """As float() reads them too, they would be taken for numbers without a word."""
     path = tmp_path / "t.csv"
     path.write_text(f"a,b\n1,2\n3,{cell}\n5,6\n", encoding="utf-8")
-    for command in (["cluster"], ["stream"]):
-        wrong = error_of(capsys, *command, path, "--k", 1)
-        assert f"line 3, column 'b': expected a finite number, got {cell!r}" in wrong
+    wrong = error_of(capsys, "stream", path, "--k", 1)
+    assert f"line 3, column 'b': expected a finite number, got {cell!r}" in wrong
+    _, told = labels_of(capsys, "cluster", path, "--k", 1)
+    assert f"column 'b': numbers; 1 cell such as {cell!r} read as missing; 1 of 3" in told
     for flag in ("--k", "--seed", "--trim", "--lam", "--rank", "--target-sizes", "--max-time"):
         wrong = error_of(capsys, "cluster", path, flag, cell)
         assert f"{flag}: expected" in wrong and repr(cell) in wrong
@@ -130,10 +137,32 @@ def test_spaces_around_numbers_are_no_text(capsys, piped):
     assert len(labels) == 3
 
 
-def test_a_comma_is_a_decimal_point_only_between_semicolons(capsys, tmp_path):
-    path = tmp_path / "t.tsv"
-    path.write_text("a\tb\n1,5\t2\n")
-    assert "column 'a': expected a finite number, got '1,5'" in error_of(capsys, "cluster", path)
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a;b\n903;1,58\n2.131;2,59\n12.079;2,31\n", [[903, 1.58], [2131, 2.59], [12079, 2.31]]),
+        ("a\tb\n1,5\t2\n0,25\t1.000\n", [[1.5, 2], [0.25, 1000]]),
+        ('a,b\n"6.505,83",1\n"1,5",2\n', [[6505.83, 1], [1.5, 2]]),
+        ('a,b\n"1,000",0.5\n"12,500",1.5\n', [[1000, 0.5], [12500, 1.5]]),
+        ("a;b\n1.5;2\n2.131;3\n", [[1.5, 2], [2.131, 3]]),
+        ("a,b\n5%,1\n 12.5 % ,2\n", [[0.05, 1], [0.125, 2]]),
+        ("a,b\n\u20ac 5,1\n$12,2\n", [[5, 1], [12, 2]]),
+    ],
+)
+def test_numbers_as_people_write_them(capsys, tmp_path, text, wanted):
+    path = tmp_path / "t.tsv" if "\t" in text else tmp_path / "t.csv"
+    path.write_text(text)
+    np.testing.assert_allclose(read_points(str(path), Columns(["a", "b"])).X, wanted)
+
+
+def test_a_number_that_may_be_two_is_told(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n2.131,1\n4.220,3\n")
+    np.testing.assert_allclose(read_points(str(path), Columns()).X, [[2.131, 1], [4.22, 3]])
+    assert "column 'a': numbers, '2.131' as 2.131" in capsys.readouterr().err
+    path.write_text("a;b\n2.131;1\n4.220;3\n")
+    np.testing.assert_allclose(read_points(str(path), Columns()).X, [[2131, 1], [4220, 3]])
+    assert "numbers, with separated thousands, '2.131' as 2131" in capsys.readouterr().err
 
 
 # Columns that number the rows
@@ -155,18 +184,26 @@ def test_a_column_that_counts_the_rows_is_left_out(capsys, tmp_path, name):
         found = read_points(str(path), Columns())
         np.testing.assert_allclose(found.X, frame[["a", "b"]])
         assert found.columns.names == ["a", "b"]
-        told = f"fastmmc: note: {path}: column '{name}' counts the rows and was left out; name it"
+        told = f"fastmmc: note: {path}: column '{name}': left out, as it holds ids of the rows\n"
         assert capsys.readouterr().err.startswith(told)
         assert read_points(str(path), Columns([name, "a"])).X.shape[1] == 2
         assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "begin"), [("a1", 12, 0), ("id", LEAST_COUNTED - 1, 0), ("id", 12, 5)]
+    ("name", "numbers"),
+    [
+        ("id", np.arange(LEAST_COUNTED - 1)),
+        ("a1", np.arange(12) ** 2),
+        ("id", np.arange(12) // 2),
+        ("id", np.arange(12) + 0.5),
+    ],
 )
-def test_other_columns_that_count_are_features(capsys, tmp_path, name, n, begin):
-    path = tmp_path / "t.csv"
-    numbered(name, n, begin).to_csv(path, index=False)
+def test_other_columns_that_count_are_features(capsys, tmp_path, name, numbers):
+    path, n = tmp_path / "t.csv", len(numbers)
+    numbered("id", n).set_axis([name, "a", "b"], axis=1).assign(**{name: numbers}).to_csv(
+        path, index=False
+    )
     assert read_points(str(path), Columns()).X.shape == (n, 3)
     assert capsys.readouterr().err == ""
 
@@ -205,8 +242,11 @@ def test_parquet(capsys, tmp_path, parquet):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"a": ["y"], "b": ["x"]}), "column 'a' has type"),
-        (pd.DataFrame({"a": [1.0, None]}), "row 1, column 0 (from 0) is nan; fill in"),
+        (
+            pd.DataFrame({"a": ["y"], "b": ["x"]}),
+            "no column holds numbers, dates or categories",
+        ),
+        (pd.DataFrame({"a": [1.0, np.inf]}), "row 1, column 0 (from 0) is inf; fill in"),
         (pd.DataFrame({"a": []}), "there are no cells; got shape (0, 1)"),
         (pd.DataFrame(index=[0, 1]), "there are no cells; got shape (2, 0)"),
     ],
@@ -233,43 +273,72 @@ def test_parquet_without_an_engine(capsys, tmp_path, monkeypatch):
 
 
 def texts(tmp_path):
-    """Return a frame with names and towns, and the file it is written to."""
-    towns = ["Ulm", None, "?", "NA"]
-    frame = pd.DataFrame({"name": ["Ann B.", "Bob", "Cem", "Dot"], "a": [1, 2, 5, 6]})
-    frame["town"], frame["b"] = towns, [2.0, 1.0, 6.0, 5.0]
+    """Return a frame with names, towns and numbers, and the file it is written to."""
+    n = 40
+    X = np.random.default_rng(0).normal(size=(n, 2)) + 9.0 * (np.arange(n) % 2)[:, None]
+    frame = pd.DataFrame({"name": [f"Ann {i}" for i in range(n)], "a": X[:, 0], "b": X[:, 1]})
+    frame.insert(2, "town", np.array(["Ulm", "Bonn", None, "?"])[np.arange(n) % 4])
     frame.to_csv(tmp_path / "t.csv", index=False)
     return frame, tmp_path / "t.csv"
 
 
-def test_columns_of_text_are_left_out(capsys, tmp_path, parquet):
+def test_columns_of_several_kinds(capsys, tmp_path, parquet):
     frame, path = texts(tmp_path)
-    given = ["--method", "umc-rls", "-k", 2, "--seed", 0]
+    given = ["-k", 2, "--seed", 0]
     model = tmp_path / "model.npz"
     for source in (path, parquet(frame)):
         labels, told = labels_of(capsys, "cluster", source, *given, "--model", model)
-        note, headline, *_ = told.splitlines()
-        assert f"note: {source}: columns 'name', 'town' hold text, left out; " in note
-        assert headline == f"umc-rls on {source}: 4 points, 2 features, 2 clusters"
+        for note in (
+            "column 'name': left out, as its texts differ in all rows",
+            "column 'a': numbers, scaled",
+            "column 'town': 2 categories; 20 of 40 missing: no category",
+            "to leave out categories: --drop town; to compare one with the clusters",
+        ):
+            assert f"fastmmc: note: {source}: {note}" in told
+        assert f"cluster on {source}: 40 points, 4 features, 2 clusters" in told
+        assert adjusted_rand_score(np.arange(40) % 2, labels) == 1
         found, told = labels_of(capsys, "predict", model, source)
-        assert found.tolist() == labels.tolist() and "note" not in told
-    # Without names, and where all that is left beside the labels are numbers.
-    frame[["name", "a", "b"]].to_csv(path, index=False, header=False)
-    _, told = labels_of(capsys, "cluster", path, *given)
-    assert "column 0 (from 0) holds text, left out" in told
-    _, told = labels_of(capsys, "cluster", path, *given, "--label-column", 0)
+        assert found.tolist() == labels.tolist()
+        assert "note: " in told and "column 'town': 20 missing cells" in told
+    _, told = labels_of(capsys, "cluster", path, *given, "--label-column", "name")
+    assert "'name'" not in told
+    labels, told = labels_of(capsys, "cluster", path, *given, "--drop", "name,town")
     assert "note" not in told
-    wrong = error_of(capsys, "cluster", path, *given, "--columns", "0-2")
-    assert "line 1, column 0 (from 0): expected a finite number, got 'Ann B.'" in wrong
 
 
-@pytest.mark.parametrize(
-    ("first", "rest"), [("unknown", "x\n3,4"), ("12%", "5%"), ("2026-11-23", "2026-11-24")]
-)
-def test_what_may_be_meant_as_numbers_is_a_fault(capsys, tmp_path, first, rest):
+def test_levels_and_columns_that_the_model_lacks(capsys, tmp_path):
+    frame, path = texts(tmp_path)
+    model, new = tmp_path / "model.npz", tmp_path / "new.csv"
+    labels, _ = labels_of(capsys, "cluster", path, "-k", 2, "--seed", 0, "--model", model)
+    frame.drop(columns="name").replace("Ulm", "Kiel").to_csv(new, index=False)
+    found, told = labels_of(capsys, "predict", model, new)
+    assert found.tolist() == labels.tolist()
+    assert "column 'town': 10 cells such as 'Kiel' not seen before" in told
+    frame.drop(columns="town").to_csv(new, index=False)
+    wrong = error_of(capsys, "predict", model, new)
+    assert "the model was made of columns that are missing here, 'town'" in wrong
+    # In Python the same model takes a frame.
+    assert fastmmc.load(model).predict(frame).tolist() == labels.tolist()
+    with pytest.raises(ValueError, match="lacks the column 'town'"):
+        fastmmc.load(model).predict(frame.drop(columns="town"))
+
+
+def test_dates(capsys, tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(f"a,b\n1,{first}\n2,{rest}\n")
-    wrong = error_of(capsys, "cluster", path, "-k", 2)
-    assert f"line 2, column 'b': expected a finite number, got {first!r}" in wrong
+    days = pd.Timestamp("2017-04-23") + pd.to_timedelta(np.arange(60) % 50, "D")
+    for form in ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y-%m-%dT%H:%M:%S+02:00", "%m/%d/%Y"):
+        pd.DataFrame({"when": days.strftime(form), "a": np.arange(60) % 7}).to_csv(
+            path, index=False
+        )
+        points = read_points(str(path), Columns())
+        assert "column 'when': dates, as a number and day of the week\n" in capsys.readouterr().err
+        expected = (np.arange(60) % 50 - np.mean(np.arange(60) % 50)) / np.std(np.arange(60) % 50)
+        np.testing.assert_allclose(points.X[:, 0] * 2**0.5, expected, atol=1e-12)
+        np.testing.assert_allclose(np.hypot(*points.X[:, 1:3].T), 0.5**0.5)
+    pd.DataFrame({"at": ["23:55", "00:05", "12:00"] * 5}).to_csv(path, index=False)
+    X = read_points(str(path), Columns()).X
+    assert "column 'at': times, as time of day" in capsys.readouterr().err
+    assert np.linalg.norm(X[0] - X[1]) < 0.05 < 1.9 < np.linalg.norm(X[0] - X[2])
 
 
 @pytest.mark.parametrize("gap", ["", " ", "NA", "n/a", "NaN", "null", "None", "?"])
@@ -280,7 +349,7 @@ def test_missing_cells_are_filled_by_medians(capsys, tmp_path, gap):
     model = tmp_path / "model.npz"
     given = ["--method", "umc-rls", "-k", 2, "--seed", 0, "--standardize"]
     labels, told = labels_of(capsys, "cluster", path, *given, "--fill-missing", "--model", model)
-    assert "2 of 10 cells are missing and became the medians of their columns" in told
+    assert "column 'a': numbers, scaled; 1 of 5 missing: the median, 4\n" in told
     whole.write_text(text.replace("GAP,1", "4,1").replace("GAP", "3.5"))
     assert labels_of(capsys, "cluster", whole, *given)[0].tolist() == labels.tolist()
     # The medians are those of the model, not of the new points.
@@ -289,27 +358,48 @@ def test_missing_cells_are_filled_by_medians(capsys, tmp_path, gap):
     new.write_text(f"b,a\n2,{gap}\n9,{gap}\n")
     found, told = labels_of(capsys, "predict", model, new)
     assert found.tolist() == expected.tolist()
-    assert "2 of 4 cells are missing" in told
+    assert "column 'a': 2 missing cells" in told
 
 
-def test_what_cannot_be_filled(capsys, tmp_path):
+def test_missing_cells_are_marked(capsys, tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a,b\n1,\n2,NA\n")
-    wrong = error_of(capsys, "cluster", path, "-k", 2, "--fill-missing")
-    assert f"{path}: column 1 (from 0) has no number; leave it out by --drop 1" in wrong
-    path.write_text("a,b\n1,2\n2,x\n")
-    wrong = error_of(capsys, "cluster", path, "-k", 2, "--fill-missing")
-    assert "line 3, column 'b': expected a finite number, got 'x'" in wrong
+    path.write_text("a,b\n1,2\n,1\n2,9\n6,4\n7,5\n")
+    X = read_points(str(path), Columns()).X
+    assert "1 of 5 missing: the median, 4, marked by a column" in capsys.readouterr().err
+    # In the units of the column, as it is the only kind.
+    deviation = np.std([1, 4, 2, 6, 7])
+    np.testing.assert_allclose(X[1], [4, MISSING_DISTANCE * deviation, 1])
+    assert (X[[0, 2, 3, 4], 1] == 0).all()
+
+
+def test_columns_that_say_nothing(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n1,,x\n2,NA,x\n4,,x\n")
+    np.testing.assert_array_equal(read_points(str(path), Columns()).X, [[1], [2], [4]])
+    told = capsys.readouterr().err
+    assert "column 'b': left out, as all cells are missing" in told
+    assert "column 'c': left out, as it is 'x' in all rows" in told
     np.save(tmp_path / "counts.npy", np.arange(12).reshape(6, 2))
     labels_of(capsys, "cluster", tmp_path / "counts.npy", "-k", 2, "--fill-missing", "--seed", 0)
 
 
+def test_hints_can_be_pasted_into_a_shell(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame({"a": range(8), "my town, now": ["x", "y"] * 4, "it's": ["u", "v"] * 4})
+    frame.assign(a=[5, 1, 4, 2, 2, 9, 7, 8]).to_csv(path, index=False)
+    read_points(str(path), Columns())
+    hint = re.search(r"--drop .*?(?=; to compare)", capsys.readouterr().err)[0]
+    flag, names = shlex.split(hint)
+    assert parse_columns(names) == ["my town, now", "it's"]
+    assert read_points(str(path), Columns(None, parse_columns(names))).X.shape == (8, 1)
+
+
 def test_missing_cells_of_parquet(capsys, parquet):
     path = parquet(pd.DataFrame({"id": [0, 1, 2], "a": [1.0, None, 5.0]}))
-    found = read_points(str(path), Columns(fills=True))
+    found = read_points(str(path), Columns(), marks_missing=False)
     np.testing.assert_array_equal(found.X, [[0, 1], [1, 3], [2, 5]])
-    assert found.columns.medians == [1.0, 3.0]
-    assert "1 of 6 cells is missing and became the median of its column" in capsys.readouterr().err
+    assert [column.fill for column in found.coding.columns] == [1.0, 3.0]
+    assert "column 'a': numbers; 1 of 3 missing: the median, 3\n" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("always")
@@ -319,3 +409,90 @@ def test_warnings_speak_of_options(capsys, tmp_path):
     given = ["cluster", path, "--method", "umc-rls", "-k", 2, "--n-init", 2, "--seed", 0]
     assert "in the distances. Give --standardize; take no notice" in labels_of(capsys, *given)[1]
     assert "different units" not in labels_of(capsys, *given, "--standardize")[1]
+
+
+# The table with its labels
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_labels_beside_their_rows(capsys, tmp_path, end, last, mark):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    rows = [["cluster", "a", '"x, y; z"'], ["1", "9", '"p, ""q"""'], ["2", "8", "r"]] * 1
+    rows += [[str(i % 2), str(i % 2), " s "] for i in range(12)]
+    lines = [mark.join(row) for row in rows]
+    lines.insert(4, "")
+    path.write_bytes((end.join(lines) + end * last).encode())
+    given = ["cluster", path, "-k", 2, "--seed", 0, "--columns", "a", "--method", "umc-rls"]
+    labels, _ = labels_of(capsys, *given)
+    assert run(*given, "--append", "--out", out) == 0
+    found = out.read_bytes().decode().split(end)
+    beside = ["cluster_2", *map(str, labels)]
+    beside.insert(4, None)
+    expected = [
+        line if label is None else f"{line}{mark}{label}"
+        for line, label in zip(lines, beside, strict=True)
+    ]
+    if not last:
+        expected[-1] += "\n"
+    assert end.join(expected) + end * last == end.join(found)
+    capsys.readouterr()
+    assert run(*given, "--append") == 0
+    assert capsys.readouterr().out == end.join(found)
+
+
+def test_labels_beside_what_has_no_lines(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n1,3\n")
+    assert run("cluster", path, "-k", 2, "--seed", 0, "--append") == 0
+    assert [line.count(",") for line in capsys.readouterr().out.splitlines()] == [2, 2, 2]
+    for given, message in [
+        (["iris"], "--append is for files of .csv, .tsv; got SOURCE iris"),
+        (["-"], "--append is for files of .csv, .tsv; got SOURCE -"),
+        ([path, "--json"], "--append with --json writes the table to --out only"),
+        ([path, "--out", tmp_path / "x.npy"], "the name of --out beside --append must end in one"),
+        ([path, "--out", path], "is a file to be read"),
+    ]:
+        assert message in error_of(capsys, "cluster", *given, "-k", 2, "--append")
+
+
+# Random tables: labels and a word on each column, or an error of one line
+
+CELLS = [
+    "", "NA", "1", "-2.5", "3,5", "1.234", "1,234", "6.505,83", "5%", "inf", "1e999", "x", "yes",
+    "no", "2020-01-01", "31.12.2019", "12:30", "2020-13-45", "\u00fc", "'", "a b", "1_000", "#",
+]  # fmt: skip
+
+
+def random_table(rng, names):
+    """Return the text of a table with few kinds of cells in each column."""
+    mark, n = rng.choice([",", ";", "\t"]), int(rng.integers(2, 25))
+    columns = [rng.choice(rng.choice(CELLS, rng.integers(1, 5)), n) for _ in names]
+    rows = [names, *zip(*columns, strict=True)]
+    return "".join(mark.join(f'"{cell}"' for cell in row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables(capsys, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    names = ["id", "q'1", "b, c", "when"][: rng.integers(1, 5)]
+    path, new, model = (tmp_path / name for name in ("t.csv", "new.csv", "model.npz"))
+    path.write_text(random_table(rng, names), encoding="utf-8")
+    new.write_text(random_table(rng, names), encoding="utf-8")
+    given = ["cluster", path, "-k", 1, "--method", "wta", "--seed", 0, "--model", model]
+    code = run(*given)
+    out, err = capsys.readouterr()
+    assert code in (0, 2) and "Traceback" not in err
+    if code == 2:
+        assert out == "" and err.splitlines()[-1].startswith(f"fastmmc: error: {path}: ")
+        return
+    assert len(out.splitlines()) == len(path.read_text().splitlines())
+    assert "note" not in err or all(repr(name) in err or " to " in err for name in names)
+    code = run("predict", model, new)
+    out, err = capsys.readouterr()
+    assert code in (0, 2) and "Traceback" not in err
+    if code == 0:
+        assert len(out.splitlines()) == len(new.read_text().splitlines())
+    else:
+        assert out == "" and str(new) in err.splitlines()[-1]

@@ -1,0 +1,144 @@
+"""Cells of text as people write them: numbers, dates and times, and cells that say nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+import numpy as np
+
+# What stands for a value that is not known.
+MISSING = {"", "na", "n/a", "nan", "nat", "none", "null", "?"}
+
+# Signs beside a number that say what it counts.
+SIGNS = "%$€£"
+
+# A number by its decimal mark; the other mark separates thousands, if it is there.
+PLAIN = set("0123456789+-.eE ")
+EXPONENT = r"(?:[eE][+-]?\d+)?"
+NUMBERS = {
+    mark: re.compile(
+        rf"[+-]?(?:(?:\d+\{mark}?\d*|\{mark}\d+){EXPONENT}"
+        rf"|[1-9]\d{{0,2}}(?:\{other}\d{{3}})+(?:\{mark}\d*)?)",
+        re.ASCII,
+    )
+    for mark, other in (".,", ",.")
+}
+
+DAY = 86_400.0  # seconds
+EPOCH = datetime(1970, 1, 1)
+# How dates are written beside ISO 8601, which is tried first; of two that fit, the first is taken.
+DATES = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+FORMATS = tuple(date + time for date in DATES for time in TIMES)
+CLOCKS = ("%H:%M", "%H:%M:%S")
+
+
+def is_missing(cell: str) -> bool:
+    """Tell whether a cell says that a value is not known."""
+    return cell.strip().lower() in MISSING
+
+
+def says_number_or_date(cell: str) -> bool:
+    """Tell whether a cell is a number or a date in any way of writing it."""
+    marks = (".", ",")
+    return any(np.isfinite(to_number(cell, mark)) for mark in marks) or is_date(cell)
+
+
+def is_date(cell: str) -> bool:
+    """Tell whether a cell is a date or a time."""
+    return any(np.isfinite(days_of([cell.strip()], form)[0]) for form in (None, *FORMATS, *CLOCKS))
+
+
+def decimal_mark(cells: Iterable[str]) -> str | None:
+    """Return the decimal mark that most cells which tell it have; None if none tells it.
+
+    1,58 and 6.505,83 and 1.234.567 have decimal commas, 1.5 and 1,000.5 decimal points; 2.131 and
+    1,000 may be either.
+    """
+    cells = list(cells)
+    if _plain_numbers(cells) is not None:
+        return (
+            "." if any("." in c and not NUMBERS[","].fullmatch(c.strip()) for c in cells) else None
+        )
+    votes = 0
+    for cell in cells:
+        if "." in cell or "," in cell:
+            text = bare(cell)
+            votes += bool(NUMBERS[","].fullmatch(text)) - bool(NUMBERS["."].fullmatch(text))
+    return None if votes == 0 else "," if votes > 0 else "."
+
+
+def _plain_numbers(cells):
+    """Return cells as floats if none has anything but digits, points and signs; else None."""
+    if not set().union(*cells) <= PLAIN:
+        return None
+    try:
+        return [float(cell) for cell in cells]
+    except ValueError:
+        return None
+
+
+def bare(cell: str) -> str:
+    """Return a cell without spaces around it, and signs as of currencies."""
+    return cell.strip().strip(SIGNS).strip()
+
+
+def to_number(cell: str, mark: str) -> float:
+    """Return the number that a cell is, with this decimal mark; NaN if it is none."""
+    text = bare(cell)
+    if not NUMBERS[mark].fullmatch(text):
+        return np.nan
+    value = float(text.replace("," if mark == "." else ".", "").replace(mark, "."))
+    return value / 100.0 if "%" in cell else value
+
+
+def numbers_of(cells: Iterable[str], mark: str) -> np.ndarray:
+    """Return cells as (n,) float64, NaN where one is no finite number."""
+    cells = list(cells)
+    plain = _plain_numbers(cells) if mark == "." else None
+    values = np.array([to_number(cell, mark) for cell in cells] if plain is None else plain)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def date_format(cells: list[str]) -> str | None:
+    """Return the format that fits most cells, None for ISO 8601; raise LookupError if none fits.
+
+    A hundred different cells, evenly spaced, tell it.
+    """
+    some = sorted(set(cells))
+    some = some[:: -(-len(some) // 100)]
+    best, form = 0, None
+    for one in (None, *FORMATS, *CLOCKS):
+        count = int(np.isfinite(days_of(some, one)).sum())
+        if count > best:
+            best, form = count, one
+        if best == len(some):
+            break
+    if not best:
+        raise LookupError("no cell is a date")
+    return form
+
+
+def days_of(cells: Iterable[str], form: str | None) -> np.ndarray:
+    """Return cells as days since 1970, NaN where one is no date of this format.
+
+    Offsets from UTC are left out, so that the hour is that of the place.
+    """
+    known: dict[str, float] = {}
+    for cell in cells:
+        if cell not in known:
+            known[cell] = _days(cell.strip(), form)
+    return np.array([known[cell] for cell in cells], dtype=np.float64)
+
+
+def _days(text, form):
+    # A date has a separator, without which ISO 8601 takes whole numbers for dates.
+    if not any(mark in text for mark in "-./: ") or len(text) > 40:
+        return np.nan
+    try:
+        when = datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
+    except ValueError:
+        return np.nan
+    return (when.replace(tzinfo=None) - EPOCH).total_seconds() / DAY

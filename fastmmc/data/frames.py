@@ -1,0 +1,138 @@
+"""Tables of named columns: data frames of pandas, polars and pyarrow, and what a file holds."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+
+from fastmmc.data.cells import EPOCH, is_missing
+
+# Types of columns that their libraries call categories.
+CATEGORIES = ("category", "Categorical", "Enum", "dictionary")
+NOTHING = {"NoneType", "NAType", "NaTType"}
+DAY = timedelta(days=1)
+
+
+class Values(NamedTuple):
+    """The values of a column: numbers, days since 1970, or texts; NaN or None where missing.
+
+    ``kind`` is "numbers", "dates", "texts", whose meaning is yet to be found, or "categories".
+    """
+
+    kind: str
+    cells: np.ndarray | list[str | None]
+
+
+class Frame(NamedTuple):
+    """Columns by position, with names that may be equal, and their values."""
+
+    names: list[str]
+    columns: list[Values]
+    # What stands before decimals in texts that do not tell it themselves.
+    mark: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The length of the columns."""
+        return len(self.columns[0].cells)
+
+
+def is_frame(X: object) -> bool:
+    """Tell whether X is a data frame: something with named columns that become arrays."""
+    named = getattr(X, "columns", None) if hasattr(X, "iloc") or hasattr(X, "dtypes") else None
+    named = getattr(X, "column_names", named)
+    return named is not None and not isinstance(X, np.ndarray) and not hasattr(X, "compute")
+
+
+def read_frame(X) -> Frame:
+    """Return the columns of a data frame.
+
+    The names of columns and their ``to_numpy`` are what all three libraries have in common, so that
+    none of them is needed here, nor a library that knows them all.
+    """
+    names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
+    if hasattr(X, "iloc"):
+        series = [X.iloc[:, j] for j in range(len(names))]
+    else:
+        series = [X[name] for name in names]
+    return Frame(names, [read_series(one) for one in series])
+
+
+def read_series(series) -> Values:
+    """Return the values of a column of a data frame."""
+    dtype = getattr(series, "dtype", getattr(series, "type", None))
+    values = read_values(np.asarray(series.to_numpy()))
+    if any(word in str(dtype) for word in CATEGORIES):
+        cells = values.cells if values.kind == "texts" else _as_texts(values.cells)
+        return Values("categories", cells)
+    return values
+
+
+def _as_texts(numbers):
+    """Return numbers as texts, None where they are NaN."""
+    return [None if value != value else f"{value:g}" for value in numbers]
+
+
+def read_values(array: np.ndarray) -> Values:
+    """Return the values of an array of any type."""
+    kind = array.dtype.kind
+    if kind in "iuf":
+        return Values("numbers", array)
+    if kind == "b":
+        return Values("categories", [str(bool(value)) for value in array])
+    if kind == "M":
+        return Values("dates", _in_days(array - np.datetime64(0, "s")))
+    if kind == "m":
+        return Values("numbers", _in_days(array))
+    return _read_objects(array.tolist())
+
+
+def _in_days(spans):
+    """Return spans of time as days, NaN for NaT."""
+    days = spans / np.timedelta64(1, "D")
+    return np.where(np.isnat(spans), np.nan, days)
+
+
+def _read_objects(values: Sequence) -> Values:
+    """Return the values of Python's own types."""
+    is_known = np.array([not _is_nothing(value) for value in values], dtype=bool)
+    known = [value for value, there in zip(values, is_known, strict=True) if there]
+    if known and all(isinstance(value, bool | np.bool_) for value in known):
+        return Values("categories", _spread(is_known, map(str, known)))
+    if known and all(isinstance(value, numbers.Real | Decimal) for value in known):
+        return Values("numbers", _fill_in(is_known, map(float, known)))
+    if known and all(isinstance(value, date) for value in known):
+        return Values("dates", _fill_in(is_known, map(_days_of, known)))
+    return Values("texts", _spread(is_known, map(str, known)))
+
+
+def _is_nothing(value):
+    """Tell whether a value is missing, by itself or as a text that says so."""
+    if isinstance(value, str):
+        return is_missing(value)
+    return type(value).__name__ in NOTHING or (isinstance(value, float) and value != value)
+
+
+def _days_of(when):
+    """Return days since 1970 of a date or a time, whose offset from UTC is left out."""
+    if not isinstance(when, datetime):
+        when = datetime(when.year, when.month, when.day)
+    return (when.replace(tzinfo=None) - EPOCH) / DAY
+
+
+def _spread(is_known, known):
+    """Return a list of the known values in their places, None elsewhere."""
+    known = iter(known)
+    return [next(known) if there else None for there in is_known]
+
+
+def _fill_in(is_known, known):
+    """Return an array of the known values in their places, NaN elsewhere."""
+    values = np.full(is_known.size, np.nan)
+    values[is_known] = list(known)
+    return values

@@ -1,0 +1,351 @@
+"""Tables with columns of any kind: what they become, in Python and from new rows."""
+
+import inspect
+import warnings
+from datetime import date, time
+from decimal import Decimal
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import skew
+from sklearn.metrics import adjusted_rand_score
+
+import fastmmc
+from fastmmc.data import cells
+from fastmmc.data.columns import (
+    CATEGORY_DISTANCE,
+    MISSING_DISTANCE,
+    as_frame,
+    fit_coding,
+    learn_coding,
+)
+
+N = 90
+COUNTS = (2, 3, 5, 10, 30, 100, 600)
+
+
+def mixed(seed=0, n=N):
+    """Return a frame of many kinds and the clusters in its numbers."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    frame = pd.DataFrame(
+        {
+            "customer_id": rng.permutation(n) + 5_000,
+            "height": rng.normal(size=n) + 9 * y,
+            "price": 1_000 * rng.normal(size=n) + 9_000 * (y == 1),
+            "town": np.array(["Ulm", "Bonn", "Kiel"])[rng.integers(0, 3, n)],
+            "member": rng.random(n) < 0.5,
+            "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "name": [f"name {i}" for i in range(n)],
+            "always": 7,
+        }
+    )
+    frame.loc[::11, "height"] = np.nan
+    frame.loc[::7, "town"] = None
+    return frame, y
+
+
+def libraries(frame):
+    """Yield the frame as each library that is there has it."""
+    yield frame
+    yield frame.convert_dtypes()
+    yield frame.astype({"town": "category"})
+    for name, make in (
+        ("polars", lambda module: module.from_pandas(frame)),
+        ("pyarrow", lambda module: module.Table.from_pandas(frame)),
+    ):
+        if find_spec(name):
+            yield make(import_module(name))
+
+
+@pytest.fixture
+def quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "columns of X are not used")
+        yield
+
+
+def words(coding):
+    return {column.name: column.said for column in coding.columns}
+
+
+def test_every_kind_is_told():
+    frame, y = mixed()
+    with pytest.warns(UserWarning, match="'customer_id' is left out, as it holds ids") as told:
+        result = fastmmc.cluster(frame, 3, random_state=0)
+    assert "'name' is left out, as its texts differ in all rows" in str(told[0].message)
+    assert told[0].filename == __file__
+    known = frame["height"].notna()
+    assert adjusted_rand_score(y[known], result.labels[known]) == 1
+    said = words(result.coding)
+    assert said["height"].startswith("numbers, scaled; 9 of 90 missing: the median, ")
+    assert said["price"] == "numbers, scaled"
+    assert said["town"] == "3 categories; 13 of 90 missing: no category"
+    assert said["member"] == "2 categories"
+    assert said["joined"] == "dates, as a number and day of the week"
+    assert said["always"] == "left out, as it is 7 in all rows"
+    assert list(said) == list(frame) and str(result.coding).count("\n") == 7
+    assert result.feature_names_in.tolist() == list(frame)
+    assert result.model.n_features == result.coding.n_features == len(result.coding.features)
+
+
+def test_all_libraries_are_coded_alike(quiet):
+    frame, _ = mixed()
+    expected = learn_coding(frame)[0]
+    for other in libraries(frame):
+        X, coding = learn_coding(other)
+        np.testing.assert_allclose(X, expected)
+        np.testing.assert_allclose(coding.code(frame)[0], X)
+
+
+@pytest.mark.parametrize("method", fastmmc.METHODS.values(), ids=lambda method: method.name)
+def test_every_method_takes_tables(method, quiet):
+    frame, _ = mixed(n=24)
+    params = inspect.signature(method.function).parameters
+    k = {"k": 2} if "k" in params else {}
+    given = {"random_state": 0} if "random_state" in params else {}
+    result = method.function(frame, **k, **given)
+    X, coding = learn_coding(frame)
+    assert words(result.coding) == words(coding)
+    assert result.labels.shape == (24,)
+    if result.model is None:
+        return
+    np.testing.assert_array_equal(
+        result.predict(frame), method.function(X, **k, **given).predict(X)
+    )
+    n = {"n_clusters": 2} if "k" in params else {}
+    model = method.estimator(**n, **given).fit(frame)
+    np.testing.assert_array_equal(model.predict(frame), result.predict(frame))
+    assert model.n_features_in_ == frame.shape[1]
+    assert model.feature_names_in_.tolist() == list(frame)
+
+
+def test_saved_codings_predict_the_same(tmp_path, quiet):
+    frame, _ = mixed()
+    for made in (
+        fastmmc.cluster(frame, 3, random_state=0),
+        fastmmc.UMCRLS(3, random_state=0).fit(frame),
+        fastmmc.WTA(3, random_state=0).fit(frame),
+    ):
+        made.save(tmp_path / "model.npz")
+        again = fastmmc.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(again.predict(frame), made.predict(frame))
+        # Columns that are left out need not be there, nor must the order be the same.
+        rest = frame.drop(columns=["customer_id", "name", "always"])
+        np.testing.assert_array_equal(again.predict(rest[rest.columns[::-1]]), made.predict(frame))
+
+
+def test_new_rows_that_lack_something(quiet):
+    frame, _ = mixed()
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    with pytest.raises(ValueError, match="lacks the columns 'town', 'member'"):
+        result.predict(frame.drop(columns=["town", "member"]))
+    with pytest.raises(ValueError, match="column 'height' holds dates; expected numbers"):
+        result.predict(frame.assign(height=frame["joined"]))
+    with pytest.warns(UserWarning, match="column 'town': 90 cells such as 'Rom' not seen before"):
+        labels = result.predict(frame.assign(town="Rom"))
+    np.testing.assert_array_equal(labels, result.labels)
+    with pytest.warns(UserWarning, match="column 'price': 90 cells such as 'x' read as missing"):
+        result.predict(frame.assign(price="x"))
+    assert result.predict(frame.assign(price=None)).shape == (N,)
+
+
+def test_categories_are_equally_far_whatever_their_number():
+    for n_levels in (2, 3, 9):
+        town = np.array(list("abcdefghi"))[np.arange(N) % n_levels]
+        X, _ = learn_coding(pd.DataFrame({"a": np.arange(N) % 7 + 0.5, "town": town}))
+        assert X.shape[1] == 1 + n_levels
+        apart = np.linalg.norm(X[0, 1:] - X[1, 1:])
+        assert apart == pytest.approx(CATEGORY_DISTANCE)
+
+
+def test_rare_categories_count_as_one():
+    town = ["Ulm"] * 150 + ["Bonn"] * 140 + [f"village {i}" for i in range(10)]
+    X, coding = learn_coding(pd.DataFrame({"a": np.arange(300) % 7 + 0.5, "town": town}))
+    assert words(coding)["town"] == "12 categories, of which 10 in few rows count as one"
+    assert X.shape == (300, 3) and not X[290:, 1:].any()
+    assert coding.code(pd.DataFrame({"a": [1], "town": ["village 3"]}))[1] == []
+    few = [f"village {i}" for i in range(150)] * 2
+    with pytest.warns(UserWarning, match="150 different texts, most of them in few rows"):
+        X, coding = learn_coding(pd.DataFrame({"a": np.arange(300) % 7 + 0.5, "town": few}))
+    assert X.shape == (300, 1) and not coding.is_scaled
+
+
+def test_numbers_keep_their_units_among_themselves():
+    frame = pd.DataFrame({"a": [1.0, 2.0, np.nan, 9.0], "b": [100, 250, 300, 100]})
+    X, coding = learn_coding(frame)
+    deviation = np.std([1.0, 2.0, 2.0, 9.0])
+    expected = [[1, 0, 100], [2, 0, 250], [2, MISSING_DISTANCE * deviation, 300], [9, 0, 100]]
+    np.testing.assert_allclose(X, expected)
+    assert not coding.is_scaled
+    X, coding = learn_coding(frame, scaled=True)
+    np.testing.assert_allclose(X[:, [0, 2]].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(X[:, [0, 2]].std(axis=0), 1)
+
+
+def test_numbers_that_reach_far_lose_their_skewness():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"amount": np.exp(rng.normal(3, 2, 400)), "town": ["x", "y"] * 200})
+    for unit in (1e-6, 1.0, 1e6):
+        X, coding = learn_coding(frame.assign(amount=unit * frame["amount"]))
+        assert abs(skew(X[:, 0])) < 0.5 < skew(frame["amount"])
+        assert X[:, 0].std() == pytest.approx(1)
+        assert (np.argsort(X[:, 0]) == np.argsort(frame["amount"])).all()
+        far = pd.DataFrame({"amount": [-1e9, 0.0, 1e300], "town": "x"})
+        assert np.isfinite(coding.code(far)[0]).all()
+
+
+def test_numbers_of_few_values_weigh_as_categories():
+    towns = np.array(["x", "y"])[np.arange(600) // 2 % 2]
+    frame = pd.DataFrame({"few": np.arange(600) % 2, "town": towns})
+    X, _ = learn_coding(frame)
+    few = abs(X[0, 0] - X[1, 0])
+    assert few == pytest.approx(CATEGORY_DISTANCE, rel=0.02)
+    # More values, each of them rarer, come to the deviation 1 without a step.
+    deviations = [
+        learn_coding(frame.assign(few=7 * np.arange(600) % k))[0][:, 0].std() for k in COUNTS
+    ]
+    assert (np.diff(deviations) > 0).all() and deviations[-1] == pytest.approx(1)
+
+
+def test_numbers_alone_need_no_coding():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
+    for one in (frame, frame.assign(d=1.0), frame.astype(np.float32)):
+        X, coding = learn_coding(one)
+        assert X is one and coding is None
+    X = frame.to_numpy()
+    assert learn_coding(X)[0] is X
+    K = pd.DataFrame(X @ X.T, columns=[f"row {i}" for i in range(20)])
+    assert fastmmc.umc_rls(K, 2, kernel="precomputed", random_state=0).coding is None
+
+
+def test_standardize_leaves_a_coded_table_in_its_scale(quiet):
+    frame, y = mixed()
+    plain, scaled = (
+        fastmmc.umc_rls(frame, 3, random_state=0, standardize=s) for s in (False, True)
+    )
+    np.testing.assert_array_equal(plain.labels, scaled.labels)
+    assert scaled.model.scaler is None and scaled.coding.is_scaled
+
+
+def test_factors_remember_the_coding(quiet):
+    frame, _ = mixed()
+    factor = fastmmc.factor(frame, random_state=0)
+    result = fastmmc.umc_rls(factor, 3, random_state=0)
+    assert result.coding is factor.coding
+    assert result.predict(frame).shape == (N,)
+
+
+def test_influence_is_that_of_columns(quiet):
+    frame, _ = mixed()
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    influence = fastmmc.feature_influence(result, frame, random_state=0)
+    shares = dict(zip(influence.feature_names_in, influence.shares, strict=True))
+    assert shares["customer_id"] == shares["name"] == shares["always"] == 0
+    assert max(shares, key=shares.get) in ("height", "price")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_id"),
+    [
+        ("a", np.arange(20), True),
+        ("a", np.arange(20)[::-1], True),
+        ("userId", np.arange(20) ** 2, True),
+        ("order_no", np.arange(20) ** 2 % 401, True),
+        ("Bestellnummer", np.arange(20) * 3, True),
+        ("a", np.arange(20) ** 2, False),
+        ("id", np.arange(20) // 2, False),
+        ("id", np.arange(20) / 2, False),
+        ("grid", np.arange(20) ** 2, False),
+        ("id", np.arange(5), False),
+    ],
+)
+def test_what_is_an_id(name, values, is_id):
+    frame = as_frame(pd.DataFrame({name: values, "b": np.arange(len(values)) % 3}))
+    assert ("ids" in words(fit_coding(frame))[name]) == is_id
+    assert "ids" not in words(fit_coding(frame, keeps_all=True))[name]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [Decimal("1.5"), Decimal("2.5"), None, Decimal("0.5")],
+        [1.5, "2.5", None, "0.5"],
+        pd.array([1.5, 2.5, None, 0.5], dtype="Float64"),
+        np.array([1.5, 2.5, np.nan, 0.5], dtype=np.float32),
+        ["1,5", "2,5", "n/a", "0,5"],
+    ],
+)
+def test_numbers_of_many_types(values):
+    X, _ = learn_coding(pd.DataFrame({"a": values}))
+    np.testing.assert_allclose(X[:, 0], [1.5, 2.5, 1.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [date(2020, 1, 1), date(2020, 1, 3), None, date(2020, 1, 5)],
+        pd.to_datetime(["2020-01-01", "2020-01-03", None, "2020-01-05"]).tz_localize("Asia/Tokyo"),
+        ["2020-01-01", "2020-01-03", "", "2020-01-05"],
+        ["1.1.2020", "3.1.2020", None, "5.1.2020"],
+        pd.to_timedelta([0, 2, None, 4], "D"),
+    ],
+)
+def test_dates_of_many_types(values):
+    X, _ = learn_coding(pd.DataFrame({"a": values, "b": ["x", "y", "x", "y"]}))
+    steps = np.diff(X[[0, 1, 3], 0])
+    assert steps[0] > 0 and steps[0] == pytest.approx(steps[1], rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "value"),
+    [
+        ("1", ".", 1), ("1.5", ".", 1.5), ("-.5e3", ".", -500), ("1,000", ".", 1000),
+        ("1,000.5", ".", 1000.5), ("1.000", ",", 1000), ("6.505,83", ",", 6505.83),
+        ("1,58", ",", 1.58), ("12.5%", ".", 0.125), ("$ 3", ".", 3),
+        ("1,00", ".", None), ("1.00", ",", None), ("0,000", ".", None), ("1.2.3", ",", None),
+        ("x", ".", None), ("", ".", None), ("1_000", ".", None), ("\u0663", ".", None),
+        ("nan", ".", None), ("inf", ".", None), ("--1", ".", None), ("1e999", ".", np.inf),
+    ],
+)  # fmt: skip
+def test_a_cell_as_a_number(text, mark, value):
+    found = cells.to_number(text, mark)
+    assert np.isnan(found) if value is None else found == pytest.approx(value)
+
+
+# Bad input of any kind: an error that says what is wrong, or labels and a word on each column.
+
+PIECES = [
+    "", " ", "NA", "?", "1", "-2.5", "3,5", "1.234", "1,234", "6.505,83", "5%", "inf", "1e999",
+    "x", "Ulm", "yes", "no", "2020-01-01", "31.12.2019", "12/31/2019", "12:30", "2020-13-45",
+    "\u00fc\u00df", "'", "a;b", "None", "1_000", "0x1F", "\x00", "=1+1", "9" * 400, True, 7, -1.5,
+    None, np.nan, date(2020, 2, 29), time(1, 2), Decimal("NaN"), 1 + 2j, (1,), pd.NaT, pd.NA,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_tables(seed, quiet):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    frame = pd.DataFrame(index=range(n))
+    for j in range(int(rng.integers(1, 5))):
+        pieces = rng.choice(len(PIECES), int(rng.integers(1, 5)))
+        frame[f"c{j}"] = pd.Series([PIECES[i] for i in rng.choice(pieces, n)], dtype=object)
+    try:
+        X, coding = learn_coding(frame)
+    except ValueError as error:
+        assert "no column holds numbers, dates or categories: 'c0' is left out" in str(error)
+        return
+    assert X.shape[0] == n and np.isfinite(X).all()
+    if coding is None:
+        return
+    assert list(words(coding)) == list(frame) and all(words(coding).values())
+    for column in coding.used:
+        assert column.width == len(column.features)
+    again, unknown, _ = coding.code(frame)
+    np.testing.assert_array_equal(again, X)
+    # Only what was said to be no number or date is not understood the second time.
+    assert len(unknown) == sum("read as missing" in said for said in words(coding).values())
