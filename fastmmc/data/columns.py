@@ -594,7 +594,7 @@ def _made_even(column, values):
     """Return a column of numbers whose skewness a power takes away.
 
     Amounts of money and counts reach far to one side, and a few rows would make their deviation.
-    On tables of customers and orders the ARI of k-means is .53 without and .98 with it, on six
+    On tables of customers and orders the ARI of k-means is .58 without and .98 with it, on six
     public ones .22 and .23.
     """
     if column.kind != "numbers":
