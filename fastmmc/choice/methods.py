@@ -11,7 +11,7 @@ from fastmmc.choice.results import RULES, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
-from fastmmc.choice.widths import LAM, Widths
+from fastmmc.choice.widths import LAM, Widths, dithered
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter
 from fastmmc.core.execution import (
@@ -122,11 +122,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     With four kernels, two wide ones of little regularisation and two narrow ones, labels are made
     by three rules: Genie's clusters in the metric of the hat matrix, the least cost of free sizes
-    that a search finds, and the two least Q of about equal sizes. Genie's clusters of the points
-    vote, too. A labelling's weight is the sum over the kernels of 1 / error, times
-    exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out predictions of the
-    clusters' indicators. The labels with the largest expected adjusted Rand index win: those that
-    are predicted nearly without error, if there are such, and else those most like the others.
+    that a search finds, and the two least Q of about equal sizes. Eight clusterings by k-means and
+    Genie's clusters of the points vote, too. A labelling's weight is the sum over the kernels of
+    1 / error, times exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out
+    predictions of the clusters' indicators. The labels with the largest expected adjusted Rand
+    index win: those that are predicted nearly without error, if there are such, and else those most
+    like the others.
 
     Returns
     -------
@@ -158,6 +159,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     sizes at the width that won, on a hat matrix whose landmarks are the cells. So time and memory
     of the choice do not grow with n, and the rest grows in proportion to it. Above 2,000 points
     ``lam`` is in proportion to n.
+
+    Columns of few values, as of answers or bits, have gaps that mean nothing. So errors are found
+    with dithered points: each value is drawn evenly from what reaches half way to the nearer of the
+    two values beside it, which leaves columns of measured numbers as they are. The error of k-means
+    has a floor of .03, that of the others one of .001: where gaps divide the points k-means has no
+    say.
 
     With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
     that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
@@ -211,12 +218,13 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
                 run.n_done = most
             scores, errors = counts.scores()
             k = k or max(scores, key=scores.__getitem__, default=2)
-            labellings = Labellings(widths, k, rng, run)
+            judging = Widths(dithered(widths.cells, X, restart_stream(seed, 1)), run.look)
+            labellings = Labellings(widths, judging, k, rng, run)
             labellings.begin()
             with run.phase(LABELLINGS_SHARE):
                 labellings.go_on()
-            found, kernels = labellings.found, labellings.kernels
-            candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses))
+            found, kernels, judges = labellings.found, labellings.kernels, labellings.judges
+            candidates = run.finish(lambda: vote(found, kernels, judges, k, widths.cells.masses))
             winner = next(one for one in candidates if one.rule in RULES)
             of_winner = winner.sigma, winner.lam
             width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)

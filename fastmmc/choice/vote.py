@@ -9,8 +9,10 @@ from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance
 from fastmmc.rls.engine.groups import mean_error, predictions
 
-# An error below this is as good as none, and the power of the price of unequal sizes.
+# An error below this is as good as none; that of k-means is larger, which has no say where gaps
+# divide the points. And the power of the price of unequal sizes.
 FLOOR = 1e-3
+MEANS_FLOOR = 0.03
 PRICE = 1.5
 
 
@@ -29,26 +31,30 @@ def errors_of(groups, labels, k):
     return [mean_error(found - E, counts, groups.masses) for found in (L, shares)]
 
 
-def weigh(errors, labellings, k, masses):
+def weigh(errors, rules, labellings, k, masses):
     """Return the candidates' weights, (m,), which sum to 1.
 
-    exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + .001) of both
+    exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + floor) of both
     errors, (m, kernels, 2).
     """
-    weights = np.sum(1.0 / np.sqrt(np.prod(errors + FLOOR, axis=2)), axis=1)
+    floors = np.array([MEANS_FLOOR if rule == "k-means" else FLOOR for rule in rules])
+    weights = np.sum(1.0 / np.sqrt(np.prod(errors + floors[:, None, None], axis=2)), axis=1)
     weights *= [np.exp(-PRICE * imbalance(labels, k, masses)) for labels in labellings]
     return weights / weights.sum()
 
 
-def vote(found, kernels, k, masses):
-    """Return the candidates, the most votes first; every kernel judges every labelling."""
-    labellings = [labels for *_, labels in found]
+def vote(found, kernels, judges, k, masses):
+    """Return the candidates, the most votes first.
+
+    The judge in the place of every kernel judges every labelling.
+    """
+    rules, *_, labellings = zip(*found, strict=True)
     known = {}
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
-            known[key] = [errors_of(width.groups, labels, k) for width in kernels]
+            known[key] = [errors_of(judge.groups, labels, k) for judge in judges]
     errors = np.array([known[labels.tobytes()] for labels in labellings])
-    weights = weigh(errors, labellings, k, masses)
+    weights = weigh(errors, rules, labellings, k, masses)
     votes = agreement(labellings, k, masses) @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
     candidates = []
