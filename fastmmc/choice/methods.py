@@ -61,6 +61,16 @@ MOST_CLUSTERS = 30
 class ChoiceParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, Standardization):
     """What the function and the estimator have in common."""
 
+    standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto",
+        doc="""
+        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
+        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
+        predictions as well. "auto": where the columns of dense points seem to have different units,
+        as a fifth of them span less than a fifteenth of what the widest one spans.
+        ``res.params["standardize"]`` tells what was done.
+        """,
+    )
     max_k: int | None = parameter(
         default=None,
         least=2,
@@ -93,8 +103,7 @@ class _ChoiceCall(ChoiceParameters, Clusters, Points):
     X: MatrixLike = parameter(
         kw_only=False,
         doc="""
-        Points, with columns in comparable units, or ``standardize=True`` (float32 is kept, else
-        float64).
+        Points (float32 is kept, else float64).
         """,
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
@@ -147,8 +156,6 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     sklearn.exceptions.ConvergenceWarning
         If the run was stopped before its end: what had been made by then voted. Also if X has fewer
         distinct points than there are clusters, or no point tells the cluster of another.
-    UserWarning
-        If columns of X seem to have different units.
 
     Notes
     -----
@@ -171,9 +178,6 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     elasticity behind k of the error added over the clusters: the harmonic mean, over the widths
     that k and k + 1 share, of the least error at each. There are always at least two: no score
     tells of a single cluster, or of points without clusters.
-
-    The distances are taken as they are, unless ``standardize=True``: columns in different units,
-    which a warning tells of, must be scaled.
 
     References
     ----------
