@@ -174,6 +174,14 @@ def test_sparse_cells_are_not_dithered():
     assert dithered(cells, X, None) is cells
 
 
+def test_bits_tell_of_no_number_of_clusters():
+    X = (np.random.default_rng(1).random((300, 8)) < 0.5).astype(float)
+    result = fastmmc.cluster(X, max_k=6, random_state=0)
+    assert max(result.scores.values()) < 1.3
+    gapped, _ = blobs([100, 100, 100])
+    assert max(fastmmc.cluster(gapped, max_k=6, random_state=0).scores.values()) > 1.5
+
+
 def latent_classes(seed):
     """Return 400 points of three classes in 15 columns of bits."""
     rng = np.random.default_rng(seed)

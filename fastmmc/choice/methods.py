@@ -167,11 +167,11 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     of the choice do not grow with n, and the rest grows in proportion to it. Above 2,000 points
     ``lam`` is in proportion to n.
 
-    Columns of few values, as of answers or bits, have gaps that mean nothing. So errors are found
-    with dithered points: each value is drawn evenly from what reaches half way to the nearer of the
-    two values beside it, which leaves columns of measured numbers as they are. The error of k-means
-    has a floor of .03, that of the others one of .001: where gaps divide the points k-means has no
-    say.
+    Columns of few values, as of answers or bits, have gaps that mean nothing. So errors and numbers
+    are found with dithered points: each value is drawn evenly from what reaches half way to the
+    nearer of the two values beside it, which leaves columns of measured numbers as they are. The
+    error of k-means has a floor of .03, that of the others one of .001: where gaps divide the
+    points k-means has no say.
 
     With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
     that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
@@ -215,14 +215,14 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             widths = Widths(coarsen(X, count, k or 2, rng, run.look), run.look)
             most = min(most, widths.cells.masses.size - 2)
-            counts = Counts(widths, run)
+            judging = Widths(dithered(widths.cells, X, restart_stream(seed, 1)), run.look)
+            counts = Counts(judging, run)
             if k is None:
                 with run.phase(NUMBERS_SHARE):
                     counts.try_to(most)
                 run.n_done = most
             scores, errors = counts.scores()
             k = k or max(scores, key=scores.__getitem__, default=2)
-            judging = Widths(dithered(widths.cells, X, restart_stream(seed, 1)), run.look)
             labellings = Labellings(widths, judging, k, rng, run)
             labellings.begin()
             with run.phase(LABELLINGS_SHARE):
