@@ -105,7 +105,7 @@ def test_a_choice_shows_what_was_chosen(points):
     assert found["scores"].startswith(f"{result.scores[3]:.3g} for k = 3, ")
     assert found["winner"].startswith(result.winner.name)
     assert f"sigma={result.chosen['sigma']:.6g}" in found["chosen"]
-    assert found["resolved"] == "k=3"
+    assert found["resolved"] == "k=3, standardize=False"
     assert "scores" not in rows(fastmmc.cluster(points, 3, random_state=0))[1]
 
 

@@ -46,7 +46,6 @@ CALLS = {
     "UMCRLS": lambda X: fastmmc.UMCRLS(3, **RUN, sizes="equal").fit(X),
     "factor": lambda X: fastmmc.factor(X),
     "evo_mmc": lambda X: fastmmc.evo_mmc(X, **RUN),
-    "cluster": lambda X: fastmmc.cluster(X, 3, random_state=0),
     "iter_svr": lambda X: fastmmc.iter_svr(X, **RUN),
     "cpmmc": lambda X: fastmmc.cpmmc(X, max_iter=5, **RUN),
     "sammc": lambda X: fastmmc.sammc(X, 3, random_state=0),
@@ -209,7 +208,8 @@ def test_the_parameters_chosen_tell_of_it(wine):
     X = wine[0]
     result = fastmmc.cluster(X, 3, standardize=True, random_state=0)
     assert result.chosen["standardize"]
-    assert_array_equal(fastmmc.umc_rls(X, 3, **result.chosen).labels, result.labels)
+    again = fastmmc.umc_rls(X, 3, **result.chosen)
+    assert adjusted_rand_score(again.labels, result.labels) > 0.9
 
 
 def test_pictures_show_the_points_as_they_were(wine):
@@ -260,3 +260,25 @@ def test_what_cannot_be_standardised_is_refused(call, message, rng):
         call(rng.standard_normal((30, 3)))
     with pytest.raises(TypeError, match="standardize must be True or False"):
         fastmmc.umc_rls(rng.standard_normal((30, 3)), 2, standardize="auto", sizes="equal")
+
+
+@pytest.mark.parametrize("name, least", [("wine", 0.85), ("breast_cancer", 0.7)])
+def test_the_choice_standardises_columns_in_different_units(name, least):
+    X, y = fastmmc.datasets.load(name)
+    results = []
+    assert not heard(lambda: results.append(fastmmc.cluster(X, y.max() + 1, random_state=0)))
+    (result,) = results
+    assert adjusted_rand_score(y, result.labels) > least
+    assert result.params["standardize"] is True
+    told = fastmmc.cluster(X, y.max() + 1, standardize=True, random_state=0)
+    assert_array_equal(told.labels, result.labels)
+    assert_array_equal(result.predict(X), told.predict(X))
+
+
+def test_the_choice_leaves_columns_that_share_a_unit():
+    X, _ = fastmmc.datasets.load("iris")
+    result = fastmmc.cluster(X, 3, random_state=0)
+    assert result.params["standardize"] is False
+    raw = fastmmc.cluster(X, 3, standardize=False, random_state=0)
+    assert_array_equal(raw.labels, result.labels)
+    assert fastmmc.AutoMMC(3, random_state=0).fit(csr_array(X)).predict(X[:2]).size == 2

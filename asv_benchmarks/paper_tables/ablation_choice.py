@@ -12,7 +12,7 @@ from shapes import SETS, agreement, count_clusters, make
 from sklearn.datasets import make_circles
 
 import fastmmc
-from fastmmc.choice import candidates, given, vote
+from fastmmc.choice import candidates, given, methods, vote
 from fastmmc.rls.engine import coarse, group_search
 
 RINGS = (300, 500, 1000, 2000)
@@ -21,8 +21,12 @@ WHOLE = candidates.KERNELS
 
 
 def kernels(*kept):
-    """Return the change that keeps some of the kernels."""
-    return [(candidates, "KERNELS", tuple(WHOLE[i] for i in kept))]
+    """Return the change that keeps some of the kernels, and what judges in their places."""
+    judges = candidates.JUDGES
+    return [
+        (candidates, "KERNELS", tuple(WHOLE[i] for i in kept)),
+        (candidates, "JUDGES", tuple(judges[i] for i in kept)),
+    ]
 
 
 def without(*rules):
@@ -50,6 +54,13 @@ CHANGES = {
     "no labels of free sizes": without("free"),
     "no clusters of Genie": without("genie"),
     "no smoothed clusters of Genie": without("smoothed"),
+    "no k-means": without("k-means"),
+    "four clusterings by k-means": [(candidates, "N_MEANS", 4)],
+    "16 clusterings by k-means": [(candidates, "N_MEANS", 16)],
+    "floor of k-means .01": [(vote, "MEANS_FLOOR", 0.01)],
+    "floor of k-means .1": [(vote, "MEANS_FLOOR", 0.1)],
+    "no dithering": [(methods, "dithered", lambda cells, X, rng: cells)],
+    "judged by the kernels that search": [(candidates, "JUDGES", WHOLE)],
     "sizes within 20 %": [(given, "BALANCE", 0.2)],
     "sizes within 60 %": [(given, "BALANCE", 0.6)],
     "price 1": [(vote, "PRICE", 1.0)],

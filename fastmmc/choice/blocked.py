@@ -48,7 +48,10 @@ class _Nearest(NamedTuple):
 
 
 def coarsen_blocks(blocks, sample, count, rng):
-    """Return at most ``count`` cells of the points of blocks; ``sample`` are some of the points."""
+    """Return at most ``count`` cells of the points of blocks, and the points that are their seeds.
+
+    ``sample`` are some of the points.
+    """
     near = sample[np.sort(rng.choice(len(sample), count // 2, replace=False))].astype(np.float64)
     shared = blocks.share(_Nearest(near, blocks.dtype))
     seed = int(rng.integers(2**31))
@@ -65,7 +68,7 @@ def coarsen_blocks(blocks, sample, count, rng):
     place = blocks.share(np.cumsum(used) - 1)
     members = blocks.join([blocks.task(_members, rows, shared, place) for rows in blocks.rows])
     points = sums[used] / masses[used, None]
-    return Coarsening(members, masses[used], np.arange(len(points)), points, False)
+    return Coarsening(members, masses[used], np.arange(len(points)), points, False), seeds[used]
 
 
 def label_blocks(call, blocks, sample, winner, width, rules, run, control):

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine.genie import GINIS
 from fastmmc.rls.engine.group_search import GroupSearch
 
-# The kernels: a share f of the n / k points of an average cluster, or of n / 2 points if None; how
-# many times the median distance to so many neighbours sigma is; and lam of up to 2,000 points. The
-# wide ones draw smooth borders, the narrow ones follow thin shapes.
-KERNELS = ((None, 2.0, 1e-4), (None, 1.0, 1e-2), (0.25, 1.0, 0.25), (0.0625, 1.0, 0.25))
+# The kernels: a number of neighbours as a multiple of all points, of the n / k points of an average
+# cluster or of the points of an average cell; how many times the median distance to so many sigma
+# is; and lam of up to 2,000 points. The wide ones draw smooth borders, the narrow ones follow thin
+# shapes.
+KERNELS = (
+    (0.5, "points", 2.0, 1e-4),
+    (0.5, "points", 1.0, 1e-2),
+    (0.25, "cluster", 1.0, 0.25),
+    (0.0625, "cluster", 1.0, 0.25),
+)
+
+# The kernels that judge, in the same order. A gap between narrow clusters is one to a kernel of
+# few cells only: to a wider one a short cut across the clusters is better.
+JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 
 # Labellings of about equal sizes from each kernel.
 N_NEAR = 2
+
+# Clusterings by k-means, from as many starts.
+N_MEANS = 8
 
 # Steps of all this, for the share of the work that is done.
 N_STEPS = 3 * len(KERNELS)
@@ -22,51 +36,65 @@ N_STEPS = 3 * len(KERNELS)
 class Labellings:
     """All that is tried for k clusters, made step by step."""
 
-    def __init__(self, widths, kept, k, rng, run):
+    def __init__(self, widths, judging, kept, k, rng, run):
         self._widths = widths
+        self._judging = judging
         self._kept = kept
         self._k = k
         self._rng = rng
         self._run = run
         self._groups = []
         self._starts = []
-        # The kernels that were made, and the labellings: rule, the Width that they have the least
-        # cost at or None, threshold or None, and labels.
+        # The kernels that were made, each with the one that judges in its place, and the
+        # labellings: rule, the Width that they have the least cost at or None, threshold or None,
+        # and labels.
         self.kernels = []
+        self.judges = []
         self.found = []
 
     def begin(self):
         """Make the first labellings."""
-        self._cut(KERNELS[0], ("genie", self._widths.genie))
+        cells, genie = self._widths.cells, self._widths.genie.cut(self._k)
+        others = [("genie", g, genie[g]) for g in GINIS]
+        for seed in self._rng.integers(2**31, size=N_MEANS):
+            labels, _ = k_means(cells.points, self._k, seed, cells.masses)
+            others.append(("k-means", None, labels))
+        self._cut(KERNELS[0], JUDGES[0], others)
 
     def go_on(self):
         """Make the others."""
         kept = self._kept
-        for kernel in KERNELS[1:]:
-            self._cut(kernel)
+        for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
+            self._cut(kernel, judge)
         for width, groups, start in zip(self.kernels, self._groups, self._starts, strict=True):
             self._search("free", width, groups, True, kept.free, [start], 1)
         for width, groups in zip(self.kernels, self._groups, strict=True):
             self._search("near", width, groups, False, kept.near, [], N_NEAR)
 
-    def _cut(self, kernel, *others):
-        """Make the hat matrix of a kernel, and Genie's clusters in its metric and ``others``."""
-        f, factor, lam = kernel
-        cells, kept = self._widths.cells, self._kept
-        width = self._widths.at(
-            cells.total / 2 if f is None else f * cells.total / self._k, factor, lam
-        )
-        groups = kept.groups(width)
+    def _cut(self, kernel, judge, others=()):
+        """Make the hat matrices of a kernel and a judge; find Genie's clusters with the kernel.
+
+        ``others`` are labellings found without a kernel: rule, threshold and labels.
+        """
+        width = self._made(self._widths, *kernel)
+        kept, groups = self._kept, self._kept.groups(width)
         self.kernels.append(width)
+        self.judges.append(self._made(self._judging, *judge))
         self._groups.append(groups)
-        for rule, genie in (*others, ("smoothed", width.genie)):
-            cuts = genie.cut(self._k)
-            cuts = {g: kept.repair(groups, cuts[g], cells.masses) for g in GINIS}
-            self.found += [(rule, None, g, cuts[g]) for g in GINIS]
-        first = kept.first
-        descents = [groups.descend(cuts[g][first], kept.free, True) for g in GINIS]
+        cuts = width.genie.cut(self._k)
+        for rule, g, labels in (*others, *(("smoothed", g, cuts[g]) for g in GINIS)):
+            labels = kept.repair(groups, labels, self._widths.cells.masses)
+            self.found.append((rule, None, g, labels))
+        smoothed = [labels[kept.first] for *_, labels in self.found[-len(GINIS) :]]
+        descents = [groups.descend(labels, kept.free, True) for labels in smoothed]
         self._starts.append(min(descents, key=itemgetter(1))[0])
         self._run.end_step()
+
+    def _made(self, widths, share, of, factor, lam):
+        """Return the hat matrix of a kernel."""
+        total, g = widths.cells.total, widths.cells.masses.size
+        neighbours = share * {"points": total, "cluster": total / self._k, "cell": total / g}[of]
+        return widths.at(neighbours, factor, lam)
 
     def _search(self, name, width, groups, free, rule, given, count):
         """Search labels of the least cost with a kernel, and take so many of the best."""

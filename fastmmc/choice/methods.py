@@ -16,7 +16,7 @@ from fastmmc.choice.results import RULES, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
-from fastmmc.choice.widths import LAM, Widths
+from fastmmc.choice.widths import LAM, Widths, dithered
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
@@ -51,7 +51,7 @@ from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
 from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.blocked import refuse_single_points
-from fastmmc.rls.engine.coarse import coarsen, count_cells
+from fastmmc.rls.engine.coarse import coarsen, count_cells, points_of
 from fastmmc.rls.parameters import Weights
 from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
@@ -78,6 +78,16 @@ class ChoiceParameters(
 ):
     """What the function and the estimator have in common."""
 
+    standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto",
+        doc="""
+        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
+        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
+        predictions as well. "auto": where the columns of dense points seem to have different units,
+        as a fifth of them span less than a fifteenth of what the widest one spans.
+        ``res.params["standardize"]`` tells what was done.
+        """,
+    )
     max_k: int | None = parameter(
         default=None,
         least=2,
@@ -110,8 +120,7 @@ class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Cluste
     X: MatrixLike = parameter(
         kw_only=False,
         doc="""
-        Points, with columns in comparable units, or ``standardize=True`` (float32 is kept, else
-        float64).
+        Points (float32 is kept, else float64).
         """,
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
@@ -148,11 +157,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     With four kernels, two wide ones of little regularisation and two narrow ones, labels are made
     by three rules: Genie's clusters in the metric of the hat matrix, the least cost of free sizes
-    that a search finds, and the two least Q of about equal sizes. Genie's clusters of the points
-    vote, too. A labelling's weight is the sum over the kernels of 1 / error, times
-    exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out predictions of the
-    clusters' indicators. The labels with the largest expected adjusted Rand index win: those that
-    are predicted nearly without error, if there are such, and else those most like the others.
+    that a search finds, and the two least Q of about equal sizes. Eight clusterings by k-means and
+    Genie's clusters of the points vote, too. A labelling's weight is the sum over the kernels of
+    1 / error, times exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out
+    predictions of the clusters' indicators. The labels with the largest expected adjusted Rand
+    index win: those that are predicted nearly without error, if there are such, and else those most
+    like the others.
 
     Returns
     -------
@@ -174,8 +184,6 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         If the run was stopped before its end: what had been made by then voted. Also if X has fewer
         distinct points than there are clusters, no point tells the cluster of another, or a
         cannot-link is broken.
-    UserWarning
-        If columns of X seem to have different units.
 
     Notes
     -----
@@ -186,6 +194,12 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     sizes at the width that won, on a hat matrix whose landmarks are the cells. So time and memory
     of the choice do not grow with n, and the rest grows in proportion to it. Above 2,000 points
     ``lam`` is in proportion to n.
+
+    Columns of few values, as of answers or bits, have gaps that mean nothing. So errors and numbers
+    are found with dithered points: each value is drawn evenly from what reaches half way to the
+    nearer of the two values beside it, which leaves columns of measured numbers as they are. The
+    error of k-means has a floor of .03, that of the others one of .001: where gaps divide the
+    points k-means has no say.
 
     With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
     that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
@@ -198,9 +212,6 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     satisfies all. A candidate's weight is multiplied by how likely each kernel makes the known
     labels and links, predicted from the other cells. With ``k="auto"`` the number is chosen without
     links, and known labels and bounds only limit it.
-
-    The distances are taken as they are, unless ``standardize=True``: columns in different units,
-    which a warning tells of, must be scaled.
 
     Points in blocks (a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers) never come
     together: cells, labels and the descent are made in passes over the blocks. Known labels, links,
@@ -219,7 +230,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     >>> import fastmmc
     >>> X, y = fastmmc.datasets.load("moons")
     >>> res = fastmmc.cluster(X, 2, random_state=0)
-    >>> res.sizes, res.winner.rule in ("near", "smoothed", "free")
+    >>> res.sizes, res.winner.rule in fastmmc.choice.results.RULES
     (array([100, 100]), True)
     """
     if comes_in_blocks(call.X):
@@ -243,16 +254,17 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             if weights is not None:
                 cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
-            widths, scores, errors = None, {}, {}
+            scores, errors, of_dither = {}, {}, restart_stream(seed, 1)
+            judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
             if given is None:
-                widths = Widths(cells, run.look)
-                k, scores, errors = _choose_number(widths, least, most, run)
+                k, scores, errors = _choose_number(judging, least, most, run)
                 given = Given.of(call, n, k)
             keys = given.keys(count, rng)
             if not given.is_empty:
-                widths, cells = None, cells.split(X, keys, weights)
-            widths = widths or Widths(cells, run.look)
-            candidates, winner, width = _choose(widths, given.of_cells(cells, keys), k, rng, run)
+                cells = cells.split(X, keys, weights)
+                judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
+            kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
+            candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
     result = replace(result, classes=given.classes)
     if not given.is_empty:
@@ -302,16 +314,23 @@ def _cluster_in_blocks(call, control):
     with show_progress(control, "step") as control:
         run = Run(control, most + N_STEPS)
         sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
-        cells = coarsen_blocks(blocks, sample, count, rng)
-        widths, scores, errors = Widths(cells, run.look), {}, {}
+        cells, seeds = coarsen_blocks(blocks, sample, count, rng)
+        scores, errors = {}, {}
+        judging = _judging(cells, seeds, restart_stream(sample_run.seed, 1), run)
         if k is None:
-            k, scores, errors = _choose_number(widths, least, most, run)
+            k, scores, errors = _choose_number(judging, least, most, run)
         rules = rules or size_rules(call, n, k)
         kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
-        candidates, winner, width = _choose(widths, kept, k, rng, run)
+        widths = Widths(cells, run.look)
+        candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, run, control)
     goes_on = {"landmarks": landmarks}
     return _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors)
+
+
+def _judging(cells, seeds, rng, run):
+    """Return the hat matrices that errors are found with: those of dithered cells."""
+    return Widths(dithered(cells, seeds, rng), run.look)
 
 
 def _choose_number(widths, least, most, run):
@@ -324,14 +343,14 @@ def _choose_number(widths, least, most, run):
     return max(scores, key=scores.__getitem__, default=least), scores, errors
 
 
-def _choose(widths, kept, k, rng, run):
+def _choose(widths, judging, kept, k, rng, run):
     """Return the candidates, that which won, and the kernel that it is best predicted with."""
-    labellings = Labellings(widths, kept, k, rng, run)
+    labellings = Labellings(widths, judging, kept, k, rng, run)
     labellings.begin()
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
-    found, kernels = labellings.found, labellings.kernels
-    candidates = run.finish(lambda: vote(found, kernels, k, widths.cells.masses, kept))
+    found, kernels, judges = labellings.found, labellings.kernels, labellings.judges
+    candidates = run.finish(lambda: vote(found, kernels, judges, k, widths.cells.masses, kept))
     winner = next(one for one in candidates if one.rule in RULES)
     of_winner = winner.sigma, winner.lam
     width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)

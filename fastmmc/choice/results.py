@@ -11,7 +11,7 @@ from fastmmc.core.results import RLSResult
 from fastmmc.core.saving import stored
 
 # Rules whose labels may be returned.
-RULES = ("near", "smoothed", "free")
+RULES = ("near", "smoothed", "free", "k-means")
 
 
 @stored(labels="i8:n")
@@ -29,12 +29,13 @@ class Candidate:
         Regularisation of its hat matrix.
     rule : str
         "near": of about equal sizes; "free": the least size-free cost found; "smoothed": Genie's
-        clusters in the metric of a hat matrix, with the kernel that predicts them best; "genie":
-        Genie's clusters of the points, likewise, which only vote.
+        clusters in the metric of a hat matrix, with the kernel that predicts them best; "k-means":
+        clusters by k-means of the points, likewise; "genie": Genie's clusters of the points,
+        likewise, which only vote.
     criterion : float
-        Leave-one-out error, the least over the kernels: the root of the product of two means over
-        clusters of ||L - E||^2 / s, with s the size of the cluster, E its indicator and L the
-        leave-one-out predictions of it, or the shares of the clusters in these.
+        Leave-one-out error with dithered points, the least over the kernels: the root of the
+        product of two means over clusters of ||L - E||^2 / s, with s the size of the cluster, E its
+        indicator and L the leave-one-out predictions of it, or the shares of the clusters in these.
     weight : float
         Its weight in the vote; all sum to 1.
     vote : float

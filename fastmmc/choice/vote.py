@@ -9,8 +9,10 @@ from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance
 from fastmmc.rls.engine.groups import mean_error, predictions
 
-# An error below this is as good as none, and the power of the price of unequal sizes.
+# An error below this is as good as none; that of k-means is larger, which has no say where gaps
+# divide the points. And the power of the price of unequal sizes.
 FLOOR = 1e-3
+MEANS_FLOOR = 0.03
 PRICE = 1.5
 
 
@@ -33,30 +35,33 @@ def shares_of(L):
     return np.where(total > 1e-12, shares / np.maximum(total, 1e-12), 1.0 / L.shape[1])
 
 
-def weigh(errors, labellings, k, masses, likelihoods=1.0):
+def weigh(errors, rules, labellings, k, masses, likelihoods=1.0):
     """Return the candidates' weights, (m,), which sum to 1.
 
-    exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + .001) of both
+    exp(-1.5 imbalance) times the sum over kernels of the roots of 1 / (error + floor) of both
     errors, (m, kernels, 2), times the likelihoods of what is known, (m, kernels).
     """
-    weights = np.sum(likelihoods / np.sqrt(np.prod(errors + FLOOR, axis=2)), axis=1)
+    floors = np.array([MEANS_FLOOR if rule == "k-means" else FLOOR for rule in rules])
+    products = np.prod(errors + floors[:, None, None], axis=2)
+    weights = np.sum(likelihoods / np.sqrt(products), axis=1)
     weights *= [np.exp(-PRICE * imbalance(labels, k, masses)) for labels in labellings]
     return weights / weights.sum()
 
 
-def vote(found, kernels, k, masses, kept):
-    """Return the candidates, the most votes first; every kernel judges every labelling.
+def vote(found, kernels, judges, k, masses, kept):
+    """Return the candidates, the most votes first.
 
-    ``kept`` tells how likely each kernel makes what is known.
+    The judge in the place of every kernel judges every labelling; ``kept`` tells how likely it
+    makes what is known.
     """
-    labellings = [labels for *_, labels in found]
+    rules, *_, labellings = zip(*found, strict=True)
     known = {}
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
-            known[key] = [errors_of(width.groups, labels, k) for width in kernels]
+            known[key] = [errors_of(judge.groups, labels, k) for judge in judges]
     errors = np.array([known[labels.tobytes()] for labels in labellings])
-    likely = np.array([[kept.likelihood(one, each) for one in kernels] for each in labellings])
-    weights = weigh(errors, labellings, k, masses, likely)
+    likely = np.array([[kept.likelihood(one, each) for one in judges] for each in labellings])
+    weights = weigh(errors, rules, labellings, k, masses, likely)
     votes = agreement(labellings, k, masses) @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
     candidates = []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
@@ -27,6 +28,25 @@ def lam_of(cells, lam=LAM):
     """
     n = cells.n if cells.weights is None else float(cells.weights.sum())
     return lam * max(1.0, max(cells.n, n) / LAM_POINTS) * min(1.0, n / cells.n)
+
+
+def dithered(cells, values, rng):
+    """Return cells whose values are drawn evenly from all that may have been rounded to them.
+
+    A value reaches half way to the nearer of its neighbours among the ``values`` of the seeds,
+    (g, d), in its column.
+    So columns of few values have no gaps, and those of measured numbers stay as they are. Sparse
+    points are returned as they were.
+    """
+    if issparse(cells.points):
+        return cells
+    reach = np.empty_like(values)
+    for j, column in enumerate(values.T):
+        levels, at = np.unique(column, return_inverse=True)
+        gaps = np.diff(levels, prepend=-np.inf, append=np.inf)
+        nearer = np.minimum(gaps[:-1], gaps[1:])
+        reach[:, j] = np.where(np.isfinite(nearer), nearer / 2, 0.0)[at]
+    return replace(cells, points=cells.points + rng.uniform(-reach, reach))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +76,11 @@ class Widths:
         self._made: dict[tuple[float, float], Width] = {}
         self._distances = squared_distances(cells.points, cells.points)
         np.fill_diagonal(self._distances, 0.0)
-        self.genie = Genie(self._distances)
+
+    @cached_property
+    def genie(self):
+        """Genie's hierarchies of the cells by their distances."""
+        return Genie(self._distances)
 
     def at(self, neighbours, factor=1.0, lam=LAM):
         """Return the hat matrix of a kernel.

@@ -131,7 +131,8 @@ def add_command(commands):
     parser.add_argument(
         "--standardize",
         action="store_true",
-        help="scale every column to mean 0 and standard deviation 1",
+        help=f"scale every column to mean 0 and standard deviation 1; {CHOOSER} does it by itself "
+        "where columns seem to have different units",
     )
     parser.add_argument(
         "--fill-missing",

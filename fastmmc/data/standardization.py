@@ -10,7 +10,11 @@ from sklearn.preprocessing import StandardScaler
 
 from fastmmc.core import validation
 from fastmmc.core.column_names import Named
+from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
+from fastmmc.data.units import have_different_units
+
+FLOATS = [np.float64, np.float32]
 
 
 @stored(mean="f8:d", scale="f8:d")
@@ -40,8 +44,15 @@ class Scaler:
 
 
 def solve_in_units(solve, call, control):
-    """Return what a solver makes of the points, standardised if the call says so."""
+    """Return what a solver makes of the points, standardised if the call says so.
+
+    "auto" standardises what would be warned of; both are settled here, before the solver checks X.
+    """
     scaler = None
+    if call.standardize == "auto":
+        X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
+        call = replace(call, X=X, standardize=have_different_units(X))
+        is_first("units")
     if call.standardize:
         call, scaler = _standardized(call)
     made = solve(call, control)
@@ -57,7 +68,7 @@ def _standardized(call):
         raise ValueError(
             f"standardize=True is for points, and X is {given}: scale the points it is made of"
         )
-    X = validation.check_matrix(call.X, dtype=[np.float64, np.float32], accept_sparse="csr")
+    X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
     scaler = fit_scaler(X, "X")
     scaled = {"X": scaler.transform(X)}
     landmarks = getattr(call, "landmarks", None)

@@ -34,8 +34,8 @@ def warn_of_units(points, X):
     if not is_first("units") or issparse(points) or points.shape[0] < LEAST_POINTS:
         return
     span, whole = _spans(points)
-    lost = np.flatnonzero((whole > 0) & (whole < LOST * span.max()))
-    if lost.size < max(1.0, LEAST_SHARE * np.count_nonzero(whole)):
+    lost = _lost(span, whole)
+    if lost.size == 0:
         return
     names = column_names(X)
     wide = np.flatnonzero(LOST * span > whole[lost].max())
@@ -50,6 +50,19 @@ def warn_of_units(points, X):
         "sklearn.preprocessing.StandardScaler; take no notice if all columns share a unit",
         UserWarning,
     )
+
+
+def have_different_units(points):
+    """Return whether some columns of points span far more than many others, as for the warning."""
+    if issparse(points) or points.shape[0] < LEAST_POINTS:
+        return False
+    return _lost(*_spans(points)).size > 0
+
+
+def _lost(span, whole):
+    """Return the columns that are lost beside others; none if these are few."""
+    lost = np.flatnonzero((whole > 0) & (whole < LOST * span.max()))
+    return lost if lost.size >= LEAST_SHARE * np.count_nonzero(whole) else lost[:0]
 
 
 def _spans(points):

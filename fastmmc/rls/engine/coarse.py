@@ -67,7 +67,7 @@ class Coarsening:
         pairs = np.column_stack((self.members, keys))
         first, members = np.unique(pairs, axis=0, return_index=True, return_inverse=True)[1:]
         members = members.ravel()
-        points = self.points[self.members[first]] if self.is_exact else _points(X, first)
+        points = self.points[self.members[first]] if self.is_exact else points_of(X, first)
         if not (self.is_exact or issparse(X)):
             points = _means(X, members, weights)
         masses, of_cells = np.bincount(members), None
@@ -105,12 +105,12 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
         members = np.empty(n, dtype=np.int64)
         members[rng.permutation(n)] = np.arange(n) * count // n
         _, first = np.unique(members, return_index=True)
-        return Coarsening(members, np.bincount(members), first, _points(X, first), False)
+        return Coarsening(members, np.bincount(members), first, points_of(X, first), False)
     if k <= first.size <= count and first.size < n:
-        return Coarsening(members, np.bincount(members), first, _points(X, first))
+        return Coarsening(members, np.bincount(members), first, points_of(X, first))
     if n <= count:
         everyone = np.arange(n)
-        return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, _points(X, everyone))
+        return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, points_of(X, everyone))
     shares = None if weights is None else weights / weights.sum()
     seeds = np.sort(rng.choice(n, count // 2, replace=False, p=shares))
     members, distances = _nearest(X, seeds, look)
@@ -124,7 +124,7 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
         seeds = np.concatenate((seeds, far))
     used, members = np.unique(members, return_inverse=True)
     seeds, masses = seeds[used], np.bincount(members)
-    points = _points(X, seeds)
+    points = points_of(X, seeds)
     if not issparse(X):
         points = _means(X, members)
     return Coarsening(members, masses, seeds, points, False)
@@ -141,7 +141,7 @@ def _means(X, members, weights=None):
     return np.add.reduceat(points, starts) / masses[:, None]
 
 
-def _points(X, rows):
+def points_of(X, rows):
     """Return some of the points in double precision, sparse only if they are wide."""
     return kernel_points(Kernel("points"), X, rows).astype(np.float64)
 
@@ -165,7 +165,7 @@ def _distinct(X, most):
 
 def _nearest(X, seeds, look):
     """Return each point's nearest seed and its squared distance from it."""
-    centers = _points(X, seeds)
+    centers = points_of(X, seeds)
     n, m = X.shape[0], seeds.size
     cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
     tree = None if issparse(centers) or X.shape[1] > TREE_COLUMNS else KDTree(centers)
