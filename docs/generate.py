@@ -37,6 +37,7 @@ SECTIONS = {
     "factors": "Hat matrices",
     "block_factor": "Hat matrices",
     "influence": "What a clustering goes by",
+    "numbering": "Numbers that last",
     "results": "Results",
     "status": "Results",
     "saving": "Files",
