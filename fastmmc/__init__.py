@@ -35,6 +35,7 @@ from fastmmc.influence import FeatureInfluence, feature_influence
 from fastmmc.kernels.block_factor import BlockFactor
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor
 from fastmmc.numbering import NumberedClusters, keep_numbers
+from fastmmc.profile import ClusterProfile
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.rls import *
@@ -50,6 +51,7 @@ __all__ = [
     "BlockFactor",
     "Candidate",
     "ChoiceResult",
+    "ClusterProfile",
     "DenseFactor",
     "FeatureInfluence",
     "LowRankFactor",
