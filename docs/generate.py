@@ -37,6 +37,8 @@ SECTIONS = {
     "factors": "Hat matrices",
     "block_factor": "Hat matrices",
     "influence": "What a clustering goes by",
+    "profile": "What a cluster is",
+    "numbering": "Numbers that last",
     "results": "Results",
     "status": "Results",
     "saving": "Files",

@@ -34,6 +34,8 @@ from fastmmc.evolution import *
 from fastmmc.influence import FeatureInfluence, feature_influence
 from fastmmc.kernels.block_factor import BlockFactor
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor
+from fastmmc.numbering import NumberedClusters, keep_numbers
+from fastmmc.profile import ClusterProfile
 from fastmmc.recursive import RecursiveMMC, recursive_mmc
 from fastmmc.registry import METHODS
 from fastmmc.rls import *
@@ -49,9 +51,11 @@ __all__ = [
     "BlockFactor",
     "Candidate",
     "ChoiceResult",
+    "ClusterProfile",
     "DenseFactor",
     "FeatureInfluence",
     "LowRankFactor",
+    "NumberedClusters",
     "Progress",
     "RecursiveMMC",
     "Status",
@@ -60,6 +64,7 @@ __all__ = [
     "distributed",
     "factor",
     "feature_influence",
+    "keep_numbers",
     "load",
     "plotting",
     "recursive_mmc",

@@ -165,6 +165,12 @@ def add_command(commands):
         help="save what fastmmc predict gives to new points by: the clusters, the columns in use "
         "and their scales; fastmmc.load reads it too",
     )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="say what is in each cluster, after the report or in the JSON object: medians or "
+        "frequent categories of the columns in which it differs most, and typical rows",
+    )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
     parser.add_argument(
         "--json",
@@ -335,11 +341,17 @@ def _print_result(args, method, points, result, seconds):
         nmi = normalized_mutual_info_score(y, result.labels, average_method="geometric")
         report["nmi"] = nmi
         rows += [("ARI", f"{ari:.4f}"), ("NMI", f"{nmi:.4f}")]
+    profile = result.profile(points.table) if args.profile else None
+    if profile is not None:
+        report["profile"] = profile.records()
     # Labels on standard output are to be read by another program.
     file = sys.stdout if args.out is not None else sys.stderr
     common.print_report(report, headline, rows, args.json, file)
-    if hasattr(result, "tree") and not args.json:
-        print(result.tree, file=file)
+    if not args.json:
+        if hasattr(result, "tree"):
+            print(result.tree, file=file)
+        if profile is not None:
+            print(profile, file=file)
 
 
 def _settings(params):

@@ -32,12 +32,14 @@ SOURCE_HELP = (
 class Points(NamedTuple):
     """Points (n, d), true labels (n,) or None, the columns they are from, and how these were coded.
 
-    ``coding`` is None where the points are the numbers of an array.
+    ``table`` has these columns as they were read; ``coding`` is None where the points are the
+    numbers of an array.
     """
 
     X: np.ndarray
     y: np.ndarray | None
     columns: SameColumns
+    table: Frame | np.ndarray
     coding: Coding | None = None
 
 
@@ -72,10 +74,11 @@ def read_points(source, asked, *, marks_missing=True, scaled=False):
             _tell_of_columns(name, coding)
         elif not (is_table or coding.is_scaled):
             _check_points(name, found)
-            return Points(found, y, columns)
+            return Points(found, y, columns, found)
         X, _, _ = coding.code(frame)
     _check_points(name, X)
-    return Points(X, y, columns.only(i for i, c in enumerate(coding.columns) if c.width), coding)
+    used = columns.only(i for i, c in enumerate(coding.columns) if c.width)
+    return Points(X, y, used, found, coding)
 
 
 def _frame_of(name, X):

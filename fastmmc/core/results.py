@@ -20,6 +20,7 @@ from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data import memberships
 from fastmmc.data.blocks import in_blocks, map_rows
+from fastmmc.profile import ClusterProfile, profile_of
 
 __all__ = [
     "CentroidResult",
@@ -219,6 +220,40 @@ class ClusteringResult(Named):
         if in_blocks(X):
             return map_rows(self._without_labels()._nearest, X)
         return self._nearest(X)
+
+    def profile(self, X: MatrixLike) -> ClusterProfile:
+        """Return what is in each cluster: sizes, medians or frequent categories, typical rows.
+
+        Parameters
+        ----------
+        X : (n, d) array_like or data frame
+            The points, or any other columns of the same rows. Numbers, dates, categories and
+            missing cells are understood as everywhere; ids are left out.
+
+        Returns
+        -------
+        ClusterProfile
+            ``print`` shows the columns in which each cluster differs most; ``to_frame()`` has all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If X is in blocks or sparse, has another number of rows, or tells nothing.
+
+        Examples
+        --------
+        >>> import fastmmc
+        >>> ages = [[5], [6], [7], [60], [70], [80], [90]]
+        >>> print(fastmmc.sammc(ages, 2, random_state=0).profile(ages))
+        7 points in 2 clusters, by 1 column
+        cluster 0: 3 points, 42.9%
+          column 0  1.00  6 (5.5 to 6.5); of all 60 (6.5 to 75)
+        cluster 1: 4 points, 57.1%
+          column 0  1.00  75 (67.5 to 82.5); of all 60 (6.5 to 75)
+        First the difference from the other clusters, from 0 (none) to 1; then the median
+        (quartiles), or the most frequent category.
+        """
+        return profile_of(self, X)
 
     def _without_labels(self):
         """Return what predicts, without the arrays that are as long as the training points."""

@@ -157,9 +157,7 @@ class DateColumn(Column):
 
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
-        if values.kind not in ("dates", "texts"):
-            raise ValueError(f"column {self.name!r} holds {values.kind}; expected dates")
-        days, unknown = _read_dates(values, self.form)
+        days, unknown = self.read(values)
         gaps = np.isnan(days)
         days = np.where(gaps, self.fill, days)
         parts = [(days - self.shift) / self.scale] if self.scale else []
@@ -168,6 +166,12 @@ class DateColumn(Column):
             # A missing time is at the centre of the circle.
             parts += [np.where(gaps, 0.0, self.weight * of(angle)) for of in (np.sin, np.cos)]
         return Coded(np.column_stack(parts), int(gaps.sum()), unknown)
+
+    def read(self, values):
+        """Return cells as days since 1970, NaN where they are missing or no dates, and those."""
+        if values.kind not in ("dates", "texts"):
+            raise ValueError(f"column {self.name!r} holds {values.kind}; expected dates")
+        return _read_dates(values, self.form)
 
 
 @stored()
@@ -194,11 +198,19 @@ class CategoryColumn(Column):
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
         texts = _texts(values)
-        place = {level: i for i, level in enumerate(self.levels)}
-        at = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+        at = self._places(texts)
         known = {None, *self.levels, *self.seen}
         X = self.weight * (at[:, None] == np.arange(self.width))
         return Coded(X, texts.count(None), [text for text in texts if text not in known])
+
+    def read(self, values):
+        """Return the place of cells in ``levels``, -1 if in none, and whether they are known."""
+        texts = _texts(values)
+        return self._places(texts), np.array([text is not None for text in texts], dtype=bool)
+
+    def _places(self, texts):
+        place = {level: i for i, level in enumerate(self.levels)}
+        return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
 def _texts(values):
@@ -544,12 +556,8 @@ def _is_plain(frame, coding):
     )
 
 
-def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False) -> Coding:
-    """Return how the columns of a table become numbers.
-
-    ``keeps_all`` uses ids and columns without differences too, ``scaled`` brings columns of numbers
-    to deviation 1 in any case; it is done where the table holds anything else than numbers.
-    """
+def kinds_of(frame, *, keeps_all=False, marks_missing=True) -> list[Column]:
+    """Return what each column of a table is, columns of numbers in deviations of their own."""
     mark = _mark_of(frame) or frame.mark or "."
     options = _Options(keeps_all, marks_missing, mark)
     pairs = list(zip(frame.names, frame.columns, strict=True))
@@ -563,6 +571,16 @@ def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False) -> C
             "no column holds numbers, dates or categories: "
             + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
         )
+    return columns
+
+
+def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False) -> Coding:
+    """Return how the columns of a table become numbers.
+
+    ``keeps_all`` uses ids and columns without differences too, ``scaled`` brings columns of numbers
+    to deviation 1 in any case; it is done where the table holds anything else than numbers.
+    """
+    columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing)
     kinds = {column.kind for column in columns if column.width}
     is_mixed = scaled or len(kinds) > 1
     columns = [_in_units(column, is_mixed) for column in columns]

@@ -952,3 +952,34 @@ def test_the_commands_of_the_documents_run(capsys, tmp_path, monkeypatch, blobs)
     Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3)).save("photo.jpg")
     for command in COMMANDS:
         assert run(*shlex.split(command.partition(">")[0])[1:]) == 0, capsys.readouterr().err
+
+
+def test_profile_says_what_is_in_each_cluster(capsys, table, tmp_path):
+    given = [table, "-k", 3, "--columns", "a,b,c,d", *FEW]
+    _, told = labels_of(capsys, "cluster", *given, "--profile")
+    report, _, profile = told.partition("75 points in 3 clusters, by 4 columns\n")
+    assert report == told.partition("75 points in")[0] and report.splitlines()[-1].startswith(
+        "time"
+    )
+    points = read_points(str(table), Columns(list("abcd"), None, None))
+    result = fastmmc.umc_rls(points.X, 3, n_init=2, random_state=0)
+    frame = pd.DataFrame(points.X, columns=list("abcd"))
+    assert profile.splitlines() == str(result.profile(frame)).splitlines()[1:]
+    found = report_of(capsys, *given, "--profile")["profile"]
+    assert found == result.profile(frame).records()
+    assert "profile" not in report_of(capsys, *given)
+    assert run("cluster", *given, "--profile", "--out", tmp_path / "labels.csv") == 0
+    assert profile in capsys.readouterr().out
+
+
+def test_profile_shows_columns_as_they_were(capsys, tmp_path):
+    """Not as the numbers that they became, and arrays too."""
+    lines = [f"{1 + i % 2}.{i:03},5;{'Ulm' if i % 2 else 'Bonn'}" for i in range(100, 160)]
+    (tmp_path / "t.csv").write_text("\n".join(["spent;town", *lines]) + "\n")
+    _, told = labels_of(capsys, "cluster", tmp_path / "t.csv", "-k", 2, "--seed", 0, "--profile")
+    assert "  spent         1.00  2130.5 (" in told and "Ulm: 100%; of all 50%" in told
+    np.save(
+        tmp_path / "X.npy", np.repeat([[0.0], [9.0]], 30, axis=0) + np.linspace(0, 1, 60)[:, None]
+    )
+    _, told = labels_of(capsys, "cluster", tmp_path / "X.npy", "-k", 2, "--seed", 0, "--profile")
+    assert told.count("  column 0") == 2

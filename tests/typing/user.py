@@ -80,6 +80,11 @@ assert_type(fastmmc.RPCL.load(Path("stream.npz")), fastmmc.RPCL)
 
 # The rest.
 assert_type(fastmmc.feature_influence(model, X, n_repeats=2), fastmmc.FeatureInfluence)
+assert_type(res.profile(X), fastmmc.ClusterProfile)
+assert_type(res.profile(X.tolist()).shares, NDArray[np.float64])
+kept = fastmmc.keep_numbers(model, res, X)
+assert_type(kept, fastmmc.NumberedClusters)
+assert_type(fastmmc.keep_numbers(res, kept, rows=range(200)).labels, NDArray[np.int64])
 assert_type(
     plotting.ClusterDisplay.from_result(res, X, s=3).plot(), fastmmc.plotting.ClusterDisplay
 )
