@@ -152,15 +152,6 @@ def test_the_chosen_clustering_of_uneven_clusters_goes_on():
     assert found[0] == res.labels[-1] == 1
 
 
-@pytest.mark.filterwarnings("ignore:clusters of free sizes")
-def test_a_tree_leads_far_points_to_the_nearest_side():
-    X = uneven_clusters()
-    res = fastmmc.recursive_mmc(
-        X, 2, method="evo_mmc", method_params={"sigma": 3.0}, random_state=0
-    )
-    assert len(set(res.predict(np.outer([16.0, 40.0, 1e6], [1.0, 1.0])))) == 1
-
-
 @pytest.mark.parametrize("kernel", METRICS)
 @pytest.mark.parametrize("d", [3, 1500])
 def test_sparse_far_points_are_as_dense_ones(kernel, d):
