@@ -497,7 +497,8 @@ class RLSResult(SizedResult):
         Returns
         -------
         (m, k) float64 array
-            Rows sum to 1. Far from all training points a Gaussian kernel leaves 1 / k each.
+            Rows sum to 1. Far from all training points a Gaussian kernel leaves nearly 1 / k each,
+            and a little more for the nearest cluster.
         """
         X = self._in_numbers(X)
         return self._soften(self._scores(X))

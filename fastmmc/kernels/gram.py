@@ -22,6 +22,9 @@ from fastmmc.kernels.cholesky import Staircase
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
 
+# Those that fall with the distance, from 1 to 0.
+RADIAL = ("rbf", "laplacian")
+
 # Rows of a Gram matrix worked on at a time: large enough for BLAS, small enough for the cache.
 BLOCK = 512
 
@@ -130,12 +133,17 @@ class Kernel(OneLine):
 
     def gaussian(self, X, Z, X_norms, Z_norms):
         """Return Gaussian kernel values of centred float64 points, given their squared norms."""
+        values = self.log_gaussian(X, Z, X_norms, Z_norms)
+        return np.exp(values, out=values)
+
+    def log_gaussian(self, X, Z, X_norms, Z_norms):
+        """Return the logarithms of Gaussian kernel values, as :meth:`gaussian` does."""
         if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
             values = _exact_distances(X, Z)
         else:
             values = _centred_distances(X, Z, X_norms, Z_norms)
         values *= -1.0 / self.sigma**2
-        return np.exp(values, out=values)
+        return values
 
     def _call(self, X, Z):
         values = np.asarray(self.function(X, Z, **(self.kernel_params or {})))
@@ -183,25 +191,36 @@ class KernelColumns:
         kernel, Z = self._kernel, self._Z
         if kernel.name == "precomputed":
             return X
-        if issparse(X) and not issparse(Z):
-            X = X.toarray()
+        X = self._prepare(X)
         if kernel.name == "callable":
             return kernel._call(X, Z)
         # check_values finds what overflows.
         with np.errstate(over="ignore", invalid="ignore"):
             return kernel.check_values(self._values(X)).astype(X.dtype, copy=False)
 
+    def logarithms(self, X):
+        """Return log k(x, z) of a radial kernel, float64, which does not underflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._logarithms(self._prepare(X))
+
+    def _prepare(self, X):
+        """Return points, made dense if z are."""
+        return X.toarray() if issparse(X) and not issparse(self._Z) else X
+
     def _values(self, X):
-        kernel, Z = self._kernel, self._Z
-        if kernel.name == "rbf":
-            centred = self._centred
-            X = centred.move(X)
-            return kernel.gaussian(X, centred.points, _squared_norms(X), centred.norms)
-        if kernel.name == "laplacian":
-            values = _city_distances(X, Z)
-            values *= -1.0 / kernel.sigma
+        if self._kernel.name in RADIAL:
+            values = self._logarithms(X)
             return np.exp(values, out=values)
-        return kernel.of_products(_products(X, Z))
+        return self._kernel.of_products(_products(X, self._Z))
+
+    def _logarithms(self, X):
+        kernel, centred = self._kernel, self._centred
+        if kernel.name == "rbf":
+            X = centred.move(X)
+            return kernel.log_gaussian(X, centred.points, _squared_norms(X), centred.norms)
+        values = _city_distances(X, self._Z)
+        values *= -1.0 / kernel.sigma
+        return values
 
 
 class Centred:
@@ -276,11 +295,14 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
         yield rows, make(rows)
 
 
-def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None):
+def kernel_product(
+    kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None, largest=None
+):
     """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
     ``columns`` is as in :func:`values_by_rows`; ``advance`` is told how many rows were made, and
-    what it raises ends the work.
+    what it raises ends the work. ``largest``, (n,), is filled with the largest value of each row,
+    at least 0, to those z whose rows of the matrix are not zero.
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
@@ -291,6 +313,8 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 
     def fill(rows):
         values = values_of(X[rows])
+        if largest is not None:
+            values.max(axis=1, initial=0.0, out=largest[rows])
         stairs.multiply(values[:, chosen] if is_given else values, out[rows])
         return rows.stop - rows.start
 
@@ -306,7 +330,7 @@ def kernel_product(kernel, X, Z, matrix, columns=None, dtype=np.float64, advance
 def kernel_diagonal(kernel, X):
     """Return k(x, x) for all points, (n,) float64."""
     n = X.shape[0]
-    if kernel.name in ("rbf", "laplacian"):
+    if kernel.name in RADIAL:
         return np.ones(n)
     if kernel.name == "precomputed":
         return np.diagonal(X).astype(np.float64)
@@ -451,7 +475,7 @@ def resolve_kernel(kernel, X, width=median_width):
         return replace(kernel, gamma=1.0 / X.shape[1] if kernel.gamma is None else kernel.gamma)
     if kernel.name == "callable":
         kernel.check_symmetric(X)
-    if kernel.name not in ("rbf", "laplacian"):
+    if kernel.name not in RADIAL:
         return kernel
     sigma = kernel.sigma
     if kernel.gamma is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,16 +13,39 @@ from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
 from fastmmc.data.standardization import Scaler
 from fastmmc.kernels import _loops_centers as kernels
-from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_product
+from fastmmc.kernels.gram import (
+    BLOCK,
+    RADIAL,
+    Kernel,
+    KernelColumns,
+    dense_rows,
+    kernel_product,
+)
 
 # Sparse points are made dense in blocks of at most this many numbers.
 DENSE_NUMBERS = 2**22
+
+# What a radial kernel says about a point fades with its largest value, from these to their squares,
+# and the nearest cluster takes over. Measured on held-out points of 32 tables with two classes and
+# six widths: scores with an intercept are right less often than the nearest point of the basis
+# where the largest value is below .1 (.71 to .76 against .81 to .82 from .03 to .1, .67 to .71
+# against .80 to .82 below .03), and more often above .3 (.85 to .86 against .84). Scores without an
+# intercept are right as often down to 1e-300; but probabilities cannot show such differences.
+INTERCEPT_FADES = 1e-1
+KERNEL_FADES = 1e-8
+
+# How large scores of far points are without an intercept, when scores of points inside are 1: they
+# stay above rounding, and probabilities near 1 / k.
+FAINT = 1e-3
 
 
 @stored(basis="f:pd", coef="f:bm", intercept="f8:m", indices="i8:b")
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelModel(OneLine):
-    """Scores f(x) = k(x, B) C + b, which predict new points."""
+    """Scores f(x) = k(x, B) C + b, which predict new points.
+
+    Far from B, where a radial kernel vanishes, the nearest cluster takes the place of b.
+    """
 
     kernel: Kernel
     # (b, d) points B: training points, support vectors, landmarks, or the weights themselves where
@@ -63,8 +87,57 @@ class KernelModel(OneLine):
         dtype = self.basis.dtype if self.dtype is None else self.dtype
         X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
         X = X if self.scaler is None else self.scaler.transform(X)
-        f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices) + self.intercept
+        if self.kernel.name not in RADIAL:
+            return self._scores(X)
+        largest = np.empty(X.shape[0])
+        scores = self._scores(X, largest)
+        b = self._of_both(np.reshape(self.intercept, (1, -1)))
+        without_b = _faded(largest, INTERCEPT_FADES)
+        share = without_b * np.abs(b).max() + _faded(largest, KERNEL_FADES) * FAINT
+        far = np.flatnonzero(share)
+        if far.size:
+            scores[far] -= without_b[far, None] * b
+            scores[far] += share[far, None] * self._nearness(X[far])
+        return scores
+
+    def _scores(self, X, largest=None):
+        """Return k(x, B) C + b of every cluster, for points as B has them."""
+        f = kernel_product(self.kernel, X, self.basis, self.coef, self.indices, largest=largest)
+        return self._of_both(f + self.intercept)
+
+    def _of_both(self, f):
+        """Return the scores of both clusters if the model is binary, else f itself."""
         return np.hstack((-f, f)) if self.binary else f
+
+    @cached_property
+    def _owners(self):
+        """The clusters that the points of B are in by the scores."""
+        return self._scores(self.basis).argmax(axis=1)
+
+    def _nearness(self, X):
+        """Return which clusters are near, (m, k) float64, the nearest having the largest.
+
+        It is the largest k(x, b) of each cluster's points b, relative to that of the nearest one,
+        less its mean. So it is continuous in x and never underflows.
+        """
+        logarithms = np.full((X.shape[0], self.n_scores), -np.inf)
+        values_of = KernelColumns(self.kernel, self.basis)
+        groups = [(h, np.flatnonzero(self._owners == h)) for h in np.unique(self._owners)]
+        for rows in row_blocks(X.shape[0], self.basis.shape[0]):
+            values = values_of.logarithms(X[rows])
+            for h, members in groups:
+                logarithms[rows, h] = values[:, members].max(axis=1)
+        # Squares beyond the range of numbers are equally far.
+        floor = np.finfo(np.float64).min
+        logarithms -= np.maximum(logarithms.max(axis=1, keepdims=True), floor)
+        nearness = np.exp(logarithms)
+        return nearness - nearness.mean(axis=1, keepdims=True)
+
+
+def _faded(largest, start):
+    """Return how far kernel values have faded: 0 from ``start`` up, 1 from its square down."""
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(largest) / np.log(start) - 1.0, 0.0, 1.0)
 
 
 @stored(basis="f:pn", to_Z="f8:br", indices="i8:b")
