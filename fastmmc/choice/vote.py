@@ -15,6 +15,9 @@ FLOOR = 1e-3
 MEANS_FLOOR = 0.03
 PRICE = 1.5
 
+# Of equal labellings the one comes first that a search found, and so cannot improve.
+ORDER = ("free", "near", "smoothed", "k-means", "genie")
+
 
 def errors_of(groups, labels, k):
     """Return two leave-one-out errors of labels: by the predictions and by their shares.
@@ -81,4 +84,4 @@ def vote(found, kernels, judges, k, masses, kept):
                 labels,
             )
         )
-    return sorted(candidates, key=lambda one: -one.vote)
+    return sorted(candidates, key=lambda one: (-round(one.vote, 9), ORDER.index(one.rule)))
