@@ -854,7 +854,7 @@ def test_standardize_columns_that_are_constant_or_far(capsys, tmp_path):
     assert "X.npy: the variance of column '1' overflows: scale it down" in message
 
 
-@pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE", "umc-rls"])
+@pytest.mark.parametrize("method", ["c-rpcl", "O_LCVQE", "lcvqe", "CVQE", "umc-rls", "cluster"])
 def test_constraints(capsys, table, tmp_path, blobs, method):
     must, cannot = [(0, 25), (1, 60)], [(0, 1), (30, 31)]
     path = tmp_path / "links.csv"
@@ -865,7 +865,7 @@ def test_constraints(capsys, table, tmp_path, blobs, method):
     given = [table, "--label-column", "kind", "-k", 3, "--method", method, "--seed", 0]
     labels, _ = labels_of(capsys, "cluster", *given, "--constraints", path)
     np.testing.assert_array_equal(labels, expected.labels)
-    if method == "umc-rls":  # which is taken where constraints are all that is said
+    if method == "cluster":  # which is taken where no method is given
         given.remove("--method"), given.remove(method)
         labels, _ = labels_of(capsys, "cluster", *given, "--constraints", path)
         np.testing.assert_array_equal(labels, expected.labels)
