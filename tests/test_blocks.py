@@ -343,6 +343,15 @@ def test_predictions_come_in_blocks(points, mapped):
         result.predict(as_dask(X[:, :1])).compute()
 
 
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_cluster_leaves_the_units_of_blocks_as_they_are(points, standardize):
+    X = points[0] * [1.0, 1e4]
+    with pytest.warns(UserWarning, match="columns of X seem to have different units"):
+        result = fastmmc.cluster(as_dask(X), 9, standardize=standardize, random_state=0)
+    assert result.params["standardize"] is False
+    assert np.asarray(result.labels).shape == (len(X),)
+
+
 @pytest.mark.parametrize("landmarks", ["uniform", "k-means++", "pivoted"])
 def test_a_factor_serves_many_clusterings(points, mapped, landmarks):
     X = points[0]

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
@@ -65,6 +65,7 @@ def libraries(frame):
 def quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "columns of X are not used")
+        warnings.filterwarnings("ignore", ".*read as missing")
         yield
 
 
@@ -282,6 +283,44 @@ def test_what_is_an_id(name, values, is_id):
 def test_numbers_of_many_types(values):
     X, _ = learn_coding(pd.DataFrame({"a": values}))
     np.testing.assert_allclose(X[:, 0], [1.5, 2.5, 1.5, 0.5])
+
+
+@pytest.mark.parametrize("values", [(12345671, 12345672), (True, False), (0.1234567, 0.1234568)])
+def test_categories_of_numbers_are_told_apart(values):
+    column = pd.Categorical(np.repeat(values, 5))
+    frame = pd.DataFrame({"a": column, "b": np.arange(10) * 2.0})
+    X, coding = learn_coding(frame)
+    assert coding.features[:2] == [f"a = {value}" for value in sorted(map(str, values))]
+    assert len(np.unique(X[:, :2], axis=0)) == 2
+    # New rows may hold them as numbers.
+    again, unknown, _ = coding.code(frame.assign(a=np.repeat(values, 5)))
+    np.testing.assert_array_equal(again, X)
+    assert not unknown
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+@pytest.mark.parametrize("dtype", ["timedelta64[s]", object])
+def test_spans_of_time_are_numbers_of_days(dtype, is_missing):
+    spans = [timedelta(2), timedelta(0), timedelta(4), None if is_missing else timedelta(2)]
+    X, _ = learn_coding(pd.DataFrame({"a": pd.Series(spans, dtype=dtype), "b": [0.5, 1, 1.5, 2]}))
+    np.testing.assert_allclose(X[:, 0], [2, 0, 4, 2])
+
+
+def test_cells_that_are_no_numbers_are_told_at_once():
+    frame = pd.DataFrame({"a": [1.5, "x", 2.5, 4.0], "b": [0.5, 1, 1.5, 2]})
+    with pytest.warns(UserWarning, match="column 'a': 1 cell such as 'x' read as missing"):
+        learn_coding(frame)
+
+
+def test_numbers_beyond_floats_are_refused():
+    frame = pd.DataFrame({"a": [-(10**400), *range(9)], "b": list("xyxyxyxyxy")})
+    with pytest.raises(ValueError, match="infinity"):
+        fastmmc.cluster(frame, k=2)
+
+
+def test_a_frame_without_columns_is_refused():
+    with pytest.raises(ValueError, match="X has no columns"):
+        fastmmc.cluster(pd.DataFrame(index=range(9)), k=2)
 
 
 @pytest.mark.parametrize(

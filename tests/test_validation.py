@@ -413,6 +413,6 @@ def test_no_dask_array_is_pulled_into_memory(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "dask.array", types.SimpleNamespace(Array=Blocked))
     with pytest.raises(TypeError, match="X is a Dask array"):
         method.estimator().fit(Blocked())
-    if method.function.__name__ not in ("umc_rls", "fast_evo_mmc", "cpmmc", "sammc"):
+    if method.function.__name__ not in ("cluster", "umc_rls", "fast_evo_mmc", "cpmmc", "sammc"):
         with pytest.raises(TypeError, match="X is a Dask array"):
             method.function(Blocked(), *(() if method.binary else (2,)))

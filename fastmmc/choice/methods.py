@@ -84,7 +84,8 @@ class ChoiceParameters(
         Whether every column is shifted to mean 0 and divided by its standard deviation first (as
         :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
         predictions as well. "auto": where the columns of dense points seem to have different units,
-        as a fifth of them span less than a fifteenth of what the widest one spans.
+        as a fifth of them span less than a fifteenth of what the widest one spans; points in blocks
+        are left as they are, with a warning.
         ``res.params["standardize"]`` tells what was done.
         """,
     )

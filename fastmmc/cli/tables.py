@@ -232,6 +232,10 @@ def read_table(path, asked):
                 labels.append(row[layout.label].strip())
                 if not labels[-1]:
                     raise ValueError(f"line {line}: the label is empty")
+    if n_blank := line - top[0] + 1 - len(columns[0]):
+        # In a table of one column they may be meant as missing cells.
+        lines = f"{n_blank} blank line{'s' * (n_blank > 1)}"
+        tell("note", f"{source_name(path)}: {lines} between the rows left out, without labels")
     names = layout.names or [str(i) for i in layout.columns]
     # Semicolons part cells where a comma stands before decimals.
     mark = "," if delimiter == ";" else None

@@ -157,8 +157,9 @@ def check_matrix(X, *, name="X", check=None, **options):
     if is_dask(X):
         raise TypeError(
             f"{name} is a Dask array, whose blocks would all come into memory here: the functions "
-            "factor, umc_rls, fast_evo_mmc, cpmmc and sammc, and predict of their results, work on "
-            f"the blocks; elsewhere give {name}.compute()"
+            "cluster, factor, umc_rls, fast_evo_mmc, cpmmc and sammc, and predict of their "
+            "results, work on the blocks, but do not standardise them; elsewhere give "
+            f"{name}.compute()"
         )
     refuse_masked(name, X)
     check = check or partial(check_array, input_name=name)

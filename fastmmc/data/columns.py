@@ -15,7 +15,7 @@ from sklearn.preprocessing import PowerTransformer
 from fastmmc.core.execution import warn_user
 from fastmmc.core.saving import stored
 from fastmmc.data import cells
-from fastmmc.data.frames import Frame, Values, is_frame, read_frame, read_values
+from fastmmc.data.frames import Frame, Values, as_texts, is_frame, read_frame, read_values
 
 # How far two different categories are from each other, in deviations of a column of numbers. The
 # mean ARI of cluster on six made tables is .89 at .35 and .5, and .33 at .7, if four numbers have
@@ -124,7 +124,7 @@ class NumberColumn(Column):
 
     def read(self, values):
         """Return cells as (n,) float64 or float32, NaN where they are missing or no numbers."""
-        if values.kind == "numbers":
+        if values.kind in ("numbers", "spans"):
             return values.cells, []
         if values.kind == "dates":
             raise ValueError(f"column {self.name!r} holds dates; expected numbers")
@@ -220,7 +220,7 @@ def _texts(values):
             None if text is None or cells.is_missing(text) else text.strip()
             for text in values.cells
         ]
-    return [None if value != value else f"{value:g}" for value in values.cells]
+    return as_texts(values.cells)
 
 
 def _read_numbers(texts, mark):
@@ -256,7 +256,7 @@ class _Options(NamedTuple):
 
 def _fit_column(name, values, options):
     """Return what becomes of a column."""
-    if values.kind == "numbers":
+    if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
         return _fit_numbers(name, values.cells, options, is_whole=is_whole)
@@ -535,12 +535,16 @@ def learn_coding(X, scaled=False):
     if not is_frame(X):
         return X, None
     frame = read_frame(X)
-    if not frame.columns or not frame.n_rows:
+    if not frame.columns:
+        raise ValueError("X has no columns; give at least one")
+    if not frame.n_rows:
         return X, None
     coding = fit_coding(frame, scaled=scaled)
     if _is_plain(frame, coding):
         return X, None
-    numbers, _, _ = coding.code(frame)
+    numbers, unknown, _ = coding.code(frame)
+    if unknown:
+        warn_user("; ".join(unknown), UserWarning)
     left_out = [f"{column.name!r} is {column.said}" for column in coding.left_out()]
     if left_out:
         advice = ". Give ids as float to use them" if "ids" in "".join(left_out) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -21,7 +22,8 @@ DAY = timedelta(days=1)
 class Values(NamedTuple):
     """The values of a column: numbers, days since 1970, or texts; NaN or None where missing.
 
-    ``kind`` is "numbers", "dates", "texts", whose meaning is yet to be found, or "categories".
+    ``kind`` is "numbers", "spans" (of time, in days), "dates", "texts", whose meaning is yet to be
+    found, or "categories".
     """
 
     kind: str
@@ -68,14 +70,14 @@ def read_series(series) -> Values:
     dtype = getattr(series, "dtype", getattr(series, "type", None))
     values = read_values(np.asarray(series.to_numpy()))
     if any(word in str(dtype) for word in CATEGORIES):
-        cells = values.cells if values.kind == "texts" else _as_texts(values.cells)
+        cells = values.cells if isinstance(values.cells, list) else as_texts(values.cells)
         return Values("categories", cells)
     return values
 
 
-def _as_texts(numbers):
-    """Return numbers as texts, None where they are NaN."""
-    return [None if value != value else f"{value:g}" for value in numbers]
+def as_texts(numbers: np.ndarray) -> list[str | None]:
+    """Return numbers as texts that tell each from all others, None where they are NaN."""
+    return [None if value != value else str(value).removesuffix(".0") for value in numbers]
 
 
 def read_values(array: np.ndarray) -> Values:
@@ -88,7 +90,7 @@ def read_values(array: np.ndarray) -> Values:
     if kind == "M":
         return Values("dates", _in_days(array - np.datetime64(0, "s")))
     if kind == "m":
-        return Values("numbers", _in_days(array))
+        return Values("spans", _in_days(array))
     return _read_objects(array.tolist())
 
 
@@ -105,7 +107,9 @@ def _read_objects(values: Sequence) -> Values:
     if known and all(isinstance(value, bool | np.bool_) for value in known):
         return Values("categories", _spread(is_known, map(str, known)))
     if known and all(isinstance(value, numbers.Real | Decimal) for value in known):
-        return Values("numbers", _fill_in(is_known, map(float, known)))
+        return Values("numbers", _fill_in(is_known, map(_to_float, known)))
+    if known and all(isinstance(value, timedelta) for value in known):
+        return Values("spans", _fill_in(is_known, [value / DAY for value in known]))
     if known and all(isinstance(value, date) for value in known):
         return Values("dates", _fill_in(is_known, map(_days_of, known)))
     return Values("texts", _spread(is_known, map(str, known)))
@@ -116,6 +120,14 @@ def _is_nothing(value):
     if isinstance(value, str):
         return is_missing(value)
     return type(value).__name__ in NOTHING or (isinstance(value, float) and value != value)
+
+
+def _to_float(number):
+    """Return a number as a float, infinite if no float is as large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _days_of(when):

@@ -12,6 +12,7 @@ from fastmmc.core import validation
 from fastmmc.core.column_names import Named
 from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
+from fastmmc.data.blocks import in_blocks
 from fastmmc.data.units import have_different_units
 
 FLOATS = [np.float64, np.float32]
@@ -47,8 +48,11 @@ def solve_in_units(solve, call, control):
     """Return what a solver makes of the points, standardised if the call says so.
 
     "auto" standardises what would be warned of; both are settled here, before the solver checks X.
+    Points in blocks stay as they are, and the warning stands.
     """
     scaler = None
+    if call.standardize == "auto" and in_blocks(call.X):
+        call = replace(call, standardize=False)
     if call.standardize == "auto":
         X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
         call = replace(call, X=X, standardize=have_different_units(X))

@@ -496,3 +496,15 @@ def test_random_tables(capsys, tmp_path, seed):
         assert len(out.splitlines()) == len(new.read_text().splitlines())
     else:
         assert out == "" and str(new) in err.splitlines()[-1]
+
+
+def test_blank_lines_between_rows_are_told(capsys, tmp_path):
+    """Of one column, such a line may be meant as a missing cell, and there are fewer labels."""
+    path = tmp_path / "points.csv"
+    path.write_text("a\n\n1\n\n2\n\n9\n10\n11\n\n")
+    argv = ["cluster", path, "-k", 2, "--out", tmp_path / "labels.csv"]
+    assert run(*argv) == 0
+    assert "2 blank lines between the rows left out" in capsys.readouterr().err
+    path.write_text("a\n1\n2\n9\n10\n11\n\n\n")
+    assert run(*argv) == 0
+    assert "blank" not in capsys.readouterr().err
