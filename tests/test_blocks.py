@@ -246,8 +246,9 @@ def test_the_choice_finds_rings_and_numbers_in_blocks(tmp_path):
 def test_cells_of_blocks_are_those_of_their_points(points, mapped):
     X = points[0]
     made = blocks.make_blocks(mapped)
-    cells = coarsen_blocks(made, X[:500], 100, np.random.default_rng(0))
+    cells, seeds = coarsen_blocks(made, X[:500], 100, np.random.default_rng(0))
     g = cells.masses.size
+    assert all((X == seed).all(axis=1).any() for seed in seeds) and len(seeds) == g
     assert 90 < g <= 100 and cells.n == cells.total == N
     np.testing.assert_array_equal(np.bincount(cells.members, minlength=g), cells.masses)
     means = [X[cells.members == h].mean(axis=0) for h in range(g)]
