@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
@@ -24,7 +25,7 @@ OTHER = "other"
 
 
 @dataclass(frozen=True, eq=False)
-class _ColumnProfile:
+class _ColumnProfile(ABC):
     """A column: how much each cluster differs in it, and which share of its cells is missing."""
 
     name: str
@@ -49,11 +50,11 @@ class _ColumnProfile:
             **self._values(h),
         }
 
-    def _values_text(self, h):
-        raise NotImplementedError
+    @abstractmethod
+    def _values_text(self, h): ...
 
-    def _values(self, h):
-        raise NotImplementedError
+    @abstractmethod
+    def _values(self, h): ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,13 +20,15 @@ KERNELS = (
 )
 
 # The kernels that judge, in the same order. A gap between narrow clusters is one to a kernel of
-# few cells only: to a wider one a short cut across the clusters is better.
+# few cells only: to a wider one a short cut across the clusters is better. Narrow rings have a mean
+# index of .93 with it and the clusterings by k-means, and .80 without both.
 JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 
 # Labellings of about equal sizes from each kernel.
 N_NEAR = 2
 
-# Clusterings by k-means, from as many starts.
+# Clusterings by k-means, from as many starts. If they count 1.5 and 2 times as much, the mean index
+# of 26 tables is .409 and .417 in place of .405, that of a suite .828 and .823 in place of .836.
 N_MEANS = 8
 
 # Steps of all this, for the share of the work that is done.

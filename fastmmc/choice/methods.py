@@ -78,6 +78,7 @@ class ChoiceParameters(
 ):
     """What the function and the estimator have in common."""
 
+    # Wider than the switch of other methods, which mypy takes for a mistake.
     standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""

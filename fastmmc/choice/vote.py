@@ -10,7 +10,9 @@ from fastmmc.data.sizes import imbalance
 from fastmmc.rls.engine.groups import mean_error, predictions
 
 # An error below this is as good as none; that of k-means is larger, which has no say where gaps
-# divide the points. And the power of the price of unequal sizes.
+# divide the points. With .03, .05, .1 and .2 the mean index of 26 tables is .405, .395, .382 and
+# .376, of a suite .836 to .837; with the floor of the others that is .825. And the power of the
+# price of unequal sizes.
 FLOOR = 1e-3
 MEANS_FLOOR = 0.03
 PRICE = 1.5
@@ -61,9 +63,10 @@ def vote(found, kernels, judges, k, masses, kept):
     known = {}
     for labels in labellings:
         if (key := labels.tobytes()) not in known:
-            known[key] = [errors_of(judge.groups, labels, k) for judge in judges]
-    errors = np.array([known[labels.tobytes()] for labels in labellings])
-    likely = np.array([[kept.likelihood(one, each) for one in judges] for each in labellings])
+            errors = [errors_of(judge.groups, labels, k) for judge in judges]
+            known[key] = errors, [kept.likelihood(judge, labels) for judge in judges]
+    judged = [known[labels.tobytes()] for labels in labellings]
+    errors, likely = (np.array(figures) for figures in zip(*judged, strict=True))
     weights = weigh(errors, rules, labellings, k, masses, likely)
     votes = agreement(labellings, k, masses) @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))

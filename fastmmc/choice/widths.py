@@ -34,9 +34,8 @@ def dithered(cells, values, rng):
     """Return cells whose values are drawn evenly from all that may have been rounded to them.
 
     A value reaches half way to the nearer of its neighbours among the ``values`` of the seeds,
-    (g, d), in its column.
-    So columns of few values have no gaps, and those of measured numbers stay as they are. Sparse
-    points are returned as they were.
+    (g, d), in its column. So columns of few values have no gaps, and those of measured numbers stay
+    as they are. Sparse points are returned as they were.
     """
     if issparse(cells.points):
         return cells

@@ -4,9 +4,6 @@ import numpy as np
 
 from fastmmc.core.jit import njit
 
-# Moves of a cluster that are looked for one by one; if more are needed, all are sorted.
-SOUGHT = 8
-
 
 @njit
 def off(count, least, most):
@@ -79,15 +76,7 @@ def fit_masses(labels, scores, lower, upper, movable, masses, counts):
             return
         n_found = offer(labels, scores, counts, lower, upper, movable, masses, h, who, to, loss)
         stuck[h] = True
-        order = np.empty(0, dtype=np.int64)
-        for done in range(n_found):
-            if done < SOUGHT:  # few moves are enough for most
-                at = np.argmin(loss[:n_found])
-            else:
-                if done == SOUGHT:
-                    order = np.argsort(loss[:n_found], kind="mergesort")
-                at = order[done - SOUGHT]
-            loss[at] = np.inf
+        for at in np.argsort(loss[:n_found], kind="mergesort"):
             i = who[at]
             own, goal = labels[i], to[at]
             if brings_nearer(counts, lower, upper, own, goal, masses[i]):

@@ -117,6 +117,8 @@ def _labelled(result, points, is_out):
     if result.outlier_scores is not None:  # trimming has those of all points already
         scores[~is_out] = result.outlier_scores
     result = of_all(result, points, is_out, scores)
+    scores = result.loo_scores
+    scores = result.model.decision_function(points[is_out]) if scores is None else scores[is_out]
     labels = result.labels.copy()
-    labels[is_out] = result.model.decision_function(points[is_out]).argmax(axis=1)
+    labels[is_out] = scores.argmax(axis=1)
     return replace(result, labels=labels, sizes=np.bincount(labels, minlength=result.sizes.size))
