@@ -298,7 +298,7 @@ def test_time_limit(k):
     assert result.sizes.size == (2 if k == "auto" else k)
     assert result.scores == result.errors == {}
     # With one kernel, as a first labelling is always made.
-    assert {one.rule for one in result.candidates} == {"smoothed", "genie", "k-means"}
+    assert {one.rule for one in result.candidates} == {"smoothed", "genie"}
     assert len({one.sigma for one in result.candidates}) == 1
 
 

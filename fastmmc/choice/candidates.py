@@ -56,16 +56,17 @@ class Labellings:
 
     def begin(self):
         """Make the first labellings."""
-        cells, genie = self._widths.cells, self._widths.genie.cut(self._k)
-        others = [("genie", g, genie[g]) for g in GINIS]
-        for seed in self._rng.integers(2**31, size=N_MEANS):
-            labels, _ = k_means(cells.points, self._k, seed, cells.masses)
-            others.append(("k-means", None, labels))
-        self._cut(KERNELS[0], JUDGES[0], others)
+        genie = self._widths.genie.cut(self._k)
+        self._cut(KERNELS[0], JUDGES[0])
+        for g in GINIS:
+            self._add("genie", g, genie[g])
 
     def go_on(self):
         """Make the others."""
-        kept = self._kept
+        kept, cells = self._kept, self._widths.cells
+        for seed in self._rng.integers(2**31, size=N_MEANS):
+            labels, _ = k_means(cells.points, self._k, seed, cells.masses, look=self._run.look)
+            self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
             self._cut(kernel, judge)
         for width, groups, start in zip(self.kernels, self._groups, self._starts, strict=True):
@@ -73,24 +74,25 @@ class Labellings:
         for width, groups in zip(self.kernels, self._groups, strict=True):
             self._search("near", width, groups, False, kept.near, [], N_NEAR)
 
-    def _cut(self, kernel, judge, others=()):
-        """Make the hat matrices of a kernel and a judge; find Genie's clusters with the kernel.
-
-        ``others`` are labellings found without a kernel: rule, threshold and labels.
-        """
+    def _cut(self, kernel, judge):
+        """Make the hat matrices of a kernel and a judge; find Genie's clusters with the kernel."""
         width = self._made(self._widths, *kernel)
         kept, groups = self._kept, self._kept.groups(width)
+        judge = self._made(self._judging, *judge)
         self.kernels.append(width)
-        self.judges.append(self._made(self._judging, *judge))
+        self.judges.append(judge)
         self._groups.append(groups)
         cuts = width.genie.cut(self._k)
-        for rule, g, labels in (*others, *(("smoothed", g, cuts[g]) for g in GINIS)):
-            labels = kept.repair(groups, labels, self._widths.cells.masses)
-            self.found.append((rule, None, g, labels))
-        smoothed = [labels[kept.first] for *_, labels in self.found[-len(GINIS) :]]
+        smoothed = [self._add("smoothed", g, cuts[g])[kept.first] for g in GINIS]
         descents = [groups.descend(labels, kept.free, True) for labels in smoothed]
         self._starts.append(min(descents, key=itemgetter(1))[0])
         self._run.end_step()
+
+    def _add(self, rule, gini, labels):
+        """Add a labelling that no search made, after it is made to keep what is known."""
+        labels = self._kept.repair(self._groups[-1], labels, self._widths.cells.masses)
+        self.found.append((rule, None, gini, labels))
+        return labels
 
     def _made(self, widths, share, of, factor, lam):
         """Return the hat matrix of a kernel."""

@@ -358,7 +358,7 @@ class RLSResult(SizedResult):
         What ``decision_function`` gives for each point if the model is fitted to the other n - 1
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
         these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks,
-        and results of more than 5e7 scores n k, have neither this nor what comes of it:
+        and results of more than 1e7 scores n k, have neither this nor what comes of it:
         ``probabilities``, ``margins``, ``exemplars``, ``boundary_points`` and ``predict_proba``.
     n_constraints : int
         Must-links and cannot-links, each pair counted once.
@@ -438,7 +438,7 @@ class RLSResult(SizedResult):
     def _scores_of_others(self):
         if self.loo_scores is None:
             raise ValueError(
-                "points in blocks, and more than 5e7 scores n k, have no loo_scores, which this "
+                "points in blocks, and more than 1e7 scores n k, have no loo_scores, which this "
                 "comes from; decision_function gives the scores of the model for any rows"
             )
         return self.loo_scores

@@ -373,7 +373,7 @@ def _cluster(call, control, k, binary):
         kernel = resolve_kernel(kernel, points, default_width(k))
         features, is_brief, rows, constant = None, False, points, kernel.coef0
         if form is not None:
-            features, is_brief = _make_features(points, kernel, form, seed, control)
+            features, is_brief = _make_features(points, kernel, form, seed, k, control)
             rows, constant = features.Z, 0.0  # features have the constant in them
         if not _squares(rows) + n * constant <= MOST_SQUARES:
             raise ValueError(
@@ -431,7 +431,7 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _make_features(points, kernel, form, seed, control):
+def _make_features(points, kernel, form, seed, k, control):
     """Return features, and whether a time limit has left room only for a low rank.
 
     Without a rank their products are the kernel values: with all points as landmarks they are the
@@ -449,7 +449,7 @@ def _make_features(points, kernel, form, seed, control):
         whole = replace(form, rank=n, landmarks=np.arange(n))
         features = form_features(points, kernel, whole, seed, control.check_time)
     except OutOfTime:
-        return brief_features(points, kernel, seed), True
+        return brief_features(points, kernel, seed, k), True
     # The features leave negative eigenvalues out.
     positive = _squares(features.Z)
     negative = positive - float(kernel_diagonal(kernel, points).sum())

@@ -273,7 +273,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
         _check_bounds_can_be_met(members.size and room.size, counts, lower, upper)
         offers = scores[np.ix_(room, members)]
         loss = scores[h, members] - offers.max(axis=0)
-        leaving = np.argsort(loss, kind="stable")[: counts[h] - upper[h]]
+        leaving = _least(loss, counts[h] - upper[h])
         labels[members[leaving]] = room[offers[:, leaving].argmax(axis=0)]
         counts = np.bincount(labels, minlength=k)
     while (counts < lower).any():
@@ -281,9 +281,18 @@ def fit_sizes(labels, scores, lower, upper, movable=None):
         members = np.flatnonzero(movable & (counts > lower)[labels])
         _check_bounds_can_be_met(members.size, counts, lower, upper)
         loss = scores[labels[members], members] - scores[h, members]
-        labels[members[np.argsort(loss, kind="stable")[: lower[h] - counts[h]]]] = h
+        labels[members[_least(loss, lower[h] - counts[h])]] = h
         counts = np.bincount(labels, minlength=k)
     return labels
+
+
+def _least(values, count):
+    """Return the indices of the least values in order, as a stable sort of all would."""
+    if count < values.size:
+        least = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    else:
+        least = np.arange(values.size)
+    return least[np.argsort(values[least], kind="stable")[:count]]
 
 
 def fit_masses(labels, scores, lower, upper, movable, masses):

@@ -31,6 +31,7 @@ LEAST_AUTO_RANK = 100
 
 # Landmarks of features for which a time limit always leaves room.
 BRIEF_RANK = 50
+BRIEF_PRODUCTS = 2 * 10**9
 
 # A landmark is dropped if others explain it up to this share of the largest diagonal entry.
 LANDMARK_TOLERANCE = 1e-10
@@ -177,9 +178,11 @@ def with_landmarks(X, kernel, form, seed, look=lambda ahead=0.0: None):
     return replace(form, landmarks=basis)
 
 
-def brief_features(X, kernel, seed):
-    """Return features of rank 50 or less, for want of time for better ones."""
-    return form_features(X, kernel, Form(min(BRIEF_RANK, X.shape[0])), seed)
+def brief_features(X, kernel, seed, k=2):
+    """Return features of rank 50 or less for k clusters, for want of time for better ones."""
+    n = X.shape[0]
+    rank = max(1, min(BRIEF_RANK, n, BRIEF_PRODUCTS // (n * k)))
+    return form_features(X, kernel, Form(rank), seed)
 
 
 def _choose(X, kernel, form, rng, advance):

@@ -46,12 +46,14 @@ FACTOR_PARAMETERS = (
     "landmarks",
 )
 
-# Limits on the rank r of the hat matrix and on n r^2 where there is no time for a better one.
+# Limits on the rank r of the hat matrix and on n r^2 where there is no time for a better one, and
+# the seconds that it takes for each of n r^2.
 QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
+QUICK_SECONDS = 4e-10
 
-# The most leave-one-out scores, n k, that a result holds: 400 MB.
-MOST_SCORES = 50_000_000
+# The most leave-one-out scores, n k, that a result holds: 80 MB, made in a quarter of a second.
+MOST_SCORES = 10_000_000
 
 # A model that knows nothing predicts 0, so its leave-one-out error is 1. An error this near to 1
 # counts as that, and so does a larger one of at least this many points.
@@ -62,6 +64,11 @@ LEAST_JUDGED = 50
 def quick_rank(n):
     """Return the rank of a hat matrix of n points that takes little time."""
     return max(1, min(n, QUICK_RANK, math.isqrt(QUICK_PRODUCTS // n)))
+
+
+def quick_seconds(n):
+    """Return about how long that hat matrix takes to make."""
+    return QUICK_SECONDS * n * quick_rank(n) ** 2
 
 
 class FactorSource(Points):
@@ -118,8 +125,13 @@ class Source:
         if self.factor is not None:
             return self.factor, control
         kernel = resolve_kernel(self.kernel, self.points, width)
+        spare = quick_seconds(self.points.shape[0])
+
+        def look(share, ahead=0.0):
+            control.prepare(share, ahead + spare)
+
         try:
-            made = make_factor(self.points, self.lam, kernel, self.form, seed, control.prepare)
+            made = make_factor(self.points, self.lam, kernel, self.form, seed, look)
         except OutOfTime:
             return self.make_quick_factor(kernel, seed, control)
         return made, control

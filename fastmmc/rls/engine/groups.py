@@ -215,7 +215,10 @@ def nearness(state, sums=None, masses=None):
     """
     sums, masses = (state.sums, state.masses) if sums is None else (sums, masses)
     sizes = np.maximum(state.counts, 1)[:, None]
-    return 2.0 * sums / sizes - masses * state.within[:, None] / sizes**2
+    near = 2.0 * sums
+    near /= sizes
+    near -= masses * state.within[:, None] / sizes**2
+    return near
 
 
 def cost_of(state):
