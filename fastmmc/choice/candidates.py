@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from operator import itemgetter
 
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine.genie import GINIS
-from fastmmc.rls.engine.group_search import GroupSearch
+from fastmmc.rls.engine.group_search import STARTS, GroupSearch, first_labels
 
 # The kernels: a number of neighbours as a multiple of all points, of the n / k points of an average
 # cluster or of the points of an average cell; how many times the median distance to so many sigma
@@ -102,9 +103,11 @@ class Labellings:
 
     def _search(self, name, width, groups, free, rule, given, count):
         """Search labels of the least cost with a kernel, and take so many of the best."""
-        search = GroupSearch(groups, rule, free, self._rng)
+        search = GroupSearch(groups, rule, free)
+        starts = chain(given, islice(first_labels(groups, self._k, self._rng), STARTS))
         try:
-            search.run(given, self._run.look)
+            for _ in search.run(starts, self._rng):
+                self._run.look()
         finally:
             ranked = search.ranked[:count]
             self.found += [(name, width, None, self._kept.of_cells(one)) for one in ranked]

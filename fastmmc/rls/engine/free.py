@@ -6,12 +6,12 @@ Labellings are improved on many scales, see :mod:`fastmmc.rls.engine.groups`.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from fastmmc.core import memory
-from fastmmc.core.execution import History
 from fastmmc.core.status import Status
 from fastmmc.core.threads import exhaust, map_of_threads
 from fastmmc.data.labels import matched_clusters
@@ -20,8 +20,8 @@ from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.cells import make_cells, of_cells
-from fastmmc.rls.engine.group_search import plus_plus
-from fastmmc.rls.engine.groups import TOLERANCE, Groups, cost_of, make_state, nearness
+from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
+from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.sliced import SlicedSearch
 
 # Points that are searched one by one; of more, cells are.
@@ -55,94 +55,40 @@ def descent(state, least, budget):
             yield
 
 
-class Population:
-    """The memetic search over all points of a problem: starts, then children of two at a time.
-
-    Starts are Ward's clusters, a spectral clustering and k-means++ in the metric of R, or what the
-    call gave. The points that two parents agree on make the groups which Ward's rule merges into
-    the clusters of their child. A child replaces the worst labelling if it is better; no two are
-    the same partition.
-    """
+class Population(GroupSearch):
+    """The search over all points of a problem, from what the call gave or first labels."""
 
     def __init__(self, points, plan, index, rng):
-        self.points = points
+        super().__init__(points, plan.rule, True, plan.population, plan.patience)
         self.plan = plan
         self._index = index
         self._rng = rng
-        self._all = []
-        self.history = History()
-        self.fraction = 0.0
-        self.n_moves = self.n_iter = 0
-        self.status = Status.CONVERGED
 
     def run(self):
         """Search; yield after each labelling."""
         plan = self.plan
         wanted = 1 if plan.k == 1 or plan.method in ("steepest", "stochastic") else plan.population
-        for at in range(wanted):
-            self._admit(self._start(at))
-            self.fraction = 0.4 * (at + 1) / wanted
-            yield
-        stale = 0
-        while len(self._all) > 1 and stale < plan.patience:
-            if self.n_iter >= plan.max_iter:
-                self.status = Status.MAX_ITER
-                break
-            before = self.best[0]
-            self._admit(self._child())
-            self.n_iter += 1
-            stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
-            self.fraction = max(self.fraction, 0.4 + 0.6 * stale / plan.patience)
-            yield
+        yield from super().run(islice(self._starts(), wanted), self._rng, plan.max_iter)
         if plan.rule.bounded:
-            state = self.points.state(self.best[1], plan.rule)
-            for _ in descent(state, self.points.least, lambda: SLICE):
+            state = self.groups.state(self.best[1], plan.rule)
+            for _ in descent(state, self.groups.least, lambda: SLICE):
                 yield
             self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
             self.n_moves += int(state.pos[loops.MOVES])
             self.history.note(self.n_moves, self.best[0])
 
-    @property
-    def best(self):
-        """Cost and labels of the best labelling, None if there is none yet."""
-        return min(self._all, key=lambda one: one[0], default=None)
-
-    def _admit(self, labels):
-        """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
-        points = self.points
-        improve = points.descend if self.plan.method == "steepest" else points.refine
-        labels, value, made = improve(self.feasible(labels), self.plan.rule)
-        self.n_moves += made
-        if not any(self._are_equal(value, labels, *one) for one in self._all):
-            self._all.append((value, labels))
-            if len(self._all) > self.plan.population:
-                self._all.pop(int(np.argmax([one[0] for one in self._all])))
-        self.history.note(self.n_moves, self.best[0])
-
-    def _are_equal(self, value, labels, other_value, other):
-        if abs(value - other_value) > 1e-9:
-            return False
-        return np.unique(labels * self.plan.k + other).size == np.unique(other).size
-
-    def _start(self, at):
-        """Return the labels of one start."""
+    def _starts(self):
+        """Yield the labels of the starts, and of more."""
         plan = self.plan
         if not plan.has_random_start:
-            if at == 0:
-                return plan.start_labels(self._rng)
-            at -= 1
-        if plan.k == 1:
-            return np.zeros(plan.n, dtype=np.int64)
-        if self._index == 0 and at == 0:
-            return self.points.cut(plan.k)
-        if self._index == 0 and at == 1:
-            return self.points.spectral(plan.k)
-        return plus_plus(self.points, plan.k, self._rng)
+            yield plan.start_labels(self._rng)
+        ways = first_labels if self._index == 0 else more_labels
+        yield from ways(self.groups, plan.k, self._rng)
 
-    def _child(self):
-        """Recombine two labellings drawn at random."""
-        i, j = self._rng.choice(len(self._all), 2, replace=False)
-        return self.points.recombine(self._all[i][1], self._all[j][1], self.plan.k)
+    def _improved(self, labels):
+        if self.plan.method == "steepest":
+            return self.groups.descend(self.feasible(labels), self._rule)
+        return self.groups.refine(self.feasible(labels), self._rule)
 
     def feasible(self, labels):
         """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
@@ -153,13 +99,13 @@ class Population:
             labels = plan.with_known(names[labels])
         elif plan.rule.targets is not None:
             labels = reorder_to_targets(labels, plan.rule.targets)
-        return self.points.fitted(labels, plan.rule)
+        return self.groups.fitted(labels, plan.rule)
 
     def finish(self):
         """Return the best labels, those of a first start if there are none yet."""
         if not self._all:
             labels = self.feasible(self.plan.start_labels(self._rng))
-            self._all.append((cost_of(self.points.state(labels, self.plan.rule)), labels))
+            self._all.append((cost_of(self.groups.state(labels, self.plan.rule)), labels))
             self.history.note(0, self.best[0])
         return self.best[1]
 
@@ -337,7 +283,7 @@ def quick_labels(factor, plan, rng):
     population = Population(Groups.of_points(R, part.movable), part, 0, rng)
     next(population.run())
     labels = population.finish()
-    state = population.points.state(labels, part.rule)
+    state = population.groups.state(labels, part.rule)
     E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
     scores = nearness(state, predict(E), 1)
     labels = plan.with_known(scores.argmax(axis=0))

@@ -7,28 +7,37 @@ child. A child replaces the worst labelling if it is better; no two are the same
 
 from __future__ import annotations
 
+import math
 from operator import itemgetter
 
 import numpy as np
 
+from fastmmc.core.execution import History
+from fastmmc.core.status import Status
 from fastmmc.rls.engine.groups import TOLERANCE
 
-# Labellings that are kept, random starts, and children in a row without a better one that end it.
+# Labellings that are kept, those begun with unless some are given, and children in a row without a
+# better one that end it.
 POPULATION = 8
-RANDOM_STARTS = 5
+STARTS = 7
 PATIENCE = 12
 
 
 class GroupSearch:
     """A search for labels of groups; ``best`` is there from the first start on."""
 
-    def __init__(self, groups, rule, free, rng):
-        self._groups = groups
+    def __init__(self, groups, rule, free=True, population=POPULATION, patience=PATIENCE):
+        self.groups = groups
         self._rule = rule
         self._free = free
-        self._rng = rng
         self._k = rule.lower.size
+        self._population = population
+        self._patience = patience
         self._all = []
+        self.history = History()
+        self.fraction = 0.0
+        self.n_moves = self.n_iter = 0
+        self.status = Status.CONVERGED
 
     @property
     def best(self):
@@ -40,40 +49,57 @@ class GroupSearch:
         """The labellings that were kept, the best first."""
         return [labels for _, labels in sorted(self._all, key=itemgetter(0))]
 
-    def run(self, given, look):
-        """Search from given labellings and others; what ``look()`` raises ends it."""
-        for labels in given:
-            self.admit(labels)
-        if self._k == 1:
-            self.admit(np.zeros(self._groups.n, dtype=np.int64))
-            return
-        self.admit(self._groups.cut(self._k))
-        look()
-        self.admit(self._groups.spectral(self._k))
-        for _ in range(RANDOM_STARTS):
-            look()
-            self.admit(plus_plus(self._groups, self._k, self._rng))
+    def run(self, starts, rng, max_iter=math.inf):
+        """Search from the labels that ``starts`` yields; yield after each labelling."""
+        for at, labels in enumerate(starts, 1):
+            self._admit(labels)
+            self.fraction = 0.4 * min(1.0, at / self._population)
+            yield
         stale = 0
-        while len(self._all) > 1 and stale < PATIENCE:
-            look()
+        while len(self._all) > 1 and stale < self._patience:
+            if self.n_iter >= max_iter:
+                self.status = Status.MAX_ITER
+                return
             before = self.best[0]
-            i, j = self._rng.choice(len(self._all), 2, replace=False)
-            self.admit(self._groups.recombine(self._all[i][1], self._all[j][1], self._k))
+            i, j = rng.choice(len(self._all), 2, replace=False)
+            self._admit(self.groups.recombine(self._all[i][1], self._all[j][1], self._k))
+            self.n_iter += 1
             stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
+            self.fraction = max(self.fraction, 0.4 + 0.6 * stale / self._patience)
+            yield
 
-    def admit(self, labels):
+    def _admit(self, labels):
         """Improve labels and give them a place: a free one or that of the worst, not a twin's."""
-        labels = self._groups.fitted(labels, self._rule)
-        labels, cost, _ = self._groups.refine(labels, self._rule, self._free)
+        labels, cost, made = self._improved(labels)
+        self.n_moves += made
         if not any(self._are_equal(cost, labels, *one) for one in self._all):
             self._all.append((cost, labels))
-            if len(self._all) > POPULATION:
+            if len(self._all) > self._population:
                 self._all.pop(int(np.argmax([one[0] for one in self._all])))
+        self.history.note(self.n_moves, self.best[0])
+
+    def _improved(self, labels):
+        """Return labels that keep to the rule and are no worse, their cost, and the moves made."""
+        return self.groups.refine(self.groups.fitted(labels, self._rule), self._rule, self._free)
 
     def _are_equal(self, cost, labels, other_cost, other):
         if abs(cost - other_cost) > 1e-9 * max(1.0, abs(cost)):
             return False
         return np.unique(labels * self._k + other).size == np.unique(other).size
+
+
+def first_labels(groups, k, rng):
+    """Yield Ward's clusters, a spectral clustering, and then as many by k-means++ as are taken."""
+    if k > 1:
+        yield groups.cut(k)
+        yield groups.spectral(k)
+    yield from more_labels(groups, k, rng)
+
+
+def more_labels(groups, k, rng):
+    """Yield labels by k-means++, as many as are taken."""
+    while True:
+        yield plus_plus(groups, k, rng)
 
 
 def plus_plus(groups, k, rng):

@@ -256,7 +256,7 @@ class NearSearch:
         factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
         diag = factor.diagonal()
         make_single = partial(make_start, factor, diag)
-        self.points = points
+        self.groups = points
         self.fraction = 0.0
         if plan.method == "memetic":
             self._search = MemeticSearch(factor, diag, ClaimForm(), plan, make_single, rng)
@@ -364,10 +364,10 @@ class LinkedSearch(SlicedSearch):
         labels = self._search.finish()
         if self._predict is None:
             return labels
-        points = self._search.points
-        state = points.state(labels, points.plan.rule)
+        groups = self._search.groups
+        state = groups.state(labels, groups.plan.rule)
         E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-        sums = self._predict(E @ points.merging.membership.T) @ merging.membership
+        sums = self._predict(E @ groups.merging.membership.T) @ merging.membership
         return plan.with_known(nearness(state, sums, merging.masses).argmax(axis=0))
 
     def _make_state(self, labels):
