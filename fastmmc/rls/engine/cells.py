@@ -1,13 +1,13 @@
-"""Cells of many points, which labellings are searched on before the points.
+"""Cells of many points in the metric of R, which labellings are searched on before the points.
 
-A cell is what lies nearest to one of some points, its seed. Half of the seeds are drawn at random,
-the others with chances as the squared distances from these. Cells are searched with the sums of R
-over them, so that the cost of their labellings is exactly that of the points in them.
+They are searched with the sums of R over them, so that the cost of their labellings is exactly that
+of the points in them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
@@ -18,6 +18,7 @@ from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, kernel_diagonal, kernel_points, values_by_rows
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
+from fastmmc.rls.engine.coarse import draw_cells
 from fastmmc.rls.engine.labelling import compact
 
 # Cells, or this many for each cluster where that is more, but at most the last number.
@@ -40,17 +41,8 @@ def make_cells(factor, k, count, rng):
     that is the seed of each cell, (m,). Yields after each block.
     """
     scores_of = (_by_components if isinstance(factor, LowRankFactor) else _by_kernel)(factor, k)
-    seeds = rng.choice(factor.n, count // 2, replace=False)
-    _, distances = yield from _nearest_seeds(factor, seeds, scores_of)
-    # The others where these are far, so that small clusters far from all have cells as well.
-    distances[seeds] = 0.0
-    n_far = min(count - seeds.size, np.count_nonzero(distances))
-    if n_far:
-        chances = distances / distances.sum()
-        far = rng.choice(factor.n, n_far, replace=False, p=chances)
-        seeds = np.concatenate((seeds, far))
-    seeds.sort()
-    members, _ = yield from _nearest_seeds(factor, seeds, scores_of)
+    nearest = partial(_nearest_seeds, factor, scores_of)
+    members, seeds = yield from draw_cells(factor.n, count, rng, nearest)
     if isinstance(factor, LowRankFactor):
         sums = np.empty((seeds.size, factor.rank))
         moves.build_sums(factor.Z, compact(members, seeds.size), sums)
@@ -104,7 +96,7 @@ def _by_kernel(factor, _):
     return of
 
 
-def _nearest_seeds(factor, seeds, scores_of):
+def _nearest_seeds(factor, scores_of, seeds):
     """Return each point's cell and squared distance from its seed; yield after each block."""
     cells = np.empty(factor.n, dtype=np.int64)
     distances = np.empty(factor.n)

@@ -8,6 +8,7 @@ have cells as well. Equal points share a cell wherever there are no more distinc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.sparse import issparse
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import exhaust, map_of_threads
 from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_points, squared_distances
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
@@ -111,23 +112,31 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     if n <= count:
         everyone = np.arange(n)
         return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, points_of(X, everyone))
+    draws = draw_cells(n, count, rng, partial(_nearest, X), weights)
+    members, seeds = exhaust(draws, lambda _: look())
+    points = points_of(X, seeds) if issparse(X) else _means(X, members)
+    return Coarsening(members, np.bincount(members), seeds, points, False)
+
+
+def draw_cells(n, count, rng, nearest, weights=None):
+    """Return the cell of each of n points, and the seed of each of at most ``count`` cells.
+
+    ``nearest(seeds)`` returns each point's nearest seed and its squared distance from it. It is a
+    generator that yields now and then, as this one is.
+    """
     shares = None if weights is None else weights / weights.sum()
     seeds = np.sort(rng.choice(n, count // 2, replace=False, p=shares))
-    members, distances = _nearest(X, seeds, look)
+    members, distances = yield from nearest(seeds)
     distances[seeds] = 0.0
     chances = distances if weights is None else distances * weights
     n_far = min(count - seeds.size, np.count_nonzero(chances))
     if n_far:  # distances of points that differ may be rounded to 0
         far = np.sort(rng.choice(n, n_far, replace=False, p=chances / chances.sum()))
-        nearest_far, far_distances = _nearest(X, far, look)
+        nearest_far, far_distances = yield from nearest(far)
         members = np.where(far_distances < distances, seeds.size + nearest_far, members)
         seeds = np.concatenate((seeds, far))
     used, members = np.unique(members, return_inverse=True)
-    seeds, masses = seeds[used], np.bincount(members)
-    points = points_of(X, seeds)
-    if not issparse(X):
-        points = _means(X, members)
-    return Coarsening(members, masses, seeds, points, False)
+    return members, seeds[used]
 
 
 def _means(X, members, weights=None):
@@ -163,8 +172,8 @@ def _distinct(X, most):
     return members, np.array(first)
 
 
-def _nearest(X, seeds, look):
-    """Return each point's nearest seed and its squared distance from it."""
+def _nearest(X, seeds):
+    """Return each point's nearest seed and its squared distance from it; yield after each block."""
     centers = points_of(X, seeds)
     n, m = X.shape[0], seeds.size
     cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
@@ -182,5 +191,5 @@ def _nearest(X, seeds, look):
 
     with map_of_threads(n * m * X.shape[1]) as map_pieces:
         for _ in map_pieces(assign, gen_batches(n, BLOCK)):
-            look()
+            yield
     return cells, distances
