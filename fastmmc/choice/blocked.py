@@ -21,7 +21,7 @@ from fastmmc.kernels.block_factor import make_block_factor
 from fastmmc.kernels.gram import evenly, squared_distances
 from fastmmc.rls.blocked import Descent, Goal
 from fastmmc.rls.engine.coarse import Coarsening
-from fastmmc.rls.engine.tangent import sums_of
+from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.source import fit_labels
 
 

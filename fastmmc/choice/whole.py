@@ -15,7 +15,8 @@ from fastmmc.kernels.factors import LowRankFactor, make_factor
 from fastmmc.kernels.gram import EXP_PRODUCTS, evenly
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.engine.groups import cost_of
-from fastmmc.rls.engine.tangent import descend_all, sums_of
+from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.tangent import descend_all
 from fastmmc.rls.source import fit_labels, quick_rank, quick_seconds, rated_result
 
 # Seconds of a multiplication of kernel values or distances on a slow core, and the shares of

@@ -14,7 +14,7 @@ from fastmmc.rls import _loops_batches as batches
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.free import quick_labels
-from fastmmc.rls.engine.labelling import LabelSearch, compact
+from fastmmc.rls.engine.labelling import LabelSearch, sums_of
 
 # A start is first clustered on a sample of this many points, claimed one at a time, or this many
 # for each cluster where that is more.
@@ -216,9 +216,7 @@ class BatchSearch(LabelSearch):
         search.finish()
         if self._form.rounds_in_sample:
             self.n_iter = search.n_iter
-        W = np.empty((plan.k, part.rank))
-        moves.build_sums(part.Z, compact(search.labels, plan.k), W)
-        scores = self._factor._cluster_scores(W @ extend)
+        scores = self._factor._cluster_scores(sums_of(part.Z, search.labels, plan.k) @ extend)
         labels = plan.with_known(scores.argmax(axis=0))
         sizes = self._sizes_of_all(np.bincount(search.labels, minlength=plan.k))
         lower, upper = plan.rule.bounds_at(sizes)

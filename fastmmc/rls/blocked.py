@@ -47,8 +47,7 @@ from fastmmc.kernels.factors import check_lam, factor_sample, leave_one_out_resi
 from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.tangent import tangent
 from fastmmc.rls.source import refuse_beside_factor
 
@@ -320,8 +319,7 @@ class Descent:
         Y = solve_triangular(half, Z.T, trans="T", check_finite=False).T
         inner = Y.T @ Y
         add_to_diagonal(inner, self._factor.lam * m / n)
-        of_clusters = np.zeros((k, Y.shape[1]))
-        moves.build_sums(Y, compact(labels, k), of_clusters)
+        of_clusters = sums_of(Y, labels, k)
         coef = solve(inner, of_clusters.T, assume_a="pos", check_finite=False)
         A = solve_triangular(half, coef, check_finite=False).T
         return A, np.sum(of_clusters.T * coef, axis=0)
@@ -536,9 +534,7 @@ def _sum_block(Z, rule, block):
     """Return the Sums of a block."""
     Z, k = np.asarray(Z), rule.shift.size
     labels = _assign(Z, rule, block)
-    sums = np.empty((k, Z.shape[1]))
-    moves.build_sums(Z, compact(labels, k), sums)
-    return Sums(np.bincount(labels, minlength=k), sums)
+    return Sums(np.bincount(labels, minlength=k), sums_of(Z, labels, k))
 
 
 def _label_block(Z, shared, block):

@@ -30,8 +30,7 @@ from fastmmc.kernels.factors import (
 from fastmmc.kernels.gram import Kernel, count_distinct, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
-from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.outliers import outlier_scores
 
 # What a factor brings with it.
@@ -229,8 +228,7 @@ def fit_labels(factor, labels, k):
         blocks = factor._score_blocks(W)
     else:
         if factor.weights is None:
-            U = np.empty((k, factor.n))
-            moves.build_sums(factor.R, compact(labels, k), U)
+            U = sums_of(factor.R, labels, k)
         else:
             U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
         P, predictions = _codes_and_predictions(U, labels, roots)

@@ -16,10 +16,9 @@ from sklearn.utils import gen_batches
 from fastmmc.core.threads import map_of_threads
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, kernel_diagonal, kernel_points, values_by_rows
-from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.labelling import sums_of
 
 # Cells, or this many for each cluster where that is more, but at most the last number.
 CELLS = 1_000
@@ -44,8 +43,7 @@ def make_cells(factor, k, count, rng):
     nearest = partial(_nearest_seeds, factor, scores_of)
     members, seeds = yield from draw_cells(factor.n, count, rng, nearest)
     if isinstance(factor, LowRankFactor):
-        sums = np.empty((seeds.size, factor.rank))
-        moves.build_sums(factor.Z, compact(members, seeds.size), sums)
+        sums = sums_of(factor.Z, members, seeds.size)
         matrix = sums @ sums.T
     else:
         matrix = np.empty((seeds.size, seeds.size))

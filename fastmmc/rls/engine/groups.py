@@ -22,7 +22,7 @@ from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.labelling import compact, sums_of
 
 # A change of the cost below this, or below this share of the mass where sizes are ruled, is
 # rounding.
@@ -231,9 +231,7 @@ def cost_of(state):
 def predictions(groups, labels, k):
     """Return what the other groups predict of each group's indicators, (g, k), and these."""
     E = (labels[:, None] == np.arange(k)).astype(np.float64)
-    sums = np.empty((k, groups.n))
-    moves.build_sums(groups.matrix, compact(labels, k), sums)
-    fits = sums.T / groups.masses[:, None]
+    fits = sums_of(groups.matrix, labels, k).T / groups.masses[:, None]
     residuals = leave_one_out_residuals(E, fits, groups.diagonal / groups.masses)
     return E - residuals, E
 

@@ -14,6 +14,13 @@ def compact(labels, k):
     return labels.astype(np.uint8 if k <= 256 else np.int32)
 
 
+def sums_of(matrix, labels, k):
+    """Return the rows of a matrix, summed over each of k clusters, (k, width) float64."""
+    sums = np.empty((k, matrix.shape[1]))
+    moves.build_sums(matrix, compact(labels, k), sums)
+    return sums
+
+
 class LabelSearch(SlicedSearch):
     """One restart: the state of the compiled loops, and what every search does with it.
 

@@ -15,8 +15,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import map_of_threads
 from fastmmc.kernels.gram import BLOCK
-from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.labelling import sums_of
 
 # The descent ends with a pass that moves less than this share of the points, or with the last.
 MOVED = 1e-3
@@ -62,13 +61,6 @@ def step(Z, A, c):
         for _ in map_pieces(assign, gen_batches(labels.size, BLOCK)):
             pass
     return labels
-
-
-def sums_of(Z, labels, k):
-    """Return W = E^T Z, (k, r) float64."""
-    W = np.empty((k, Z.shape[1]))
-    moves.build_sums(Z, compact(labels, k), W)
-    return W
 
 
 def _sums(Z, labels, k):
