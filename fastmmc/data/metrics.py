@@ -12,6 +12,7 @@ from sklearn.preprocessing import KernelCenterer, normalize
 
 from fastmmc.core import validation
 from fastmmc.core.column_names import Named
+from fastmmc.core.display import OneLine
 from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
@@ -87,8 +88,8 @@ def _check_call(call):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class PointMaker:
+@dataclass(frozen=True, eq=False, repr=False)
+class PointMaker(OneLine):
     """What makes points of what is given."""
 
     n_features: int  # columns of what is given
@@ -99,7 +100,7 @@ class PointMaker:
 
 
 @stored()
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Directions(PointMaker):
     """Rows of length 1: their squared distances are twice the cosine distances."""
 
@@ -125,7 +126,7 @@ class Directions(PointMaker):
 
 
 @stored(indices="i8:b", means="f8:b", projection="f8:bp")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distances(PointMaker):
     """Points placed by distances: classical multidimensional scaling, and Gower's way for others.
 
@@ -214,7 +215,7 @@ def _check_square(D, advice=""):
 
 
 @stored()
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph(PointMaker):
     """Points of a graph of neighbours, which has no place for others."""
 
@@ -239,7 +240,8 @@ def embed_graph(D, k=1):
     _check_not_negative(D.data)
     n = D.shape[0]
     W = _affinities(D)
-    n_vectors = min(max(VECTORS, k), n)
+    # The solver refuses more clusters than points.
+    n_vectors = min(max(VECTORS, k if k <= n else 1), n)
     n_parts, parts = csgraph.connected_components(W, directed=False)
     if n_parts > n_vectors:
         raise ValueError(
