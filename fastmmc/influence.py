@@ -56,9 +56,10 @@ def _check_clustering(name, value):
             f"{name} must be what a solver returned, or a fitted estimator; "
             f"got a {type(value).__name__}"
         )
-    if result.params.get("kernel") == "precomputed":
+    if "precomputed" in (result.params.get("kernel"), result.params.get("metric")):
         raise ValueError(
-            f"{name} was made with a precomputed kernel, whose columns are points, not features"
+            f"{name} was made with a precomputed kernel or distances, whose columns are points, "
+            "not features"
         )
     return result
 

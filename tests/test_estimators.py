@@ -36,6 +36,19 @@ NO_WEIGHTS = {
     f"check_sample_weights_{what}": "the method takes no weights"
     for what in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
 }
+GIVEN = {
+    f"check_estimator_sparse_{kind}": "a graph of neighbours has no place for new points"
+    for kind in ("matrix", "array")
+} | {"check_clustering": "its points are no distances"}
+DIRECTIONS = {
+    name: "some rows are zero, which have no direction"
+    for name in (
+        "check_estimators_dtypes",
+        "check_estimator_sparse_tag",
+        "check_estimator_sparse_matrix",
+        "check_estimator_sparse_array",
+    )
+}
 INDEFINITE = {
     name: "their matrices are not positive semidefinite, or no longer where rounded to integers"
     for name in ("check_positive_only_tag_during_fit", "check_estimators_dtypes")
@@ -128,6 +141,22 @@ CASES = [
     variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3), PROBABILITIES),
     variant("steepest", fastmmc.UMCRLS(3, method="steepest", balance=0.5)),
     variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed", sizes="equal")),
+    variant("distances", fastmmc.UMCRLS(3, metric="precomputed", sizes="equal"), GIVEN),
+    variant("cosine", fastmmc.UMCRLS(3, metric="cosine", sizes="equal"), DIRECTIONS),
+    case(
+        fastmmc.AutoMMC(3, metric="precomputed"),
+        JIT,
+        IGNORE,
+        text="distances",
+        cannot_hold=WHOLE | GIVEN,
+    ),
+    case(
+        fastmmc.AutoMMC(3, metric="cosine"),
+        JIT,
+        IGNORE,
+        text="cosine",
+        cannot_hold=WHOLE | DIRECTIONS,
+    ),
     variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
     variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted"), PROBABILITIES),
     variant("annealing", fastmmc.SAMMC(3, search="annealing", patience=3)),

@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import pairwise_distances
 
 import fastmmc
 from fastmmc.core import saving
@@ -156,6 +157,8 @@ SPECIAL = {
     "path": lambda: fastmmc.umc_rls_path(points(), 2, [0.1, 1.0], n_init=2)[1],
     "factor": lambda: fastmmc.umc_rls(fastmmc.factor(points()), 2, n_init=2),
     "precomputed": lambda: fastmmc.umc_rls(gram(), 2, kernel="precomputed", n_init=2),
+    "cosine": lambda: fastmmc.umc_rls(points(), 2, metric="cosine", n_init=2),
+    "distances": lambda: fastmmc.umc_rls(pairwise_distances(points()), 2, metric="precomputed"),
     "precomputed, low rank": lambda: fastmmc.fast_evo_mmc(gram(), kernel="precomputed", rank=5),
     "one cluster": lambda: fastmmc.umc_rls(points(), 1),
     "equal points": lambda: fastmmc.umc_rls(np.ones((6, 1)), 2, n_init=2, sigma=1.0),
@@ -187,11 +190,9 @@ def test_special_results(name, tmp_path):
     again = round_trip(result, tmp_path)
     if result.model is not None:
         n = result.model.n_features
-        X = (
-            np.random.default_rng(2)
-            .normal(size=(9, n))
-            .astype(getattr(result.model, "dtype", None) or float)
-        )
+        X = np.random.default_rng(2).normal(size=(9, n))
+        X = np.abs(X) if name == "distances" else X
+        X = X.astype(getattr(result.model, "dtype", None) or float)
         assert_predicts_the_same(result, again, X)
     if name == "picture":
         np.testing.assert_array_equal(again.paint(), result.paint())

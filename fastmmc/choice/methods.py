@@ -33,6 +33,7 @@ from fastmmc.core.parameters import (
     Clusters,
     KnownLabels,
     LinkParameters,
+    Metric,
     Points,
     Seed,
     SizeParameters,
@@ -74,7 +75,7 @@ MOST_CLUSTERS = 30
 
 
 class ChoiceParameters(
-    Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, SizeParameters, Standardization
+    Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, SizeParameters, Metric, Standardization
 ):
     """What the function and the estimator have in common."""
 
@@ -287,6 +288,7 @@ def _choice(call, run, result, candidates, winner, cells, goes_on, scores, error
     chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     chosen |= {name: getattr(call, name) for name in told(call, SizeParameters)}
     chosen |= {"standardize": True} if call.standardize else {}
+    chosen |= {name: getattr(call, name) for name in told(call, Metric)}
     return ChoiceResult(
         **vars(result),
         candidates=tuple(candidates),

@@ -44,6 +44,13 @@ def parse_sizes(text):
         ) from None
 
 
+def parse_metric(text):
+    """Return a metric of points: a table holds no distances."""
+    if text not in ("euclidean", "cosine"):
+        raise argparse.ArgumentTypeError(f"expected euclidean or cosine; got {text!r}")
+    return text
+
+
 OPTIONS = (
     Option(
         "--k",
@@ -74,6 +81,12 @@ OPTIONS = (
         "how umc-rls searches: shaking, steepest, stochastic, memetic; how sammc does: memetic, "
         "annealing; or by which method for two clusters recursive-mmc splits",
         dest="method",
+    ),
+    Option(
+        "--metric",
+        parse_metric,
+        "distances of the points: euclidean, or cosine for texts and embeddings, of which only the "
+        "directions count",
     ),
     Option("--split", str, "which cluster recursive-mmc splits next: largest, gain"),
     Option(
@@ -183,6 +196,8 @@ def _cluster(args):
     given = common.given_options(args, OPTIONS)
     method = _choose_method(args, given)
     params = _solver_params(args, method, given)
+    if args.standardize and params.get("metric") == "cosine":
+        raise ValueError("--metric cosine does not go with --standardize; leave out one of them")
     # All that can be refused is refused before the computation.
     if args.out is not None:
         common.check_labels_out(args.out, args.source, args.constraints)

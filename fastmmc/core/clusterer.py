@@ -342,9 +342,12 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        is_gram = getattr(self, "kernel", None) == "precomputed"
+        is_distances = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.pairwise = is_gram or is_distances
+        tags.input_tags.positive_only = is_distances
         low_rank = isinstance(getattr(self, "rank", None), int | float)
-        tags.input_tags.sparse = low_rank and not tags.input_tags.pairwise
+        tags.input_tags.sparse = (low_rank or is_distances) and not is_gram
         return tags
 
 

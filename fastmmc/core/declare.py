@@ -299,7 +299,7 @@ def function_of(
             with one_call():
                 if names and trains:
                     names["coding"] = _in_numbers(call)
-                if hasattr(call, "standardize"):
+                if hasattr(call, "standardize") or hasattr(call, "metric"):
                     result = solve_in_units(solve, call, control)
                 else:
                     result = solve(call, control)
@@ -329,9 +329,11 @@ def _in_numbers(call):
     """Make X of a call numbers, and return the coding of its columns, None where they are."""
     if isinstance(call.X, Named):
         return call.X.coding
-    if getattr(call, "kernel", None) == "precomputed":
+    metric = getattr(call, "metric", "euclidean")
+    if "precomputed" in (metric, getattr(call, "kernel", None)):
         return None
-    call.X, coding = learn_coding(call.X, getattr(call, "standardize", False) is True)
+    is_scaled = getattr(call, "standardize", False) is True and metric == "euclidean"
+    call.X, coding = learn_coding(call.X, is_scaled)
     if coding is not None and coding.is_scaled and hasattr(call, "standardize"):
         call.standardize = False  # the coding does it
     return coding

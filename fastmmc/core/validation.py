@@ -243,13 +243,16 @@ def check_points(X, kernel, sparse=False):
 
 def check_gram(K):
     """Refuse a precomputed Gram matrix that is not square and symmetric, block by block."""
-    n = K.shape[0]
-    if K.shape[1] != n:
+    if K.shape[1] != K.shape[0]:
         raise ValueError(
             f"X must be a square matrix with kernel='precomputed'; got shape {K.shape}"
         )
-    largest = max(K.max(), -K.min())
-    worst = 0.0
+    check_symmetric(K, "kernel")
+
+
+def check_symmetric(K, name):
+    """Refuse a square matrix that is not symmetric, given for the precomputed ``name``."""
+    n, largest, worst = K.shape[0], max(K.max(), -K.min()), 0.0
     # Square blocks stay in the cache while they are read column by column.
     for i in range(0, n, GRAM_BLOCK):
         for j in range(i, n, GRAM_BLOCK):
@@ -259,19 +262,20 @@ def check_gram(K):
             worst = max(worst, difference.max(), -difference.min())
     if worst > SYMMETRY_TOLERANCE[K.dtype] * largest:
         raise ValueError(
-            "X must be symmetric with kernel='precomputed'; entries differ from "
+            f"X must be symmetric with {name}='precomputed'; entries differ from "
             f"their mirror images by up to {worst:.3g}"
         )
 
 
-def check_new_points(X, kernel, n_features, dtype, *, name="X"):
-    """Return the points that a model is to predict; with a precomputed kernel, kernel values."""
+def check_new_points(X, kernel, n_features, dtype, *, name="X", what="features"):
+    """Return the points that a model is to predict; with a precomputed kernel, kernel values.
+
+    ``what`` is what messages call their columns.
+    """
     sparse = "csr" if kernel.name != "precomputed" else False
     X = check_matrix(X, name=name, dtype=dtype, accept_sparse=sparse)
     if X.shape[1] != n_features:
-        what = (
-            "kernel values to the training points" if kernel.name == "precomputed" else "features"
-        )
+        what = "kernel values to the training points" if kernel.name == "precomputed" else what
         raise ValueError(f"{name} has {X.shape[1]} {what}; the model was fitted with {n_features}")
     return X
 

@@ -13,6 +13,7 @@ from fastmmc.core.column_names import Named
 from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
+from fastmmc.data.metrics import has_metric, make_points
 from fastmmc.data.units import have_different_units
 
 FLOATS = [np.float64, np.float32]
@@ -25,6 +26,18 @@ class Scaler:
 
     scale: np.ndarray  # (d,), > 0
     mean: np.ndarray | None = None  # (d,), None where points are only divided
+
+    what = "features"
+
+    @property
+    def n_features(self):
+        """Columns of the training X."""
+        return self.scale.size
+
+    @property
+    def n_columns(self):
+        """Columns of the points."""
+        return self.scale.size
 
     def _check_values(self):
         if not (self.scale > 0).all():
@@ -45,19 +58,21 @@ class Scaler:
 
 
 def solve_in_units(solve, call, control):
-    """Return what a solver makes of the points, standardised if the call says so.
+    """Return what a solver makes of the points, in the metric and units that the call names.
 
     "auto" standardises what would be warned of; both are settled here, before the solver checks X.
     Points in blocks stay as they are, and the warning stands.
     """
-    scaler = None
-    if call.standardize == "auto" and in_blocks(call.X):
+    scaler, standardize = None, getattr(call, "standardize", False)
+    if has_metric(call):
+        call, scaler = make_points(call)
+    elif standardize == "auto" and in_blocks(call.X):
         call = replace(call, standardize=False)
-    if call.standardize == "auto":
+    elif standardize == "auto":
         X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
         call = replace(call, X=X, standardize=have_different_units(X))
         is_first("units")
-    if call.standardize:
+    if scaler is None and getattr(call, "standardize", False):
         call, scaler = _standardized(call)
     made = solve(call, control)
     if isinstance(made, list):
@@ -98,7 +113,11 @@ def fit_scaler(X, what):
 
 def _told(result, call, scaler):
     """Return a result that tells of the units, and whose model takes points as they were given."""
-    params = result.params | {"standardize": call.standardize}
+    if not hasattr(result, "params"):  # a factor
+        return result if scaler is None else replace(result, scaler=scaler)
+    params = result.params | {"metric": call.metric} if has_metric(call) else result.params
+    if hasattr(call, "standardize"):
+        params = params | {"standardize": call.standardize}
     if scaler is None:
         return replace(result, params=params)
-    return replace(result, params=params, model=replace(result.model, scaler=scaler))
+    return replace(result, params=params, model=result.model.with_scaler(scaler))

@@ -17,6 +17,7 @@ from fastmmc.core.execution import RunControl, fixed_seed, restart_stream, warn_
 from fastmmc.core.parameters import (
     KernelParameters,
     LandmarkParameters,
+    Metric,
     Points,
     PrecisionParameters,
     RandomState,
@@ -50,6 +51,7 @@ from fastmmc.kernels.gram import (
     kernel_product,
     resolve_kernel,
 )
+from fastmmc.kernels.models import check_in_metric
 from fastmmc.kernels.nystroem import LANDMARK_STREAM, Form, check_form, make_features
 
 # Share of the hat matrix's time that the Gram matrix takes, for the progress bar.
@@ -88,6 +90,8 @@ class DenseFactor(OneLine, Named):
     weights : (n,) float64 array or None
         Weights W of the points, None where all are 1; R is then S K S (S K S + lam I)^-1 with
         S = W^1/2.
+    scaler : object or None
+        What made X of the X given, with another ``metric``.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
 
@@ -105,6 +109,7 @@ class DenseFactor(OneLine, Named):
     kernel: Kernel
     X: np.ndarray
     weights: np.ndarray | None = None
+    scaler: Any = None
 
     @property
     def n(self) -> int:
@@ -174,6 +179,8 @@ class LowRankFactor(OneLine, Named):
     weights : (n,) float64 array or None
         Weights W of the points, None where all are 1; K~ above is then S K~ S with S = W^1/2, and
         Z = S K_nB M.
+    scaler : object or None
+        What made X of the X given, with another ``metric``.
     feature_names_in : (d,) array of str or None
         Names of the columns of X, which results remember; None if they have none.
 
@@ -196,6 +203,7 @@ class LowRankFactor(OneLine, Named):
     scale: np.ndarray
     residual: np.ndarray
     weights: np.ndarray | None = None
+    scaler: Any = None
 
     @property
     def n(self) -> int:
@@ -333,7 +341,7 @@ class LowRankFactor(OneLine, Named):
         """Return the DenseFactor of Z Z^T; yield the numbers of rows filled."""
         memory.check_memory(self.n, self.Z.dtype, what="product Z Z^T")
         R = yield from self._hat_matrix()
-        return DenseFactor(R, self.lam, self.kernel, self.X)
+        return DenseFactor(R, self.lam, self.kernel, self.X, scaler=self.scaler)
 
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
@@ -355,12 +363,13 @@ class LowRankFactor(OneLine, Named):
             other names.
         """
         X = self._in_numbers(X)
-        X = validation.check_new_points(X, self.kernel, self.X.shape[1], np.float64)
+        d = self.X.shape[1] if self.scaler is None else self.scaler.n_features
+        X = check_in_metric(X, self.kernel, d, np.float64, self.scaler)
         return kernel_product(self.kernel, X, self.basis, self.projection, self.indices)
 
 
 class _FactorCall(
-    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Regularisation, Points
+    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
 ):
     """A call of :func:`factor`."""
 

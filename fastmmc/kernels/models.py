@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from fastmmc.core import validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
+from fastmmc.data.metrics import Directions, Distances, Graph
 from fastmmc.data.standardization import Scaler
 from fastmmc.kernels import _loops_centers as kernels
 from fastmmc.kernels.gram import (
@@ -57,12 +58,17 @@ class KernelModel(OneLine):
     indices: np.ndarray | None = None  # (b,) training points in B, for precomputed kernel values
     binary: bool = False  # the sign of a single score tells two clusters apart
     dtype: np.dtype | None = None  # of the training X; None: that of B
-    scaler: Scaler | None = None  # of points, before anything else; B is scaled
+    # What makes points of X, before anything else; B has such points.
+    scaler: Scaler | Directions | Distances | Graph | None = None
 
     @property
     def points(self):
         """B in the units of the training X."""
         return self.basis if self.scaler is None else self.scaler.inverse_transform(self.basis)
+
+    def with_scaler(self, scaler):
+        """Return the model that takes X as it was before ``scaler`` made points of it."""
+        return replace(self, scaler=scaler, n_features=scaler.n_features)
 
     @property
     def n_scores(self):
@@ -71,13 +77,14 @@ class KernelModel(OneLine):
 
     def _check_values(self):
         """Check that a saved model can predict."""
-        _check_basis(self.kernel, self.basis, self.coef, self.indices, self.n_features)
+        d = self.n_features if self.scaler is None else self.scaler.n_columns
+        _check_basis(self.kernel, self.basis, self.coef, self.indices, d)
         if self.binary and self.coef.shape[1] != 1:
             raise ValueError(f"coef has {self.coef.shape[1]} columns, and two clusters need one")
         if not np.isfinite(self.intercept).all():
             raise ValueError("intercept has values that are not finite")
-        if self.scaler is not None and self.scaler.scale.size != self.n_features:
-            raise ValueError(f"scaler has {self.scaler.scale.size} columns, not {self.n_features}")
+        if self.scaler is not None and self.scaler.n_features != self.n_features:
+            raise ValueError(f"scaler has {self.scaler.n_features} columns, not {self.n_features}")
 
     def decision_function(self, X):
         """Return the (m, k) float64 scores of new points, or of their precomputed kernel values.
@@ -85,8 +92,7 @@ class KernelModel(OneLine):
         The largest score tells the cluster. A ``binary`` model returns -f(x) and f(x).
         """
         dtype = self.basis.dtype if self.dtype is None else self.dtype
-        X = validation.check_new_points(X, self.kernel, self.n_features, dtype)
-        X = X if self.scaler is None else self.scaler.transform(X)
+        X = check_in_metric(X, self.kernel, self.n_features, dtype, self.scaler)
         if self.kernel.name not in RADIAL:
             return self._scores(X)
         largest = np.empty(X.shape[0])
@@ -132,6 +138,13 @@ class KernelModel(OneLine):
         logarithms -= np.maximum(logarithms.max(axis=1, keepdims=True), floor)
         nearness = np.exp(logarithms)
         return nearness - nearness.mean(axis=1, keepdims=True)
+
+
+def check_in_metric(X, kernel, n_features, dtype, scaler):
+    """Return checked new points as ``scaler`` makes them, where there is one."""
+    what = "features" if scaler is None else scaler.what
+    X = validation.check_new_points(X, kernel, n_features, dtype, what=what)
+    return X if scaler is None else scaler.transform(X)
 
 
 def _faded(largest, start):

@@ -11,6 +11,7 @@ from fastmmc.core.parameters import (
     KernelParameters,
     KnownTrust,
     LandmarkParameters,
+    Metric,
     PrecisionParameters,
     Rank,
     Regularisation,
@@ -229,6 +230,7 @@ class UMCRLSBut(
     PrecisionParameters,
     UMCRLSLandmarks,
     KernelParameters,
+    Metric,
     Standardization,
     UMCRLSSearch,
 ):

@@ -223,6 +223,7 @@ def fit_labels(factor, labels, k):
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
+        model = _as_given(model, factor)
         if factor.n * k > MOST_SCORES:
             return LabelFit(model, None, _mean_square(factor, W, labels))
         blocks = factor._score_blocks(W)
@@ -233,7 +234,7 @@ def fit_labels(factor, labels, k):
             U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
         P, predictions = _codes_and_predictions(U, labels, roots)
         coef = weights[:, None] * ((P - predictions) / factor.lam)
-        model = KernelModel(factor.kernel, factor.X, coef, d)
+        model = _as_given(KernelModel(factor.kernel, factor.X, coef, d), factor)
         blocks = [(slice(None), U)]
     total, scores = 0.0, np.empty((factor.n, k))
     for rows, U in blocks:
@@ -242,6 +243,11 @@ def fit_labels(factor, labels, k):
         total += float(np.sum(weights[rows, None] * residuals**2))
         np.subtract(P, residuals, out=scores[rows])
     return LabelFit(model, scores, total / (k * float(weights.sum())))
+
+
+def _as_given(model, factor):
+    """Return the model that takes what the factor was made of."""
+    return model if factor.scaler is None else model.with_scaler(factor.scaler)
 
 
 def _mean_square(factor, W, labels):

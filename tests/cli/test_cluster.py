@@ -845,6 +845,17 @@ def test_standardize(capsys, table, blobs):
     assert report["objective"] != report_of(capsys, *given)["objective"]
 
 
+def test_cosine(capsys, table, blobs):
+    X, _ = blobs
+    given = [table, "--label-column", "kind", "-k", 3, "--seed", 0]
+    report = report_of(capsys, *given, "--metric", "cosine")
+    expected = fastmmc.cluster(X, 3, metric="cosine", random_state=0)
+    assert report["objective"] == pytest.approx(expected.objective)
+    assert report["params"]["metric"] == report["chosen"]["metric"] == "cosine"
+    message = error_of(capsys, "cluster", *given, "--metric", "cosine", "--standardize")
+    assert "--metric cosine does not go with --standardize" in message
+
+
 def test_standardize_columns_that_are_constant_or_far(capsys, tmp_path):
     X = np.random.default_rng(0).standard_normal((30, 2))
     np.save(tmp_path / "X.npy", np.column_stack([X, np.full(30, 7.0)]))
