@@ -36,8 +36,7 @@ def parse_clusters(text):
 def parse_sizes(text):
     """Return a list of sizes: whole numbers, or shares."""
     try:
-        parts = text.split(",")
-        return [int(part) if common.is_whole(part) else common.to_number(part) for part in parts]
+        return [common.to_amount(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected numbers, separated by commas; got {text!r}"

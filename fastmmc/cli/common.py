@@ -84,6 +84,11 @@ def is_whole(text):
     return text.strip().isascii() and text.strip().isdecimal()
 
 
+def to_amount(text):
+    """Return the whole number that a text is, or another number, such as a share."""
+    return int(text) if is_whole(text) else to_number(text)
+
+
 def parse_count(text):
     """Return a whole number."""
     if not re.fullmatch(r"[+-]?\d+", text.strip(), re.ASCII):
@@ -91,17 +96,17 @@ def parse_count(text):
     return int(text)
 
 
-def parse_number(text):
+def parse_number(text, convert=to_number):
     """Return a number."""
     try:
-        return to_number(text)
+        return convert(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
 def parse_amount(text):
     """Return a whole number, or a share."""
-    return parse_count(text) if is_whole(text) else parse_number(text)
+    return parse_number(text, to_amount)
 
 
 def parse_seed(text):
@@ -117,7 +122,7 @@ def parse_rank(text):
     if text in ("auto", "none"):
         return None if text == "none" else text
     try:
-        return int(text) if is_whole(text) else to_number(text)
+        return to_amount(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected a number, a share of the points, auto or none; got {text!r}"

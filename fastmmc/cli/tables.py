@@ -311,8 +311,9 @@ class Layout:
         """Return the numbers of a row."""
         self.check_length(line, row)
         values = [_number(row[i]) for i in self.columns]
-        if None in values:
-            bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
+        pairs = zip(self.columns, values, strict=True)
+        bad = [i for i, value in pairs if value is None or not math.isfinite(value)]
+        if bad:
             i, names = bad[0], self.first if self.has_header else None
             drop = drop_option(call_columns(bad, names))
             raise ValueError(
@@ -499,17 +500,12 @@ def _without_index(source, names, features, label):
 
 def _is_name(cell):
     """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
-    try:
-        to_number(cell)
-    except ValueError:
-        return bool(cell.strip())
-    return False
+    return bool(cell.strip()) and _number(cell) is None
 
 
 def _number(cell):
-    """Return a cell as a finite number, or None if it is not one."""
+    """Return a cell as a number, which may be NaN or infinite, or None if it is not one."""
     try:
-        value = to_number(cell)
+        return to_number(cell)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
