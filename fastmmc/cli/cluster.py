@@ -217,14 +217,15 @@ def _cluster(args):
         _check_picture_format(args.plot)
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
-    points = sources.read_points(
-        args.source,
-        sources.asked_columns(args, args.label_column),
-        marks_missing=not args.fill_missing,
-        scaled=args.standardize,
-        encoding=args.encoding,
-        decimal=args.decimal,
-    )
+    with common.said_when_long(f"reading {common.source_name(args.source)}"):
+        points = sources.read_points(
+            args.source,
+            sources.asked_columns(args, args.label_column),
+            marks_missing=not args.fill_missing,
+            scaled=args.standardize,
+            encoding=args.encoding,
+            decimal=args.decimal,
+        )
     X = points.X
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(X))

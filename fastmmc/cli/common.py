@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from operator import methodcaller
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 
@@ -32,6 +33,7 @@ STANDARD_OUTPUT = "standard output"  # in messages
 TEXTS = (".csv", ".txt", ".tsv")
 PARQUET = ".parquet"
 ENGINES = ("pyarrow", "fastparquet")
+PATIENCE = 2.0  # seconds
 # How labels are written: by the ending of the file's name.
 LABELS = (".npy", PARQUET, *TEXTS)
 
@@ -200,6 +202,19 @@ def given_options(args, options):
 def tell(kind, text):
     """Write an "error", a "warning" or a "note" to standard error."""
     sys.stderr.write(f"fastmmc: {kind}: {text}\n")
+
+
+@contextmanager
+def said_when_long(text):
+    """Say on a terminal what is being done, if it takes longer than people wait without a word."""
+    timer = Timer(PATIENCE, tell, ("note", text))
+    if sys.stderr.isatty():
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def describe(error):

@@ -58,8 +58,9 @@ def _predict(args):
     asked = sources.asked_columns(args)
     if columns is not None and not (asked.features or asked.left_out):
         asked = columns
-    X = sources.read_new_points(args.source, asked, coding, args.encoding)
     source = common.source_name(args.source)
+    with common.said_when_long(f"reading {source}"):
+        X = sources.read_new_points(args.source, asked, coding, args.encoding)
     try:
         labels = _labels(model, X)
     except ValueError as error:

@@ -694,6 +694,21 @@ def test_the_time_to_compile_is_told(capsys, monkeypatch, pairs):
     assert terminal.text.count("fastmmc: note: compiling, which takes some seconds") == 1
 
 
+def test_what_takes_long_is_said_on_a_terminal(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(cli.common, "PATIENCE", 0.01)
+    with cli.common.said_when_long("reading t.csv"):
+        began = time.monotonic()
+        while not terminal.text and time.monotonic() - began < 60:
+            time.sleep(0.01)
+    assert terminal.text == "fastmmc: note: reading t.csv\n"
+    monkeypatch.setattr(cli.common, "PATIENCE", 60)
+    with cli.common.said_when_long("reading u.csv"):
+        pass
+    assert "u.csv" not in terminal.text
+
+
 def test_help_begins_with_what_is_used_most(capsys):
     with pytest.raises(SystemExit):
         run("cluster", "--help")
