@@ -42,9 +42,6 @@ from fastmmc.rls import *
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
 
-# Loaded when they are first asked for, so that importing the package stays light.
-_LAZY = ("distributed", "plotting")
-
 __all__ = [
     "METHODS",
     "AutoMMC",
@@ -87,10 +84,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        if name in _LAZY:
+        if name in __all__:  # loaded when it is first asked for, so that the import stays light
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return [*__all__, "__version__"]

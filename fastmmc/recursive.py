@@ -108,8 +108,8 @@ class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
-        Points (float32 is kept, anything else becomes float64), sparse where the method takes
-        them; with ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
+        Points (float32 is kept, anything else becomes float64), or sparse ones; with
+        ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
         """,
     )
     k: int = parameter(kw_only=False, doc="Number of clusters, at most that of distinct points.")

@@ -201,12 +201,13 @@ def check_figures(result):
 
 
 def hat_again(result, X):
-    """R of the result's own kernel and lam; of low rank that of the factor of the same seed."""
+    """R of the result's own kernel and lam; of low rank that of the same landmarks."""
     p = result.params
     if p["rank"] is None:
         K = fastmmc.kernels.gram.Kernel("rbf", sigma=p["sigma"]).block(dense(X), dense(X))
         return naive.hat_matrix(K, p["lam"])
-    Z = fastmmc.factor(X, lam=p["lam"], sigma=p["sigma"], rank=p["rank"], random_state=0).Z
+    landmarks = result.model.indices
+    Z = fastmmc.factor(X, lam=p["lam"], sigma=p["sigma"], landmarks=landmarks, random_state=0).Z
     return Z.astype(np.float64) @ Z.T
 
 

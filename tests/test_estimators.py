@@ -3,10 +3,16 @@
 import inspect
 import re
 
+import numpy as np
 import pytest
 import sklearn
 from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastmmc
@@ -57,7 +63,8 @@ INDEFINITE = {
 
 def case(model, *marks, cannot_hold=None, text=""):
     name = f"{type(model).__name__} {text}".strip()
-    return pytest.param(model, cannot_hold or {}, id=name, marks=marks)
+    expected = PROBABILITIES if hasattr(model, "predict_proba") else {}
+    return pytest.param(model, expected | (cannot_hold or {}), id=name, marks=marks)
 
 
 def variant(text, model, cannot_hold=None):
@@ -85,20 +92,20 @@ PLANES = {"n_init": 2, "random_state": 0}
 LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
-    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal"), cannot_hold=ROWS),
-    case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=PROBABILITIES | WHOLE),
+    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal"), cannot_hold=ROWS | SPARSE_ROWS),
+    case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=WHOLE),
     case(
         fastmmc.AutoMMC(max_k=4, random_state=0),
         JIT,
         IGNORE,
-        cannot_hold=PROBABILITIES | WHOLE,
+        cannot_hold=WHOLE,
         text="any number",
     ),
     case(fastmmc.EvoMMC(n_init=2), JIT),
-    case(fastmmc.FastEvoMMC(n_init=2), JIT, cannot_hold=PROBABILITIES),
+    case(fastmmc.FastEvoMMC(n_init=2), JIT),
     *(
         # Training is exact only to its tolerance besides.
-        case(kind(n_init=2), JIT, cannot_hold=ROWS | BLOBS)
+        case(kind(n_init=2), JIT, cannot_hold=ROWS | SPARSE_ROWS | BLOBS)
         for kind in (fastmmc.IterSVR, fastmmc.IterSVM, fastmmc.IterLSSVM)
     ),
     case(fastmmc.SAMMC(3, patience=3, population=2), JIT, IGNORE),
@@ -135,10 +142,8 @@ CASES = [
     variant("low rank", fastmmc.CPM3C(3, rank=3)),
     variant("linear", fastmmc.CPM3C(3, kernel="linear")),
     variant("precomputed", fastmmc.CPM3C(3, kernel="precomputed"), INDEFINITE),
-    variant(
-        "pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted", sizes="equal"), PROBABILITIES
-    ),
-    variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3), PROBABILITIES),
+    variant("pivoted", fastmmc.UMCRLS(3, rank=3, landmarks="pivoted", sizes="equal")),
+    variant("memetic", fastmmc.UMCRLS(3, method="memetic", rank=3)),
     variant("steepest", fastmmc.UMCRLS(3, method="steepest", balance=0.5)),
     variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed", sizes="equal")),
     variant("distances", fastmmc.UMCRLS(3, metric="precomputed", sizes="equal"), GIVEN),
@@ -158,7 +163,7 @@ CASES = [
         cannot_hold=WHOLE | DIRECTIONS,
     ),
     variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
-    variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted"), PROBABILITIES),
+    variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted")),
     variant("annealing", fastmmc.SAMMC(3, search="annealing", patience=3)),
     variant("means", fastmmc.SAMMC(3, search="annealing", center="mean", patience=3)),
     variant("random", fastmmc.SAMMC(3, init="random", patience=3)),
@@ -196,6 +201,58 @@ def test_every_estimator_is_checked():
     assert {type(param.values[0]) for param in CASES} == set(ESTIMATORS)
     names = [param.id for param in CASES]
     assert len(names) == len(set(names))
+
+
+def few(kind):
+    """Return an estimator that takes little time, and points in two clusters."""
+    X = np.random.default_rng(0).random((40, 3)) + np.repeat([[0.0], [3.0]], 20, axis=0)
+    for name in next(m.needs for m in fastmmc.METHODS.values() if m.estimator is kind):
+        pytest.importorskip(name)
+    has = inspect.signature(kind).parameters
+    given = {"n_clusters": 2, "n_init": 1, "random_state": 0}
+    return kind(**{name: value for name, value in given.items() if name in has}), X
+
+
+@IGNORE
+@every
+def test_memberships_scores_or_distances_are_features(kind):
+    model, X = few(kind)
+    model.set_output(transform="pandas").fit(X)
+    names = [f"{kind.__name__.lower()}{i}" for i in range(2)]
+    assert model.get_feature_names_out().tolist() == names
+    Z = model.transform(X)
+    assert Z.columns.tolist() == names
+    Z = Z.to_numpy() * (-1 if hasattr(model, "cluster_centers_") else 1)
+    best = Z.argmax(axis=1)
+    np.testing.assert_array_equal(best, model.predict(X))
+    made = make_pipeline(few(kind)[0], LogisticRegression()).fit(X, X[:, 0] > 2)
+    assert made.score(X, X[:, 0] > 2) == 1
+
+
+@IGNORE
+@every
+def test_sparse_points(kind):
+    """Few of them give what dense ones do: two clear clusters, and the same ones anew."""
+    model, X = few(kind)
+    labels = model.fit(csr_array(X)).labels_
+    assert sorted(np.bincount(labels)) == [20, 20]
+    np.testing.assert_array_equal(model.predict(csr_array(X)), model.predict(X))
+
+
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
+def test_the_choice_in_a_grid_search(steps):
+    _, X = few(fastmmc.AutoMMC)
+    model = make_pipeline(*steps, fastmmc.AutoMMC(random_state=0))
+    search = GridSearchCV(model, {"autommc__n_clusters": [2, 3]}, cv=2).fit(X)
+    assert search.best_params_ == {"autommc__n_clusters": 2}
+
+
+@every
+def test_missing_values_name_the_remedy(kind):
+    model, X = few(kind)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN: fill in .*SimpleImputer.* data frame"):
+        model.fit(X)
 
 
 @every

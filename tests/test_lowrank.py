@@ -280,13 +280,11 @@ def test_bad_parameters(options, error, message):
         fastmmc.factor(points(), **options)
 
 
-def test_bad_parameters_of_precomputed_and_sparse_points():
+def test_bad_parameters_of_precomputed_points():
     with pytest.raises(ValueError, match=r"k-means\+\+' needs points"):
         fastmmc.factor(np.eye(5), kernel="precomputed", rank=2, landmarks="k-means++")
     with pytest.raises(ValueError, match="not with kernel='precomputed'"):
         fastmmc.factor(np.eye(5), kernel="precomputed", landmarks=np.eye(5)[:2])
-    with pytest.raises(TypeError, match="X is sparse"):
-        fastmmc.factor(sparse.csr_array(np.eye(5)))
 
 
 def test_parameters_of_the_factor_are_keywords():

@@ -165,6 +165,10 @@ def test_all_is_sorted_and_true():
     assert all(hasattr(fastmmc, name) for name in fastmmc.__all__)
 
 
+def test_dir_lists_public_names_only():
+    assert sorted(dir(fastmmc)) == sorted([*fastmmc.__all__, "__version__"])
+
+
 def test_import_brings_nothing_heavy():
     heavy = ["matplotlib", "PIL", "rich", "pandas", "dask", "distributed", "cvxpy", "IPython"]
     # Backends that joblib itself has not loaded yet, and what is loaded when it is asked for.

@@ -13,6 +13,7 @@ from fastmmc.alternating.methods import (
     iter_svm,
     iter_svr,
 )
+from fastmmc.alternating.rounds import DENSE_SOLVERS
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import Clusterer, MarginClusterer
 from fastmmc.core.docstrings import completed_by
@@ -28,6 +29,11 @@ class _AlternatingClusterer(MarginClusterer):
     def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points."""
         return self._fit(X, sample_weight=sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse &= getattr(self, "solver", None) not in DENSE_SOLVERS
+        return tags
 
 
 class IterSVR(

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from fastmmc.alternating.bias import WeightBounds
 from fastmmc.alternating.machines import least_violation
 from fastmmc.alternating.rounds import (
+    DENSE_SOLVERS,
     Alternation,
     Problem,
     has_features,
@@ -175,7 +176,7 @@ class _WeightedPoints(Points):
         kw_only=False,
         kind="(n, d) array_like or sparse matrix",
         doc="""
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix. Sparse needs a ``rank``.
+        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
         """,
     )
     sample_weight: ArrayLike | None = parameter(
@@ -390,10 +391,10 @@ def _check_training(call, kernel, form, points, weights):
     """Refuse a solver that cannot work on what there is, and what double precision cannot reach."""
     solver, C, tol, largest = call.solver, call.C, call.tol, weights.max()
     in_features = has_features(kernel, form, solver, points)
-    if solver in ("smo", "libsvm") and form.rank is not None:
+    if solver in DENSE_SOLVERS and form.rank is not None:
         raise ValueError(
-            f"solver={solver!r} works on the dense Gram matrix, which rank={form.rank} rules out; "
-            "give rank=None, or solver='interior'"
+            f"solver={solver!r} works on the dense Gram matrix, which rank={form.rank} rules out "
+            "(sparse points have one); give rank=None and dense points, or solver='interior'"
         )
     if solver in ("interior", "linear") and not in_features:
         raise ValueError(

@@ -27,6 +27,9 @@ from fastmmc.core.status import Status
 from fastmmc.kernels.gram import Kernel, box_diagonal, kernel_product, resolve_kernel
 from fastmmc.kernels.nystroem import Features, Form, brief_features, form_features, with_landmarks
 
+# Those that work on a Gram matrix, and on no features.
+DENSE_SOLVERS = ("smo", "libsvm")
+
 # A round that lowers the objective by less than this share ends the alternation.
 LEAST_DECREASE = 1e-6
 
@@ -244,7 +247,7 @@ def _merge(problem, rows, most, look):
 def has_features(kernel, form, solver, points):
     """Tell whether the machines work on features instead of the Gram matrix."""
     narrow = kernel.name == "linear" and points.shape[1] < points.shape[0]
-    return form.rank is not None or (narrow and solver not in ("smo", "libsvm"))
+    return form.rank is not None or (narrow and solver not in DENSE_SOLVERS)
 
 
 def _linear_features(kernel, points):

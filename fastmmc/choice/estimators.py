@@ -43,8 +43,3 @@ class AutoMMC(
 
     def _count_tasks(self, n):
         return None
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import warnings
 from difflib import get_close_matches
@@ -106,7 +107,7 @@ def _check_command(argv, commands):
     if first.startswith("-") or first in commands:
         return
     near = get_close_matches(first, commands, 1)
-    meant = near or [f"cluster {first}"] * os.path.exists(first)
+    meant = near or [f"cluster {shlex.quote(first)}"] * os.path.exists(first)
     advice = f" (did you mean fastmmc {meant[0]}?)" if meant else ""
     raise ValueError(f"there is no command {first!r}{advice}; there are {', '.join(commands)}")
 

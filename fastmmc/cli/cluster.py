@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from fastmmc.cli import common, predict, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
+from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
-from fastmmc.core.status import STATUS_TEXT
 from fastmmc.plotting import ClusterDisplay
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.registry import METHODS
@@ -36,8 +36,7 @@ def parse_clusters(text):
 def parse_sizes(text):
     """Return a list of sizes: whole numbers, or shares."""
     try:
-        parts = text.split(",")
-        return [int(part) if common.is_whole(part) else common.to_number(part) for part in parts]
+        return [common.to_amount(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected numbers, separated by commas; got {text!r}"
@@ -51,20 +50,57 @@ def parse_metric(text):
     return text
 
 
-OPTIONS = (
-    Option(
-        "--k",
-        parse_clusters,
-        f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
-        "make two",
-        metavar="N",
-        short=("-k",),
-    ),
+CLUSTER_COUNT = Option(
+    "--k",
+    parse_clusters,
+    f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
+    "make two",
+    metavar="N",
+    short=("-k",),
+)
+SIZES = (
     Option(
         "--max-k",
         common.parse_count,
         "largest number that --k auto considers; 30, or less for few points",
+        metavar="N",
     ),
+    Option(
+        "--sizes",
+        str,
+        "what umc-rls looks for: equal or bounded sizes (equal), any (free)",
+        metavar="RULE",
+    ),
+    Option(
+        "--balance",
+        common.parse_number,
+        "every size stays within this share of the mean size of its target",
+        metavar="SHARE",
+    ),
+    Option(
+        "--target-sizes",
+        parse_sizes,
+        "sizes asked for, separated by commas, one a cluster; they sum to the number of points, or "
+        "as shares to 1",
+        metavar="SIZES",
+    ),
+    Option("--min-size", common.parse_count, "no cluster ends smaller than this", metavar="N"),
+    Option("--max-size", common.parse_count, "no cluster ends larger than this", metavar="N"),
+    Option(
+        "--trim",
+        common.parse_amount,
+        "leave out this many points, or below 1 this share, that are least like the others; their "
+        "label is -1",
+        metavar="N",
+    ),
+)
+PRICE = Option(
+    "--link-penalty",
+    common.parse_number,
+    "price of a cannot-link of --constraints that umc-rls breaks; without it none is broken",
+    metavar="PRICE",
+)
+SEARCH = (
     Option("--lam", common.parse_number, "regularisation, greater than 0"),
     Option(
         "--sigma", common.parse_number, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"
@@ -89,39 +125,9 @@ OPTIONS = (
         "directions count",
     ),
     Option("--split", str, "which cluster recursive-mmc splits next: largest, gain"),
-    Option(
-        "--sizes",
-        str,
-        "what umc-rls looks for: equal or bounded sizes (equal), any (free)",
-        metavar="RULE",
-    ),
-    Option(
-        "--balance",
-        common.parse_number,
-        "every size stays within this share of the mean size of its target",
-    ),
-    Option(
-        "--target-sizes",
-        parse_sizes,
-        "sizes asked for, separated by commas, one a cluster; they sum to the number of points, or "
-        "as shares to 1",
-        metavar="SIZES",
-    ),
-    Option("--min-size", common.parse_count, "no cluster ends smaller than this"),
-    Option("--max-size", common.parse_count, "no cluster ends larger than this"),
-    Option(
-        "--trim",
-        common.parse_amount,
-        "leave out this many points, or below 1 this share, that are least like the others; their "
-        "label is -1",
-    ),
-    Option(
-        "--link-penalty",
-        common.parse_number,
-        "price of a cannot-link of --constraints that umc-rls breaks; without it none is broken",
-    ),
     *common.RUN_OPTIONS,
 )
+OPTIONS = (CLUSTER_COUNT, *SIZES, PRICE, *SEARCH)
 
 
 def add_command(commands):
@@ -129,67 +135,85 @@ def add_command(commands):
     parser = commands.add_parser(
         "cluster",
         help="cluster a file or a data set",
+        usage="%(prog)s [OPTION ...] SOURCE",
         description="Cluster a file or a data set. The labels go to --out or else to standard "
         "output, with the report on standard error.",
+        epilog=sources.ABOUT_TABLES,
     )
     parser.set_defaults(run=_cluster)
-    sources.add_source(parser)
-    common.add_method(
-        parser,
-        METHODS,
-        f"default: {CHOOSER}, which chooses width, sizes and number without labels; or, if a "
-        f"setting is given that it lacks, {USUAL}",
+    used = parser.add_argument_group("used most")
+    common.add_options(used, [CLUSTER_COUNT, tables.DROP])
+    common.add_labels_out(used)
+    used.add_argument(
+        "--profile",
+        action="store_true",
+        help="say what is in each cluster, after the report or in the JSON object: medians or "
+        "frequent categories of the columns in which it differs most, and typical rows",
     )
-    common.add_options(parser, OPTIONS)
-    parser.add_argument(
+    used.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
+    given = parser.add_argument_group("input")
+    sources.add_source(parser, given, tables.LISTED)
+    given.add_argument(
+        "--decimal",
+        choices=(",", "."),
+        metavar="MARK",
+        help="a comma or a point: what stands before decimals in columns that do not tell, as of "
+        "2.131 and 1.570 alone",
+    )
+    given.add_argument(
         "--standardize",
         action="store_true",
         help=f"scale every column to mean 0 and standard deviation 1; {CHOOSER} does it by itself "
         "where columns seem to have different units",
     )
-    parser.add_argument(
+    given.add_argument(
         "--fill-missing",
         action="store_true",
         help="put the median of a column in place of its missing cells (empty, NA, NaN, null or ?) "
         "and do not mark them in a column of their own",
     )
-    parser.add_argument(
+    common.add_options(parser.add_argument_group("clusters"), SIZES)
+    knowledge = parser.add_argument_group("knowledge")
+    knowledge.add_argument(
         "--constraints",
         type=Path,
         metavar="FILE",
         help=f"{PAIRS_HELP} ({', '.join(CONSTRAINED)} only)",
     )
-    parser.add_argument(
+    common.add_options(knowledge, [PRICE])
+    knowledge.add_argument(
         "--label-column",
         metavar="COL",
         help="column of a table with the true labels, by its name in the header or its number "
         "from 0; it is compared with the clusters and not used to find them",
     )
-    common.add_labels_out(parser)
-    parser.add_argument(
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--append",
         action="store_true",
         help="write the table itself, a .csv or .tsv file, with the labels as a last column",
     )
-    parser.add_argument(
+    output.add_argument(
         "--model",
         type=Path,
         metavar="NPZ",
         help="save what fastmmc predict gives to new points by: the clusters, the columns in use "
         "and their scales; fastmmc.load reads it too",
     )
-    parser.add_argument(
-        "--profile",
-        action="store_true",
-        help="say what is in each cluster, after the report or in the JSON object: medians or "
-        "frequent categories of the columns in which it differs most, and typical rows",
-    )
-    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
-    parser.add_argument(
+    output.add_argument(
         "--json",
         action="store_true",
         help="print one JSON object as the report, and the labels to --out only",
     )
+    search = parser.add_argument_group("search")
+    common.add_method(
+        parser,
+        search,
+        METHODS,
+        f"default: {CHOOSER}, which chooses width, sizes and number without labels; or, if a "
+        f"setting is given that it lacks, {USUAL}",
+    )
+    common.add_options(search, SEARCH)
 
 
 def _cluster(args):
@@ -208,28 +232,33 @@ def _cluster(args):
         _check_picture_format(args.plot)
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
-    points = sources.read_points(
-        args.source,
-        sources.asked_columns(args, args.label_column),
-        marks_missing=not args.fill_missing,
-        scaled=args.standardize,
-    )
+    with common.said_when_long(f"reading {common.source_name(args.source)}"):
+        points = sources.read_points(
+            args.source,
+            sources.asked_columns(args, args.label_column),
+            marks_missing=not args.fill_missing,
+            scaled=args.standardize,
+            encoding=args.encoding,
+            decimal=args.decimal,
+        )
     X = points.X
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(X))
-    result, seconds = common.run_solver(method.function, X, params, OPTIONS)
+    run = common.run_solver(method.function, X, params, OPTIONS)
+    result = run.result
     if args.append:
         common.check_labels(result.labels, len(X))
         has_header = points.columns.names is not None
-        lines = tables.lines_with_labels(Path(args.source), has_header, result.labels)
-        common.write_lines(args.out, lines)
+        text = tables.read_text(args.source, args.encoding)
+        lines = tables.lines_with_labels(args.source, text, has_header, result.labels)
+        common.write_lines(args.out, lines, text.encoding)
     elif args.out is not None or not args.json:
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
         predict.save_model(args.model, result, points)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
-    _print_result(args, method, points, result, seconds)
+    _print_result(args, method, points, run)
 
 
 def _check_append(args):
@@ -270,6 +299,7 @@ def _solver_params(args, method, given):
         if name in params and name not in accepted and not (name == "k" and method.binary):
             known = ", ".join(other for other, own in names.items() if own in accepted)
             raise ValueError(f"{method.name} has no {flag}; of these options it has {known}")
+    _check_values(method, params)
     k = params.get("k", "auto")
     if method.binary:
         if params.pop("k", 2) != 2:
@@ -285,6 +315,14 @@ def _solver_params(args, method, given):
     elif "max_k" in params and k != "auto":
         raise ValueError(f"--max-k is for --k auto; got --k {k}; leave out one of them")
     return params
+
+
+def _check_values(method, params):
+    """Refuse values that their declarations do not allow, whatever else is missing."""
+    with common.naming_options(OPTIONS, method.parameters):
+        for one in declared(method.estimator):
+            if one.name in params:
+                one.checked(params[one.name])
 
 
 def _read_pairs(path, n):
@@ -314,19 +352,13 @@ def _save_picture(path, result, X):
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def _print_result(args, method, points, result, seconds):
-    (n, d), y, coding = points.X.shape, points.y, points.coding
-    k, sizes = len(result.sizes), result.sizes.tolist()
-    report = {
+def _print_result(args, method, points, run):
+    (n, d), y, coding, result = points.X.shape, points.y, points.coding, run.result
+    report = run.report() | {
         "method": method.name,
         "source": args.source,
         "n": n,
         "d": d,
-        "k": k,
-        "sizes": sizes,
-        "objective": result.objective,
-        "status": result.status.name,
-        "seconds": seconds,
         "ari": None,
         "nmi": None,
         "params": _settings(result.params),
@@ -334,9 +366,9 @@ def _print_result(args, method, points, result, seconds):
     if coding is not None:
         report["columns"] = [[column.name, column.said] for column in coding.columns]
     source = common.source_name(args.source)
-    headline = f"{method.name} on {source}: {n} points, {d} features, {k} clusters"
-    rows = [("sizes", " ".join(map(str, sizes))), ("objective", f"{result.objective:.6g}")]
-    if left_out := n - sum(sizes):
+    headline = f"{method.name} on {source}: {n} points, {d} features, {report['k']} clusters"
+    rows = []
+    if left_out := n - sum(report["sizes"]):
         rows.append(("left out", f"{left_out} points"))
     if hasattr(result, "loo_mse"):
         report["loo_mse"] = result.loo_mse
@@ -350,7 +382,7 @@ def _print_result(args, method, points, result, seconds):
         if best:
             scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)
             rows.append(("scores", f"{scores} clusters"))
-    rows += [("status", STATUS_TEXT[result.status]), ("time", f"{seconds:.3g} s")]
+    rows = run.rows(*rows)
     if y is not None:
         ari = report["ari"] = adjusted_rand_score(y, result.labels)
         nmi = normalized_mutual_info_score(y, result.labels, average_method="geometric")

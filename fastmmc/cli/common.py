@@ -11,15 +11,20 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from operator import methodcaller
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 
 from fastmmc.core.files import gathering, is_replaced, naming, replacing, target_of
+from fastmmc.core.jit import Compilation
+from fastmmc.core.results import ClusteringResult
+from fastmmc.core.status import STATUS_TEXT
 from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"
@@ -28,6 +33,7 @@ STANDARD_OUTPUT = "standard output"  # in messages
 TEXTS = (".csv", ".txt", ".tsv")
 PARQUET = ".parquet"
 ENGINES = ("pyarrow", "fastparquet")
+PATIENCE = 2.0  # seconds
 # How labels are written: by the ending of the file's name.
 LABELS = (".npy", PARQUET, *TEXTS)
 
@@ -80,6 +86,11 @@ def is_whole(text):
     return text.strip().isascii() and text.strip().isdecimal()
 
 
+def to_amount(text):
+    """Return the whole number that a text is, or another number, such as a share."""
+    return int(text) if is_whole(text) else to_number(text)
+
+
 def parse_count(text):
     """Return a whole number."""
     if not re.fullmatch(r"[+-]?\d+", text.strip(), re.ASCII):
@@ -87,17 +98,17 @@ def parse_count(text):
     return int(text)
 
 
-def parse_number(text):
+def parse_number(text, convert=to_number):
     """Return a number."""
     try:
-        return to_number(text)
+        return convert(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
 
 
 def parse_amount(text):
     """Return a whole number, or a share."""
-    return parse_count(text) if is_whole(text) else parse_number(text)
+    return parse_number(text, to_amount)
 
 
 def parse_seed(text):
@@ -113,24 +124,36 @@ def parse_rank(text):
     if text in ("auto", "none"):
         return None if text == "none" else text
     try:
-        return int(text) if is_whole(text) else to_number(text)
+        return to_amount(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected a number, a share of the points, auto or none; got {text!r}"
         ) from None
 
 
-SEED = Option("--seed", parse_seed, "the same seed gives the same labels", dest="random_state")
+DEFAULT_SEED = 0
+SEED = Option(
+    "--seed",
+    parse_seed,
+    f"the same seed gives the same labels (default: {DEFAULT_SEED})",
+    dest="random_state",
+    metavar="N",
+)
 RUN_OPTIONS = (
-    Option("--n-init", parse_count, "starts, of which the best one wins"),
+    Option("--n-init", parse_count, "starts, of which the best one wins", metavar="N"),
     SEED,
-    Option("--n-jobs", parse_count, "threads; -1: all"),
-    Option("--max-time", parse_number, "seconds after which the best labels so far are taken"),
+    Option("--n-jobs", parse_count, "threads; -1: all", metavar="N"),
+    Option(
+        "--max-time",
+        parse_number,
+        "seconds after which the best labels so far are taken",
+        metavar="SECONDS",
+    ),
 )
 
 
-def add_method(parser, methods, text, **default):
-    """Add ``--method``; its value becomes ``args.solver``."""
+def add_method(parser, group, methods, text, **default):
+    """Add ``--method`` to a group of a parser; its value becomes ``args.solver``."""
 
     def parse_method(spelling):
         name = registry_name(spelling)
@@ -145,7 +168,7 @@ def add_method(parser, methods, text, **default):
             f"there is no method {spelling!r}; {advice}fastmmc methods lists all"
         )
 
-    parser.add_argument(
+    group.add_argument(
         "--method",
         dest="solver",
         type=parse_method,
@@ -156,10 +179,10 @@ def add_method(parser, methods, text, **default):
     )
 
 
-def add_options(parser, options):
+def add_options(group, options):
     """Add options that are absent from the arguments unless they are given."""
     for option in options:
-        parser.add_argument(
+        group.add_argument(
             *option.short,
             option.flag,
             dest=option.name,
@@ -181,6 +204,19 @@ def tell(kind, text):
     sys.stderr.write(f"fastmmc: {kind}: {text}\n")
 
 
+@contextmanager
+def said_when_long(text):
+    """Say on a terminal what is being done, if it takes longer than people wait without a word."""
+    timer = Timer(PATIENCE, tell, ("note", text))
+    if sys.stderr.isatty():
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def describe(error):
     """Return an error's message in one line."""
     if isinstance(error, OSError) and error.filename is not None:
@@ -200,9 +236,9 @@ def check_ending(path, endings, what="the name of --out", needed=False):
         raise ValueError(f"{path}: {what} must end in {one_of}{', '.join(endings)}")
 
 
-def add_labels_out(parser):
+def add_labels_out(group):
     """Add ``--out``."""
-    parser.add_argument(
+    group.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
@@ -246,15 +282,15 @@ def write_labels(path, labels, n_rows):
             _write_text(file, labels)
 
 
-def write_lines(path, lines):
-    """Write lines of text to a file, or to standard output."""
+def write_lines(path, lines, encoding):
+    """Write lines of text to a file in an encoding, or to standard output."""
     text = "".join(lines)
     if path is None:
         with naming(STANDARD_OUTPUT):
             sys.stdout.write(text)
         return
     with gathering(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(encoding))
 
 
 def _write_text(file, labels):
@@ -292,12 +328,71 @@ def solver_name(option, accepted):
     return "search" if option.name == "method" and "search" in accepted else option.name
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a solver found, and how."""
+
+    result: ClusteringResult
+    params: dict
+    seconds: float
+    seconds_compiling: float
+
+    @property
+    def seed(self):
+        """What its random numbers came from; None of a method without any."""
+        return self.params.get("random_state")
+
+    def report(self):
+        """Return what a report as JSON says of any run."""
+        result = self.result
+        return {
+            "k": len(result.sizes),
+            "sizes": result.sizes.tolist(),
+            "objective": result.objective,
+            "status": result.status.name,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "seconds_compiling": self.seconds_compiling,
+        }
+
+    def rows(self, *between):
+        """Return the rows ``(name, text)`` of any report; others come ``between`` them."""
+        seconds = f"{self.seconds:.3g} s"
+        if self.seconds_compiling:
+            seconds += f", {self.seconds_compiling:.3g} s of it to compile, the first time only"
+        rows = [
+            ("sizes", " ".join(map(str, self.result.sizes.tolist()))),
+            ("objective", f"{self.result.objective:.6g}"),
+            *between,
+            ("status", STATUS_TEXT[self.result.status]),
+        ]
+        if self.seed is not None:
+            rows.append(("seed", f"{self.seed}"))
+        return [*rows, ("time", seconds)]
+
+
 def run_solver(function, X, params, options):
-    """Return what a solver finds, and how many seconds it took; its errors name the options."""
+    """Return the run of a solver; its errors name the options."""
     accepted = inspect.signature(function).parameters
+    if SEED.name in accepted:
+        params = {SEED.name: DEFAULT_SEED} | params
+    compilation = Compilation(_tell_of_compiling)
     began = time.perf_counter()
+    with naming_options(options, accepted), compilation.watching():
+        result = _solve(function, X, params, accepted)
+    return Run(result, params, time.perf_counter() - began, compilation.seconds)
+
+
+def _tell_of_compiling():
+    if sys.stderr.isatty():
+        tell("note", "compiling, which takes some seconds the first time only")
+
+
+@contextmanager
+def naming_options(options, accepted):
+    """Name options in errors about the parameters that they set."""
     try:
-        return _solve(function, X, params, accepted), time.perf_counter() - began
+        yield
     except ValueError as error:
         raise ValueError(in_options(str(error), options, accepted)) from error
 

@@ -23,7 +23,8 @@ def read_constraints(path):
     first one may be a header.
     """
     found = {"must": [], "cannot": []}
-    with tables.open_table(path) as (rows, _):
+    with tables.errors_about(path):
+        rows = ((line, row) for line, _, row in tables.read_text(path).rows() if row)
         for count, (line, row) in enumerate(rows):
             if count == 0:
                 first_line, n_cells = line, len(row)

@@ -11,7 +11,7 @@ from typing import get_type_hints
 
 import numpy as np
 
-from fastmmc.cli import common, sources
+from fastmmc.cli import common, sources, tables
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
 from fastmmc.core.saving import check_type
@@ -33,7 +33,7 @@ def add_command(commands):
     )
     parser.set_defaults(run=_predict)
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .npz file of the model")
-    sources.add_source(parser)
+    sources.add_source(parser, parser, tables.COLUMNS)
     common.add_labels_out(parser)
 
 
@@ -58,8 +58,9 @@ def _predict(args):
     asked = sources.asked_columns(args)
     if columns is not None and not (asked.features or asked.left_out):
         asked = columns
-    X = sources.read_new_points(args.source, asked, coding)
     source = common.source_name(args.source)
+    with common.said_when_long(f"reading {source}"):
+        X = sources.read_new_points(args.source, asked, coding, args.encoding)
     try:
         labels = _labels(model, X)
     except ValueError as error:

@@ -252,7 +252,9 @@ class Source:
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(f"line {self._line} is not text in UTF-8: {error}") from error
+            raise ValueError(
+                f"line {self._line} is not text in UTF-8: {error}; convert it first, as by iconv"
+            ) from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
         delimiter = self._delimiter or ","

@@ -10,7 +10,6 @@ import numpy as np
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
 from fastmmc.core.files import gathering
-from fastmmc.core.status import STATUS_TEXT
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
@@ -47,7 +46,7 @@ def add_command(commands):
         metavar="PICTURE",
         help="a file that Pillow reads; converted to RGB, with white behind what is transparent",
     )
-    common.add_method(parser, usable_methods(), "default: iter-svr", default="iter-svr")
+    common.add_method(parser, parser, usable_methods(), "default: iter-svr", default="iter-svr")
     common.add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", type=Path, metavar="PICTURE", help="write the segments in their mean colours"
@@ -66,10 +65,10 @@ def _segment(args):
     elif args.side_by_side:
         raise ValueError("--side-by-side needs --out, the picture to write")
     image = _read_picture(args.source)
-    result, seconds = common.run_solver(segment, image, params, OPTIONS)
+    run = common.run_solver(segment, image, params, OPTIONS)
     if args.out is not None:
-        _write_segments(args.out, result, image if args.side_by_side else None)
-    _print_result(args, result, seconds)
+        _write_segments(args.out, run.result, image if args.side_by_side else None)
+    _print_result(args, run)
 
 
 def _segment_params(args):
@@ -141,28 +140,17 @@ def _write_segments(path, result, original):
         Image.fromarray(picture).save(file)  # the format is that of the file's name
 
 
-def _print_result(args, result, seconds):
+def _print_result(args, run):
+    result = run.result
     height, width = result.label_image.shape
-    k, sizes, colors = len(result.sizes), result.sizes.tolist(), result.colors.tolist()
-    report = {
+    report = run.report() | {
         "method": args.solver,
         "source": args.source,
         "width": width,
         "height": height,
-        "k": k,
-        "sizes": sizes,
-        "colors": colors,
-        "objective": result.objective,
-        "status": result.status.name,
-        "seconds": seconds,
+        "colors": result.colors.tolist(),
         "params": result.params,
     }
-    headline = f"{args.solver} on {args.source}: {width} x {height} pixels, {k} segments"
-    rows = [
-        ("sizes", " ".join(map(str, sizes))),
-        ("colours", " ".join("#" + bytes(map(round, color)).hex() for color in colors)),
-        ("objective", f"{result.objective:.6g}"),
-        ("status", STATUS_TEXT[result.status]),
-        ("time", f"{seconds:.3g} s"),
-    ]
-    common.print_report(report, headline, rows, args.json)
+    headline = f"{args.solver} on {args.source}: {width} x {height} pixels, {report['k']} segments"
+    colours = " ".join("#" + bytes(map(round, color)).hex() for color in report["colors"])
+    common.print_report(report, headline, run.rows(("colours", colours)), args.json)

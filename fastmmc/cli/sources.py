@@ -12,7 +12,7 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
-from fastmmc.data.columns import Coding, as_frame, fit_coding, plain_coding
+from fastmmc.data.columns import Coding, as_frame, fit_coding, plain_coding, undecided_mark
 from fastmmc.data.frames import Frame, read_frame
 
 ARRAYS = (".npy", ".npz")
@@ -22,10 +22,13 @@ OPENML = "openml:"
 SOURCE_HELP = (
     "a .csv, .tsv, .parquet, .npy or .npz file (arrays X and, optionally, y), a data set's name, "
     f"{OPENML}NAME to ask OpenML for one that is not here, a named pipe, or - for a table on "
-    "standard input; commas, semicolons or tabs part the cells; columns may hold numbers, dates "
-    "or categories, and missing cells; ids, texts that hardly repeat, columns without differences, "
-    "and columns on the left that have no name in the header, as the index of a frame that pandas "
-    "wrote, are left out; a note says what is done with each column"
+    "standard input"
+)
+ABOUT_TABLES = (
+    "Cells of a table are separated by commas, semicolons or tabs. Columns may hold numbers, dates "
+    "or categories, and missing cells. Ids, texts that hardly repeat, columns without differences, "
+    "and columns on the left without a name in the header, as the index of a frame that pandas "
+    "wrote, are left out. A note says what is done with each column."
 )
 
 
@@ -43,10 +46,16 @@ class Points(NamedTuple):
     coding: Coding | None = None
 
 
-def add_source(parser):
-    """Add SOURCE and the choice of its columns to a parser."""
+def add_source(parser, group, columns):
+    """Add SOURCE to a parser, and how it is read to a group of it."""
     parser.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
-    common.add_options(parser, tables.COLUMNS)
+    common.add_options(group, columns)
+    group.add_argument(
+        "--encoding",
+        type=tables.parse_encoding,
+        metavar="NAME",
+        help="encoding of a table, as cp1252 (default: UTF-8, or what its first bytes say)",
+    )
 
 
 def asked_columns(args, label=None):
@@ -55,7 +64,7 @@ def asked_columns(args, label=None):
     return Columns(features, left_out, label)
 
 
-def read_points(source, asked, *, marks_missing=True, scaled=False):
+def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=None, decimal=None):
     """Return the points of a source with the columns that were asked for, coded as numbers.
 
     Notes on standard error tell what was done with each column, unless all are numbers and none is
@@ -63,15 +72,25 @@ def read_points(source, asked, *, marks_missing=True, scaled=False):
     columns of numbers to deviation 1 in any case.
     """
     name = common.source_name(source)
-    found, y, columns = _read(source, asked)
+    found, y, columns = _read(source, asked, encoding)
     is_table = isinstance(found, Frame)
     frame = found if is_table else _frame_of(name, found)
     with errors_about(source):
         keeps_all = asked.are_listed or not is_table
-        coding = fit_coding(frame, keeps_all=keeps_all, marks_missing=marks_missing, scaled=scaled)
+        coding = fit_coding(
+            frame,
+            keeps_all=keeps_all,
+            marks_missing=marks_missing,
+            scaled=scaled,
+            decimal=decimal,
+        )
         plain = {"numbers", "numbers, scaled"}
         if any(column.said not in plain for column in coding.columns):
-            _tell_of_columns(name, coding)
+            _tell_of_columns(name, coding, columns)
+            if decimal is None and (mark := undecided_mark(frame, coding)):
+                other = "," if mark == "." else "."
+                hint = tables.option_of("--decimal", other)
+                common.tell("note", f"{name}: to read such numbers the other way: {hint}")
         elif not (is_table or coding.is_scaled):
             _check_points(name, found)
             return Points(found, y, columns, found)
@@ -87,24 +106,25 @@ def _frame_of(name, X):
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
-def _tell_of_columns(source, coding):
+def _tell_of_columns(source, coding, columns):
     """Tell what was done with the columns of a table, and how to ask for something else."""
     for line in coding.lines():
         common.tell("note", f"{source}: {line}")
-    categories = [column.name for column in coding.used if column.kind == "categories"]
+    categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
     if categories:
+        called = columns.calls(categories)
         common.tell(
             "note",
-            f"{source}: to leave out categories: {tables.option_of('--drop', categories)}; to "
-            "compare one with the clusters, if it is what they should be: "
-            f"{tables.option_of('--label-column', categories[-1:])}",
+            f"{source}: to leave out categories: {tables.drop_option(called)}; to compare one with "
+            "the clusters, if it is what they should be: "
+            f"{tables.option_of('--label-column', called[-1])}",
         )
 
 
-def read_new_points(source, asked, coding):
+def read_new_points(source, asked, coding, encoding=None):
     """Return new points with the columns of a model; ``coding`` is how these become numbers."""
     name = common.source_name(source)
-    found, _, columns = _read(source, asked)
+    found, _, _ = _read(source, asked, encoding)
     frame = found if isinstance(found, Frame) else _frame_of(name, found)
     with errors_about(source):
         # The columns were found by their names, where they have any.
@@ -118,16 +138,18 @@ def read_new_points(source, asked, coding):
     return X
 
 
-def _read(source, asked):
+def _read(source, asked, encoding):
     """Return the columns of a table, or an array, true labels or None, and which columns it has."""
     path = Path(source)
     suffix = path.suffix.lower()
     is_known = source in datasets.BUNDLED + datasets.GENERATED
     if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
-        frame, y, layout = tables.read_table(path, asked)
+        frame, y, layout = tables.read_table(path, asked, encoding)
         return frame, y, SameColumns(layout.names, layout.columns, len(layout.first))
     if path.is_dir() and not is_known:
         raise ValueError(f"{source} is a folder; give a file")
+    if encoding is not None:
+        raise ValueError(f"--encoding is for tables of text; got SOURCE {source}")
     if suffix == PARQUET:
         return _read_parquet(path, asked)
     if asked.label is not None:

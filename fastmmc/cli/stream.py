@@ -139,18 +139,22 @@ def add_command(commands):
         help="rows of numbers, separated by commas, semicolons or tabs: a file, a named pipe, or "
         "- for standard input",
     )
+    common.add_options(parser.add_argument_group("input"), tables.COLUMNS)
+    learning = parser.add_argument_group("learning")
     told = f"default: {DEFAULT_METHOD}"
-    common.add_method(parser, STREAMING, told, default=argparse.SUPPRESS)
-    common.add_options(parser, (*LEARNING, *KNOWLEDGE, *tables.COLUMNS))
-    parser.add_argument(
+    common.add_method(parser, learning, STREAMING, told, default=argparse.SUPPRESS)
+    common.add_options(learning, LEARNING)
+    learning.add_argument(
         "--chunk",
         type=common.parse_count,
         default=1000,
         metavar="N",
         help="rows to learn at a time (default: 1000)",
     )
-    common.add_options(parser, FILES)
-    parser.add_argument(
+    common.add_options(parser.add_argument_group("knowledge"), KNOWLEDGE)
+    output = parser.add_argument_group("output")
+    common.add_options(output, FILES)
+    output.add_argument(
         "--state",
         type=Path,
         metavar="NPZ",
@@ -244,11 +248,8 @@ class _Run:
                 f"{bad}; wait for more of them, or give a smaller --k"
             )
         constraints = {"y": y, **self._pairs} if self._has_constraints else {}
-        try:
+        with common.naming_options(LEARNING, inspect.signature(type(self._model)).parameters):
             self._model.partial_fit(X, **constraints)
-        except ValueError as error:
-            accepted = inspect.signature(type(self._model)).parameters
-            raise ValueError(common.in_options(str(error), LEARNING, accepted)) from error
         self._pairs = {}
         labels = common.check_labels(self._model.labels_, len(X))
         self._output.write(map(str, labels.tolist()))
@@ -286,7 +287,8 @@ class _Run:
             f"{settings['--method']} on {self._source.name}: {self.n_saved} rows{resumed}, "
             f"{model.n_active_} of {settings['--k']} prototypes in use"
         )
-        rows = []
+        seed = settings[common.SEED.flag]
+        rows = [] if seed is None else [("seed", seed)]  # a state of version 0.1.0 may have none
         if self._has_constraints:
             n_waiting = len(model._stream.must) + len(model._stream.cannot)
             unused = "constraints, not used as their earlier row was not remembered"
@@ -316,6 +318,7 @@ def _new_settings(given, chunk):
     method = given.setdefault("--method", DEFAULT_METHOD)
     accepted = inspect.signature(STREAMING[method].estimator).parameters
     learning = {o.flag: accepted[o.name].default for o in LEARNING if o.name in accepted}
+    learning[common.SEED.flag] = common.DEFAULT_SEED
     for option in (*LEARNING, *KNOWLEDGE):
         has = option.flag in learning or (option in KNOWLEDGE and method in CONSTRAINED)
         if option.flag in given and not has:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import io
 import math
 import re
 import shlex
-import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,9 @@ from fastmmc.data.cells import says_number_or_date
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
+# The first bytes of a text in UTF-16, and a character that no text has.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NOTHING = "\0"
 NOTHING_BELOW = "there is a header and nothing below it"
 
 # What pandas writes above the index of a frame, and names such a column when it reads it.
@@ -75,6 +78,13 @@ class SameColumns(NamedTuple):
 
     label = None
     are_listed = True
+
+    def calls(self, places):
+        """Return what options call some of these columns, by their places among them."""
+        names = [""] * self.n_columns
+        for i, name in zip(self.numbers, self.names or (), strict=False):
+            names[i] = name
+        return call_columns([self.numbers[i] for i in places], names)
 
     def only(self, places):
         """Return some of these columns, by their places among them."""
@@ -133,8 +143,22 @@ def parse_columns(text):
     return items
 
 
+def parse_encoding(name):
+    """Return the name of an encoding of text."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(
+            f"there is no encoding {name!r}; give one such as utf-8, utf-16, cp1252 or latin-1"
+        ) from None
+    return name
+
+
 HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
-COLUMNS = (
+DROP = Option(
+    "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
+)
+LISTED = (
     Option(
         "--columns",
         parse_columns,
@@ -142,10 +166,8 @@ COLUMNS = (
         metavar="COLS",
         action="extend",
     ),
-    Option(
-        "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
-    ),
 )
+COLUMNS = (*LISTED, DROP)
 
 
 @contextmanager
@@ -153,24 +175,44 @@ def errors_about(source):
     """Name a source in errors about what it holds."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        message = f"{source_name(source)} is not a text file in UTF-8: {error}"
-        raise ValueError(message) from error
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{source_name(source)}: {error}") from error
 
 
-@contextmanager
-def open_table(path):
-    """Open a table, and yield line number (from 1) and cells of every row that is not blank.
+class Text(NamedTuple):
+    """The lines of a table, what separates the cells in them, and their encoding."""
 
-    What separates the cells comes with them.
-    """
-    with errors_about(path), _open_text(path) as file:
-        delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
-        file.seek(0)
-        rows = ((number, cells_of(line, number, delimiter)) for number, line in enumerate(file, 1))
-        yield ((number, row) for number, row in rows if row), delimiter
+    lines: list[str]
+    delimiter: str
+    encoding: str
+
+    def rows(self):
+        """Yield number (from 1), line and cells of every line; blank ones have no cells."""
+        for number, line in enumerate(self.lines, 1):
+            yield number, line, cells_of(line, number, self.delimiter)
+
+
+def read_text(source, encoding=None):
+    """Return the text of a table; without an encoding it is UTF-8, or what its first bytes say."""
+    is_piped = str(source) == STANDARD_INPUT
+    data = sys.stdin.buffer.read() if is_piped else Path(source).read_bytes()
+    if encoding is None:
+        marks = {"utf-16": UTF_16, "utf-8-sig": (codecs.BOM_UTF8,)}
+        encoding = next((name for name in marks if data.startswith(marks[name])), "utf-8")
+    try:
+        text = data.decode(encoding)
+        if NOTHING in text:
+            raise ValueError("there are bytes of 0")
+    except ValueError as error:
+        # Every other byte of most texts in UTF-16 is 0.
+        likely = "utf-16-le" if b"\0" in data else "cp1252"
+        raise ValueError(
+            f"not a text file in {encoding.removesuffix('-sig').upper()}: {error}; say what it is, "
+            f"perhaps by --encoding {likely}"
+        ) from error
+    lines = list(io.StringIO(text, newline=""))
+    first_line = next(filter(str.strip, lines), "")
+    return Text(lines, delimiter_of(source, first_line), encoding)
 
 
 def cells_of(line, number, delimiter):
@@ -189,15 +231,6 @@ def cells_of(line, number, delimiter):
         ) from error
 
 
-def _open_text(path):
-    """Return an open text file; what has no way back, as a pipe, is read at once."""
-    if str(path) == STANDARD_INPUT:
-        return io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        return io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
 def delimiter_of(path, first_line):
     """Return what separates cells: in the first line a tab, else a semicolon, else a comma."""
     if Path(path).suffix.lower() == ".tsv":
@@ -213,9 +246,11 @@ def with_points(row, delimiter):
     return [cell.replace(",", ".") if WITH_COMMA.fullmatch(cell) else cell for cell in row]
 
 
-def read_table(path, asked):
+def read_table(path, asked, encoding=None):
     """Return the columns of a table, (n,) labels from 0, or None, and the layout."""
-    with open_table(path) as (rows, delimiter):
+    with errors_about(path):
+        text = read_text(path, encoding)
+        rows = ((number, row) for number, _, row in text.rows() if row)
         first_line, first = next(rows, (0, None))
         if first is None:
             raise ValueError("the file is empty")
@@ -238,7 +273,7 @@ def read_table(path, asked):
         tell("note", f"{source_name(path)}: {lines} between the rows left out, without labels")
     names = layout.names or [str(i) for i in layout.columns]
     # Semicolons part cells where a comma stands before decimals.
-    mark = "," if delimiter == ";" else None
+    mark = "," if text.delimiter == ";" else None
     frame = Frame(names, [Values("texts", column) for column in columns], mark)
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
     return frame, y, layout
@@ -276,33 +311,44 @@ class Layout:
         """Return the numbers of a row."""
         self.check_length(line, row)
         values = [_number(row[i]) for i in self.columns]
-        if None in values:
-            bad = [i for i, value in zip(self.columns, values, strict=True) if value is None]
+        pairs = zip(self.columns, values, strict=True)
+        bad = [i for i, value in pairs if value is None or not math.isfinite(value)]
+        if bad:
             i, names = bad[0], self.first if self.has_header else None
-            drop = [str(i) if names is None else names[i].strip() for i in bad]
+            drop = drop_option(call_columns(bad, names))
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; leave columns out by {option_of('--drop', drop)}, or name a column "
+                f"{row[i]!r}; leave columns out by {drop}, or name a column "
                 "of labels by --label-column"
             )
         return values
 
 
-def option_of(flag, names):
-    """Return an option with names of columns, so that a shell and then the option read them."""
+def call_columns(numbers, names):
+    """Return what options call columns: by their names, or numbers where names are ambiguous."""
+    names = [""] * (max(numbers) + 1) if names is None else [name.strip() for name in names]
+    fits = {i: names[i] and not is_whole(names[i]) and names.count(names[i]) == 1 for i in numbers}
+    return [names[i] if fits[i] else str(i) for i in numbers]
+
+
+def option_of(flag, value):
+    """Return an option with a value as a shell reads it."""
+    # Another option might begin with a dash.
+    return f"{flag}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
+
+
+def drop_option(columns):
+    """Return the option that leaves columns out."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return f"{flag} {shlex.quote(text.getvalue())}"
+    csv.writer(text, lineterminator="").writerow(columns)
+    return option_of(DROP.flag, text.getvalue())
 
 
-def lines_with_labels(path, has_header, labels):
+def lines_with_labels(path, text, has_header, labels):
     """Yield the lines of a table as they are, with a label at the end of each row."""
-    with errors_about(path), _open_text(path) as file:
-        delimiter = delimiter_of(path, next(filter(str.strip, file), ""))
-        file.seek(0)
-        rest, name = iter(labels), None
-        for number, line in enumerate(file, 1):
-            cells = cells_of(line, number, delimiter)
+    with errors_about(path):
+        rest, name, delimiter = iter(labels), None, text.delimiter
+        for _, line, cells in text.rows():
             body = line.rstrip("\r\n")
             end = line[len(body) :] or "\n"
             if not cells:
@@ -454,17 +500,12 @@ def _without_index(source, names, features, label):
 
 def _is_name(cell):
     """Tell whether a cell is neither empty nor a number, be it NaN or infinite."""
-    try:
-        to_number(cell)
-    except ValueError:
-        return bool(cell.strip())
-    return False
+    return bool(cell.strip()) and _number(cell) is None
 
 
 def _number(cell):
-    """Return a cell as a finite number, or None if it is not one."""
+    """Return a cell as a number, which may be NaN or infinite, or None if it is not one."""
     try:
-        value = to_number(cell)
+        return to_number(cell)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None

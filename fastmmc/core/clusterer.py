@@ -59,7 +59,9 @@ EXAMPLE = """\
 array([ True,  True])"""
 
 
-class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
+class Clusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, ClusterMixin, BaseEstimator
+):
     """A clusterer that keeps a result whose model predicts.
 
     A subclass names its ``solver``, which :func:`fastmmc.core.declare.function_of` made, and
@@ -262,6 +264,22 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
     def _scores(self, X):
         return self.result_._scores(X)
 
+    @property
+    def _n_features_out(self):
+        return len(self.sizes_)
+
+    @completed_by(predict)
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Return the scores of new points as features, as ``decision_function`` does.
+
+        Returns
+        -------
+        (m, k) array
+            A column for each cluster; ``get_feature_names_out`` names them, and ``set_output``
+            makes a data frame of them.
+        """
+        return self.decision_function(X)
+
     def save(self, path: str | os.PathLike[str], extra: object = None) -> None:
         """Write the fitted estimator to a file, which :func:`fastmmc.load` reads.
 
@@ -346,8 +364,7 @@ class Clusterer(CallbackSupport, ClusterMixin, BaseEstimator):
         is_distances = getattr(self, "metric", None) == "precomputed"
         tags.input_tags.pairwise = is_gram or is_distances
         tags.input_tags.positive_only = is_distances
-        low_rank = isinstance(getattr(self, "rank", None), int | float)
-        tags.input_tags.sparse = (low_rank or is_distances) and not is_gram
+        tags.input_tags.sparse = not is_gram
         return tags
 
 
@@ -391,7 +408,7 @@ class MarginClusterer(Clusterer):
         return np.maximum(0.0, 1.0 - margins)
 
 
-class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class CenterClusterer(Clusterer):
     """A clusterer with a :class:`fastmmc.CentroidResult`; ``_model`` holds the centers."""
 
     _own_attributes = {

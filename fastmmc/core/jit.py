@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numba
 from numba import types
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
@@ -27,6 +28,31 @@ def _collector_paused():
     finally:
         if was_enabled:
             gc.enable()
+
+
+class Compilation(event.TimingListener):
+    """How long Numba compiles, and a call when it begins to."""
+
+    def __init__(self, tell=lambda: None):
+        super().__init__()
+        self._tell = tell
+        self._was_told = False
+
+    def on_start(self, event):
+        """Take the time; Numba calls this, also for what is compiled within."""
+        super().on_start(event)
+        if not self._was_told:
+            self._was_told = True
+            self._tell()
+
+    @property
+    def seconds(self):
+        """The time that compiling took."""
+        return self.duration if self.done else 0.0
+
+    def watching(self):
+        """Return a context in which it listens."""
+        return event.install_listener("numba:compile", self)
 
 
 class _ForgivingCache(FunctionCache):

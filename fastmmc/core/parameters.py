@@ -238,7 +238,7 @@ class LandmarkParameters(Parameters):
         doc="""
         Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
         dense up to 10,000 points and has 1,000 landmarks above; above 300,000 points 3e8 / n, but
-        at least 100.
+        at least 100. Sparse points have 1,000 landmarks, or all points, in place of the dense form.
         """,
     )
     landmarks: Landmarks = parameter(

@@ -1,6 +1,6 @@
 """Why a run ended."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from fastmmc.core.saving import stored
 
@@ -33,6 +33,8 @@ class Status(IntEnum):
     >>> res = fastmmc.umc_rls(X, 2, random_state=0)
     >>> res.status == fastmmc.Status.CONVERGED, res.converged
     (True, True)
+    >>> print(res.status)
+    converged
     """
 
     CONVERGED = 0
@@ -42,6 +44,11 @@ class Status(IntEnum):
     CALLBACK = 4
     NUMERICAL = 5
     INFEASIBLE = 6
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+    __format__ = Enum.__format__
 
 
 STATUS_TEXT = {

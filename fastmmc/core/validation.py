@@ -164,7 +164,16 @@ def check_matrix(X, *, name="X", check=None, **options):
     refuse_masked(name, X)
     check = check or partial(check_array, input_name=name)
     with naming(name):
-        return check(check_structure(X) if issparse(X) else X, order="C", **options)
+        try:
+            return check(check_structure(X) if issparse(X) else X, order="C", **options)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise ValueError(
+                f"Input {name} contains NaN: fill in missing values, as by "
+                "sklearn.impute.SimpleImputer, or remove them; in a data frame they are filled in "
+                "for you"
+            ) from error
 
 
 def refuse_masked(name, X):

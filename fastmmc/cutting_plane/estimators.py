@@ -8,18 +8,6 @@ from fastmmc.core.parameters import ClusterCount
 from fastmmc.cutting_plane.methods import CPM3CParameters, CPMMCParameters, cpm3c, cpmmc
 
 
-class _CuttingPlaneClusterer(MarginClusterer):
-    """What the estimators of the family share."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        # A linear kernel takes the points as they are.
-        takes_rows = isinstance(self.kernel, str) and self.kernel != "precomputed"
-        by_rule = isinstance(self.rank, str) and isinstance(self.landmarks, str)
-        tags.input_tags.sparse |= takes_rows and (self.kernel == "linear" or by_rule)
-        return tags
-
-
 class _ManyClusters(ClusterCount):
     """How many clusters are asked for."""
 
@@ -29,7 +17,7 @@ class _ManyClusters(ClusterCount):
 
 
 class CPMMC(
-    _CuttingPlaneClusterer,
+    MarginClusterer,
     CPMMCParameters,
     solver=cpmmc,
     paper="Zhao, Wang, Zhang, SDM 2008",
@@ -39,7 +27,7 @@ class CPMMC(
 
 
 class CPM3C(
-    _CuttingPlaneClusterer,
+    MarginClusterer,
     CPM3CParameters,
     _ManyClusters,
     solver=cpm3c,

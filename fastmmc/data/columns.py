@@ -560,9 +560,19 @@ def _is_plain(frame, coding):
     )
 
 
-def kinds_of(frame, *, keeps_all=False, marks_missing=True) -> list[Column]:
+def undecided_mark(frame, coding) -> str | None:
+    """Return the decimal mark that was given to a column of texts that do not tell one."""
+    for values, column in zip(frame.columns, coding.columns, strict=True):
+        if values.kind == "texts" and column.kind == "numbers":
+            known = [text for text in _texts(values) if text is not None]
+            if any("." in t or "," in t for t in known) and cells.decimal_mark(known) is None:
+                return column.mark
+    return None
+
+
+def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> list[Column]:
     """Return what each column of a table is, columns of numbers in deviations of their own."""
-    mark = _mark_of(frame) or frame.mark or "."
+    mark = decimal or _mark_of(frame) or frame.mark or "."
     options = _Options(keeps_all, marks_missing, mark)
     pairs = list(zip(frame.names, frame.columns, strict=True))
     columns = [_fit_column(name, values, options) for name, values in pairs]
@@ -578,13 +588,14 @@ def kinds_of(frame, *, keeps_all=False, marks_missing=True) -> list[Column]:
     return columns
 
 
-def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False) -> Coding:
+def fit_coding(frame, *, keeps_all=False, marks_missing=True, scaled=False, decimal=None) -> Coding:
     """Return how the columns of a table become numbers.
 
     ``keeps_all`` uses ids and columns without differences too, ``scaled`` brings columns of numbers
     to deviation 1 in any case; it is done where the table holds anything else than numbers.
+    ``decimal`` is the decimal mark of columns of texts that do not tell one.
     """
-    columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing)
+    columns = kinds_of(frame, keeps_all=keeps_all, marks_missing=marks_missing, decimal=decimal)
     kinds = {column.kind for column in columns if column.width}
     is_mixed = scaled or len(kinds) > 1
     columns = [_in_units(column, is_mixed) for column in columns]

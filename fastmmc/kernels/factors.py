@@ -377,7 +377,7 @@ class _FactorCall(
         kw_only=False,
         kind="(n, d) array_like, sparse matrix or dask.array",
         doc="""
-        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        Points (float32 is kept, anything else becomes float64); with
         ``kernel="precomputed"`` their (n, n) Gram matrix. The blocks of a Dask array, or of a large
         memory map, never come together.
         """,

@@ -67,10 +67,8 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
         raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
     rank = resolve_rank(rank, landmarks, X.shape[0])
     if rank is None and issparse(X):
-        raise TypeError(
-            "X is sparse, which the dense form cannot take; give a rank, say rank=0.1 (evo_mmc has "
-            "none, but fast_evo_mmc has), or X.toarray()"
-        )
+        # With all points as landmarks, as of few points, it is the dense one but for rounding.
+        rank = auto_rank(X.shape[0])
     return Form(rank, landmarks, rank_tol, dtype)
 
 
@@ -93,7 +91,7 @@ def resolve_rank(rank, landmarks, n):
             return n
         if n <= DENSE_LIMIT:
             return None
-        return max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
+        return auto_rank(n)
     if isinstance(rank, float | np.floating):
         share = validation.check_number("rank", rank)
         if not 0 < share <= 1:
@@ -104,6 +102,11 @@ def resolve_rank(rank, landmarks, n):
     if given is not None and rank != given:
         raise ValueError(f"rank is {rank}, but {given} landmarks were given; leave rank at 'auto'")
     return rank
+
+
+def auto_rank(n):
+    """Return the number of landmarks of points of which none was given."""
+    return min(n, AUTO_RANK, max(LEAST_AUTO_RANK, AUTO_ENTRIES // n))
 
 
 def check_landmarks(landmarks, X, kernel):

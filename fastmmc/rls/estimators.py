@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer
+from fastmmc.core.docstrings import completed_by
 from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.core.types import MatrixLike
 from fastmmc.rls.methods import umc_rls
@@ -45,6 +46,18 @@ class RLSClusterer(Clusterer):
         """
         X = self._check_new_points(X)
         return self.result_._soften(self.result_._scores(X))
+
+    @completed_by(predict_proba)
+    def transform(self, X: MatrixLike) -> NDArray[np.float64]:
+        """Return the memberships of new points as features, as ``predict_proba`` does.
+
+        Returns
+        -------
+        (m, k) float64 array
+            A column for each cluster; ``get_feature_names_out`` names them, and ``set_output``
+            makes a data frame of them.
+        """
+        return self.predict_proba(X)
 
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Return minus the mean squared distance of the scores from the codes of their clusters.

@@ -78,7 +78,7 @@ class FactorSource(Points):
         kw_only=False,
         kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
-        Points (float32 is kept, anything else becomes float64; sparse ones need a ``rank``); with
+        Points (float32 is kept, anything else becomes float64); with
         ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
         :func:`fastmmc.factor`, which then brings lam and the kernel with it. The blocks of a Dask
         array, or of a large memory map, never come together, see Notes.

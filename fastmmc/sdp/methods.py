@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastmmc.core import memory, validation
 from fastmmc.core.declare import Parameters, function_of, parameter, values
@@ -219,8 +220,9 @@ class _Data:
 def _check_data(method, call, is_centred):
     """Check the points and make their Gram matrix, which is to be centred or not."""
     kernel = validation.check_kernel(**values(call, KernelParameters))
-    points = validation.check_points(call.X, kernel)
+    points = validation.check_points(call.X, kernel, sparse=True)
     check_cost(method, points.shape[0], call.solver, call.force)
+    points = points.toarray() if issparse(points) else points
     import_cvxpy()
     warn_of_equal_points(points, 2)
     kernel = resolve_kernel(kernel, points)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import zipfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numba.core import event
 from PIL import Image
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -120,7 +122,7 @@ def test_standard_input_is_read(capsys, table, piped, expected):
     for text, message in [
         ("", "standard input: the file is empty"),
         ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cells"),
-        (b"1,\xff\n", "standard input is not a text file in UTF-8"),
+        (b"1,\xff\n", "standard input: not a text file in UTF-8"),
     ]:
         piped(text)
         assert message in error_of(capsys, "cluster", "-", "--k", 1)
@@ -351,7 +353,7 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
 def test_faults_of_text_files(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"1,2\n\xff\xfe\n")
-    assert "is not a text file in UTF-8" in error_of(capsys, "cluster", path, "--k", 1)
+    assert "t.csv: not a text file in UTF-8" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
 
@@ -664,6 +666,59 @@ def test_interrupt_before_any_result(capsys, monkeypatch):
     assert run("cluster", "moons", "--k", "2", "--method", "fake") == 130
     out, err = capsys.readouterr()
     assert out == "" and err == "fastmmc: error: interrupted before there was a result\n"
+
+
+def test_a_call_without_a_seed_is_repeatable(capsys, table):
+    given = ["cluster", table, "--label-column", "kind", "-k", 3, "--method"]
+    for method in ("umc-rls", "wta"):
+        labels, told = labels_of(capsys, *given, method, "--n-init", 1)
+        again, _ = labels_of(capsys, *given, method, "--n-init", 1)
+        assert (labels == again).all()
+        assert "seed       0\n" in told
+    assert "seed       7\n" in labels_of(capsys, *given, "wta", "--seed", 7)[1]
+    assert report_of(capsys, *given[1:], "wta")["seed"] == 0
+
+
+def test_the_time_to_compile_is_told(capsys, monkeypatch, pairs):
+    def compiling(X, k):
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            time.sleep(0.01)
+        return fastmmc.wta(X, k)
+
+    register(monkeypatch, compiling)
+    _, told = labels_of(capsys, "cluster", pairs, "-k", 2, "--method", "fake")
+    assert re.search(r"time +\S+ s, \S+ s of it to compile, the first time only\n", told)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run("cluster", str(pairs), "-k", "2", "--method", "fake") == 0
+    assert terminal.text.count("fastmmc: note: compiling, which takes some seconds") == 1
+
+
+def test_what_takes_long_is_said_on_a_terminal(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(cli.common, "PATIENCE", 0.01)
+    with cli.common.said_when_long("reading t.csv"):
+        began = time.monotonic()
+        while not terminal.text and time.monotonic() - began < 60:
+            time.sleep(0.01)
+    assert terminal.text == "fastmmc: note: reading t.csv\n"
+    monkeypatch.setattr(cli.common, "PATIENCE", 60)
+    with cli.common.said_when_long("reading u.csv"):
+        pass
+    assert "u.csv" not in terminal.text
+
+
+def test_help_begins_with_what_is_used_most(capsys):
+    with pytest.raises(SystemExit):
+        run("cluster", "--help")
+    text = capsys.readouterr().out
+    titles = re.findall(r"^([a-z ]+):$", text, re.M)
+    groups = ["used most", "input", "clusters", "knowledge", "output", "search"]
+    assert titles == ["positional arguments", "options", *groups]
+    first = text.partition("used most:")[2].partition("input:")[0]
+    flags = re.findall(r"^  (?:-k N, )?(--\S+)", first, re.M)
+    assert flags == ["--k", "--drop", "--out", "--profile", "--plot"]
 
 
 class Terminal:

@@ -1,7 +1,10 @@
 """Which columns of a table are used, and how its cells are told apart."""
 
+import csv
 import re
 import shlex
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -153,6 +156,37 @@ def test_numbers_as_people_write_them(capsys, tmp_path, text, wanted):
     path = tmp_path / "t.tsv" if "\t" in text else tmp_path / "t.csv"
     path.write_text(text)
     np.testing.assert_allclose(read_points(str(path), Columns(["a", "b"])).X, wanted)
+
+
+def test_texts_of_other_encodings(capsys, tmp_path):
+    rows = "".join(f"{i % 5};{i * i % 7}\n" for i in range(20))
+    given = ["-k", 2, "--method", "wta"]
+    tables = {}
+    for name, encoding in [("bom", "utf-8-sig"), ("utf-16", "utf-16"), ("cp1252", "cp1252")]:
+        path = tmp_path / f"{name}.csv"
+        path.write_bytes(f"Größe;b\n{rows}".encode(encoding))
+        options = ["--encoding", encoding] if name == "cp1252" else []
+        tables[name] = report_of(capsys, path, *given, *options)["sizes"]
+        out = tmp_path / f"{name}_out.csv"
+        assert run("cluster", path, *given, *options, "--append", "--out", out) == 0
+        assert out.read_text(encoding=encoding).startswith("Größe;b;cluster\n")
+        assert out.read_bytes()[:3] == path.read_bytes()[:3]
+        capsys.readouterr()
+    assert len(set(map(tuple, tables.values()))) == 1
+    model = tmp_path / "m.npz"
+    assert run("cluster", path, *given, *options, "--model", model) == 0
+    capsys.readouterr()
+    assert "--encoding cp1252" in error_of(capsys, "predict", model, path)
+    assert run("predict", model, path, *options) == 0
+
+
+def test_decimals_as_they_are_told(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n2.131;2,59\n1.570;1,58\n4.225;7,1\n")
+    for decimal, wanted in [(None, 2131.0), (",", 2131.0), (".", 2.131)]:
+        X = read_points(str(path), Columns(), decimal=decimal).X
+        np.testing.assert_array_equal(X[0], [wanted, 2.59])
+    assert "--decimal ." in capsys.readouterr().err
 
 
 def test_a_number_that_may_be_two_is_told(capsys, tmp_path):
@@ -383,15 +417,53 @@ def test_columns_that_say_nothing(capsys, tmp_path):
     labels_of(capsys, "cluster", tmp_path / "counts.npy", "-k", 2, "--fill-missing", "--seed", 0)
 
 
-def test_hints_can_be_pasted_into_a_shell(capsys, tmp_path):
-    path = tmp_path / "t.csv"
-    frame = pd.DataFrame({"a": range(8), "my town, now": ["x", "y"] * 4, "it's": ["u", "v"] * 4})
-    frame.assign(a=[5, 1, 4, 2, 2, 9, 7, 8]).to_csv(path, index=False)
-    read_points(str(path), Columns())
-    hint = re.search(r"--drop .*?(?=; to compare)", capsys.readouterr().err)[0]
-    flag, names = shlex.split(hint)
-    assert parse_columns(names) == ["my town, now", "it's"]
-    assert read_points(str(path), Columns(None, parse_columns(names))).X.shape == (8, 1)
+STRANGE = ["my town, now", "-x", "it's", '"q', "2020", "3-5", "$HOME", "same"]
+# Calls, where their hint begins and ends, and what is told where the hint is heeded.
+HINTS = [
+    *((f"cluster {i}.csv", "--drop", "; to compare", "2 features") for i in range(len(STRANGE))),
+    *((f"cluster {i}.csv", "--label-column", "\n", "ARI") for i in range(len(STRANGE))),
+    *((f"stream {i}.csv", "--drop", ", or name a", "20 rows") for i in (0, 1, 2, 3, 6, 7)),
+    ("cluster cp1252.csv", "--encoding", "\n", "column 'Größe'"),
+    ("cluster wide.csv", "--encoding", "\n", "3 points"),
+    ("cluster marks.csv", "--decimal", "\n", "'1.570' as 1570"),
+]
+
+
+def as_shell_reads(hint):
+    done = subprocess.run(["sh", "-c", rf"printf '%s\0' {hint}"], capture_output=True, text=True)
+    assert done.stdout.split("\0")[:-1] == shlex.split(hint)
+    return shlex.split(hint)
+
+
+@pytest.fixture
+def strange_tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 5},{i * i % 7},{'xy'[i % 2]},{'uv'[i // 3 % 2]}\n" for i in range(20))
+    for i, name in enumerate(STRANGE):
+        with open(f"{i}.csv", "w") as file:
+            csv.writer(file).writerow(["a", "b", "same", name])
+            file.write(rows)
+    plain = "Größe,b\n1,2%\n3,5\n4,1\n"
+    Path("cp1252.csv").write_bytes(plain.encode("cp1252"))
+    Path("wide.csv").write_bytes(plain.encode("utf-16-le"))
+    Path("marks.csv").write_text("a,b\n1.570,1\n2.131,5\n4.225,3\n")
+    Path("my file.csv").write_text("a,b\n1,2\n3,5\n4,1\n")
+
+
+@pytest.mark.parametrize(("call", "begin", "end", "wanted"), HINTS)
+def test_every_hint_can_be_pasted(capsys, strange_tables, call, begin, end, wanted):
+    command = [*call.split(), "-k", "2"]
+    run(*command)
+    told = capsys.readouterr().err
+    hint = begin + told.rpartition(begin)[2].partition(end)[0]
+    assert run(*command, *as_shell_reads(hint)) == 0, (hint, capsys.readouterr().err)
+    assert wanted in capsys.readouterr().err
+
+
+def test_a_command_that_was_meant_can_be_pasted(capsys, strange_tables):
+    told = error_of(capsys, "my file.csv")
+    command = as_shell_reads(re.search(r"did you mean (.*?)\?", told)[1])
+    assert run(*command[1:], "-k", 2) == 0
 
 
 def test_missing_cells_of_parquet(capsys, parquet):

@@ -56,7 +56,7 @@ fastmmc cluster n.csv --colums a
 fastmmc cluster n.csv --online
     unrecognized arguments: --online; see fastmmc cluster
 fastmmc cluster n.csv --m umc-rls
-    ambiguous option: --m could match --method
+    ambiguous option: --m could match --max-k, --min-size
 fastmmc cluster n.csv -k
     argument -k/--k: expected one argument
 fastmmc cluster n.csv -k two
@@ -98,6 +98,8 @@ fastmmc cluster n.csv --method wta -k 2 --balance 1
 fastmmc cluster n.csv -k 2 --split gain
     umc-rls has no --split; of these options it has
 fastmmc cluster n.csv -k 2 --lam -1
+    --lam must be greater than 0; got -1.0
+fastmmc cluster n.csv --lam -1
     --lam must be greater than 0; got -1.0
 fastmmc cluster n.csv -k 2 --lam much
     argument --lam: expected a number; got 'much'
@@ -143,6 +145,14 @@ fastmmc cluster n.csv -k 2 --trim some
     argument --trim: expected a number; got 'some'
 fastmmc cluster n.csv -k 2 --min-size many
     argument --min-size: expected a whole number; got 'many'
+fastmmc cluster n.csv -k 2 --encoding latin1000
+    there is no encoding 'latin1000'; give one such as utf-8, utf-16, cp1252
+fastmmc cluster n.csv -k 2 --encoding rot13
+    there is no encoding 'rot13'
+fastmmc cluster iris -k 2 --encoding cp1252
+    --encoding is for tables of text; got SOURCE iris
+fastmmc cluster n.csv -k 2 --decimal ;
+    argument --decimal: invalid choice
 fastmmc cluster n.csv -k 2 --seed -1
     argument --seed: a seed must not be negative; got -1
 fastmmc cluster n.csv -k 2 --seed 1.5

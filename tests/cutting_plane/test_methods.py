@@ -535,8 +535,6 @@ def test_bad_sizes_and_forms(overlapping, monkeypatch):
         fastmmc.cpm3c(overlapping, 61)
     with pytest.raises(TypeError, match="k must be an integer"):
         fastmmc.cpm3c(overlapping, 2.0)
-    with pytest.raises(TypeError, match="sparse"):
-        fastmmc.cpmmc(csr_matrix(overlapping), kernel="rbf", rank=None)
     monkeypatch.setattr(fastmmc.core.memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="eigenvectors of the Gram matrix of 60 points"):
         fastmmc.cpmmc(overlapping, kernel="rbf")
