@@ -118,6 +118,11 @@ def tests_of(file):
     return SHARED.get(family) or [f"tests/{family}/test_{name}.py" for name in TESTS[family]]
 
 
+def loop_tests():
+    """Return all tests that hold loops against their twins."""
+    return [f"tests/{family}/test_{name}.py" for family in TESTS for name in TESTS[family]]
+
+
 def passes(folder, file, limit, **environment):
     """Return whether the tests of a file pass; those that never end do not."""
     chosen = "not slow" if "NUMBA_CACHE_DIR" in environment else "not jit and not slow"
@@ -171,9 +176,13 @@ def main():
     parser.add_argument("files", nargs="*", help="FILE, or FILE[AT] for one change")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=400.0, help="seconds for the tests of one")
+    parser.add_argument("--limit", type=float, default=200.0, help="seconds for the tests of one")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--list", action="store_true", help="only print the tests of loops")
     args = parser.parse_args()
+    if args.list:
+        print(*loop_tests())
+        return
     loops = sorted(ROOT.glob("fastmmc/**/_loops*.py"))
     choice = [ROOT / f"fastmmc/choice/{name}.py" for name in ("vote", "candidates", "numbers")]
     files = args.files or [f.relative_to(ROOT).as_posix() for f in (*loops, *choice)]
