@@ -202,6 +202,24 @@ def test_polish_ends_where_no_swap_helps(overlapping, hat):
                 assert naive.swap_change(hat, result.labels, 3, i, j) > -1e-9
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_polish_swaps_points_that_repel_each_other(seed):
+    """Negative entries make partners of points that neither gains much by moving."""
+    A = np.random.default_rng(seed).standard_normal((30, 30))
+    A = (A + A.T) / 2
+    np.fill_diagonal(A, 0.0)
+    state, work = new_state(A, np.random.default_rng(seed).permutation(np.arange(30) % 6), 6)
+    state = state._replace(lower=state.counts.copy(), upper=state.counts.copy())
+    work = work._replace(least=A.min(axis=1))
+    while not claims.polish(state, work, 100):
+        work.history[:] = 0.0
+        state.pos[moves.RECORDS] = 0
+    labels = state.labels.astype(int)
+    for i in range(30):
+        for j in np.flatnonzero(labels != labels[i]):
+            assert naive.swap_change(A, labels, 6, i, j) > -1e-9
+
+
 def test_polish_within_a_balance_also_moves(overlapping, hat):
     result = one_start(overlapping, 3, polish=True, balance=0.2)
     assert result.sizes.min() >= 16 and result.sizes.max() <= 24

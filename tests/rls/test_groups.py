@@ -65,6 +65,15 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
     np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
 
 
+def test_of_equal_moves_the_first_is_made():
+    """Empty clusters are all alike to a point that founds one."""
+    R, rule = hat(20), SizeRule(None, np.zeros(4, dtype=int), np.full(4, 20), True)
+    labels = np.zeros(20, dtype=int)
+    state = Groups.of_points(R).state(labels, rule)
+    loops.descend(state, None, None, 1)  # looks at one point
+    np.testing.assert_array_equal(state.labels, [1, *labels[1:]])
+
+
 @pytest.mark.parametrize("free", [True, False])
 def test_groups_move_as_their_points_do(free):
     R, points, members = cells(40, 12, 0)

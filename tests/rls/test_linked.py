@@ -97,6 +97,17 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
         np.testing.assert_allclose(getattr(state, name), getattr(fresh, name), atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_chains_keep_to_sizes_that_are_nearly_fixed(seed):
+    problem = Problem(seed, hard=False)
+    counts = naive.sizes_of(problem.labels, K, problem.merging.masses)
+    problem.rule = rule = SizeRule(None, counts - 1, counts + 2, True)
+    state = problem.state(problem.labels)
+    loops.descend(state, problem.pairs, np.empty(problem.g, dtype=np.int64), 10**9)
+    wanted = naive.linked_descent(*problem.args, rule.lower, rule.upper)
+    np.testing.assert_array_equal(state.labels, wanted)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_are_parted_as_naively(seed):
     problem = Problem(seed)
