@@ -14,6 +14,7 @@ from fastmmc.data.sizes import SizeRule, fit_masses, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine._loops_ward import merge_groups
+from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, fit_sizes
 from tests.rls import naive
 from tests.rls.test_claims import new_state
@@ -118,6 +119,15 @@ def test_pairs_are_parted_as_naively(seed):
     assert left == price == 0.0
     np.testing.assert_array_equal(state.labels, labels)
     assert problem.merging.count_together(state.labels) == 0
+
+
+def test_the_first_group_is_parted_from_one_that_is_known():
+    pairs = loops.Pairs(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2))
+    points = Groups.of_points(np.eye(2), np.array([True, False]))
+    rule = SizeRule(None, np.zeros(2, dtype=int), np.full(2, 2), True)
+    state = points.state(np.zeros(2, dtype=int), rule)
+    assert loops.part_pairs(state, pairs, 5) == 0.0
+    np.testing.assert_array_equal(state.labels, [1, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))
