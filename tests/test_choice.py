@@ -505,6 +505,7 @@ def two_rings(rng, n):
     return make_circles(n, noise=0.03, factor=0.8, random_state=n)
 
 
+@pytest.mark.slow
 @pytest.mark.jit
 @pytest.mark.parametrize(
     "make, k, least",

@@ -141,6 +141,7 @@ def test_an_integer_weight_is_as_many_rows():
     assert_array_equal(weighted.labels[known >= 0], known[known >= 0])
 
 
+@pytest.mark.slow
 def test_weights_of_many_points():
     X, y = blobs(MANY, spread=1.2)
     rng = np.random.default_rng(0)
@@ -220,6 +221,7 @@ def test_without_anything_told_the_vote_is_the_plain_one():
     assert [one.vote for one in result.candidates] == [one.vote for one in plain.candidates]
 
 
+@pytest.mark.slow
 def test_links_of_more_points_than_cells_are_kept():
     X, y = blobs(3_000)
     links = some_links(y, 1.0)

@@ -276,16 +276,66 @@ ALSO_TAKEN |= {"evo-mmc": ("identical",)}
 ALSO_TAKEN |= dict.fromkeys(SDP, ("identical", "two points", "evenly spaced"))
 
 
-@pytest.mark.jit
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("name", sorted(METHODS))
-def test_degenerate_data(name, data):
+def seeds(count, slow_from):
+    """Draw so many cases, the later ones where there is time."""
+    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(slow_from, count)]
+    return pytest.mark.parametrize("seed", [*range(slow_from), *slow])
+
+
+def takers(what):
+    """Return the methods that have what is asked."""
+    return [name for name in sorted(METHODS) if asked(name, what, N) is not None]
+
+
+def pairs():
+    """Return triples that hold all pairs of a method, data and what is asked.
+
+    Every method takes all data as they are, and what is asked goes over all data, each time of the
+    next one of the methods that have it.
+    """
+    turns = [
+        (names[(place + at) % len(names)], data, what)
+        for at, what in enumerate(ASKED)
+        for names in [takers(what)]
+        for place, data in enumerate(DATA)
+    ]
+    return {(name, data, "nothing") for name in METHODS for data in DATA}.union(turns)
+
+
+PAIRS = pairs()
+
+
+def test_all_pairs_are_there():
+    assert {(data, what) for _, data, what in PAIRS} == {(a, b) for a in DATA for b in ASKED}
+    assert {(name, data) for name, data, _ in PAIRS} == {(a, b) for a in METHODS for b in DATA}
+    assert {(name, what) for name, _, what in PAIRS} == {(a, b) for b in ASKED for a in takers(b)}
+
+
+def check_rows(name, data, rows):
     X = DATA[data]()
-    for what in ASKED:
+    for what in rows:
         row = asked(name, what, dense(X).shape[0])
         if row is not None:
             faulthandler.dump_traceback_later(GUARD, exit=True)  # anew for every call
             check_row(name, data, what, X, *row)
+
+
+every_pair = pytest.mark.parametrize(
+    ("name", "data"), [(name, data) for name in sorted(METHODS) for data in DATA]
+)
+
+
+@pytest.mark.jit
+@every_pair
+def test_degenerate_data(name, data):
+    check_rows(name, data, [what for what in ASKED if (name, data, what) in PAIRS])
+
+
+@pytest.mark.slow
+@pytest.mark.jit
+@every_pair
+def test_degenerate_data_with_all_that_may_be_asked(name, data):
+    check_rows(name, data, [what for what in ASKED if (name, data, what) not in PAIRS])
 
 
 def check_row(name, data, what, X, k, params):
@@ -419,7 +469,7 @@ def check_bounds(counts, n, k, known, balance, min_size, target_sizes=None):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150, slow_from=50)
 def test_random_options_of_umc_rls(seed):
     """Sizes within their bounds, known labels kept, a risk that is that of the labels."""
 
@@ -450,7 +500,7 @@ def test_random_options_of_umc_rls(seed):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100, slow_from=33)
 def test_random_options_of_evolution(seed):
     def call(rng, factor):
         n = factor.n
@@ -498,7 +548,7 @@ def attempt(function, *args, **kwargs):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60, slow_from=20)
 def test_random_options_of_alternating_machines(seed):
     rng = np.random.default_rng(seed)
     X = hostile_points(rng)
@@ -526,7 +576,7 @@ def test_random_options_of_alternating_machines(seed):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("seed", range(60))
+@seeds(60, slow_from=20)
 def test_random_options_of_competitive_learning(seed):
     rng = np.random.default_rng(seed)
     X = hostile_points(rng)

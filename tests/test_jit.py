@@ -40,6 +40,7 @@ def python(code, **env):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_compiler_off_gives_the_same_numbers(tmp_path):
     on = python(RUN, NUMBA_CACHE_DIR=str(tmp_path))
     off = python(RUN, NUMBA_DISABLE_JIT="1")

@@ -23,17 +23,16 @@ ELSEWHERE = 0.25
 SAME_LABELS = 1e-9
 
 HAS_SDP = all(importlib.util.find_spec(name) for name in ("cvxpy", "scs"))
-HAS_PANDAS = importlib.util.find_spec("pandas") is not None
 
 
 def test_every_call_is_recorded():
     assert list(CALLS) == list(RECORD["calls"])
 
 
-def test_every_function_and_estimator_is_called():
+def test_every_function_is_called():
     called = {name.split()[0] for name in CALLS}
     for method in fastmmc.METHODS.values():
-        assert {method.function.__name__, method.estimator.__name__} <= called
+        assert method.function.__name__ in called
     assert {"umc_rls_path", "factor", "segment", "fit_sharded", "stream"} <= called
 
 
@@ -63,8 +62,6 @@ def check_elsewhere(call, recorded, found):
 def test_results_are_the_recorded_ones(name):
     if not HAS_SDP and name.lower().startswith(("sdp", "gmmc")):
         pytest.skip("needs the extra sdp")
-    if not HAS_PANDAS and "table" in name:
-        pytest.skip("needs pandas")
     recorded, found = RECORD["calls"][name], plain(CALLS[name].run())
     if SAME_MACHINE:
         assert not list(differences(recorded, found))

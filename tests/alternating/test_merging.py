@@ -92,6 +92,7 @@ def test_representatives_of_equal_points_change_nothing(function, halves, weight
 @every
 @pytest.mark.parametrize("bias", ["joint", "tied"])
 @pytest.mark.parametrize("init", ["farthest", "kmeans", "random", "given"])
+@pytest.mark.jit
 def test_labels_sizes_and_objective_are_those_of_all_points(function, halves, bias, init):
     given = {"rank": 20, "balance": 0.2, "sigma": 8.0, "bias": bias, "C": 10.0, "random_state": 0}
     init = (halves[:, 0] > 2).astype(int) if init == "given" else init
@@ -112,6 +113,7 @@ def test_labels_sizes_and_objective_are_those_of_all_points(function, halves, bi
 @every
 @pytest.mark.parametrize("init", ["farthest", "given"])
 @pytest.mark.parametrize("bias", ["joint", "tied"])
+@pytest.mark.jit
 def test_many_representatives_begin_with_few_of_them(monkeypatch, function, halves, init, bias):
     given = {"rank": 20, "balance": 0.2, "sigma": 8.0, "C": 10.0, "random_state": 0, "bias": bias}
     given["init"] = (halves[:, 0] > 2).astype(int) if init == "given" else init
@@ -169,6 +171,7 @@ def test_means_stand_for_their_points_as_well_as_mean_features(monkeypatch, halv
     ],
     ids=lambda options: " ".join(f"{k}" for k in options),
 )
+@pytest.mark.jit
 def test_every_choice_of_landmarks_and_kernels(halves, options):
     given = {"sigma": 8.0, "C": 10.0, "balance": 0.2, "random_state": 0, "max_representatives": 150}
     if callable(options.get("kernel")):
@@ -196,6 +199,7 @@ def test_predicting_the_points_gives_their_labels(halves):
     np.testing.assert_array_equal(result.predict(halves), result.labels)
 
 
+@pytest.mark.jit
 def test_every_form_of_the_points_is_merged(halves):
     X = np.abs(halves)
     given = {"max_representatives": 120, "balance": 0.3, "n_init": 2, "random_state": 0}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.stats import multivariate_normal
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
@@ -198,6 +199,31 @@ def test_divergence_of_two_far_gaussians_is_that_of_their_moments(is_full):
     )
     found = mixture.divergence(np.concatenate((one, two)), ridge, 50, is_full)
     assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_component_is_the_gaussian_of_its_shares(is_full):
+    rng = np.random.default_rng(0)
+    X, ridge = rng.standard_normal((30, 2)) @ [[2.0, 0.7], [0.0, 0.3]], np.array([0.1, 0.2])
+    fit, room = (mixture.fit_full, (2, 2)) if is_full else (mixture.fit_diagonal, 2)
+    gaps = []
+    for share in (rng.random(30), np.full(30, 0.5)):
+        mean, logs = np.empty(2), np.empty(30)
+        fit(X, share, ridge, mean, np.empty(room), logs)
+        np.testing.assert_allclose(mean, np.average(X, axis=0, weights=share))
+        wanted = np.cov(X.T, aweights=share, ddof=0)
+        wanted = (wanted if is_full else np.diag(np.diag(wanted))) + np.diag(ridge)
+        gaps.append(logs - multivariate_normal(mean, wanted).logpdf(X) - np.log(share.mean()))
+    # Up to a constant that all components share.
+    np.testing.assert_allclose(gaps, gaps[0][0], rtol=1e-9)
+
+
+def test_no_point_of_a_ball_has_its_center_beyond_the_reach():
+    """The triangle inequality; on the far side of a ball a point may lie that far from a center."""
+    gaps, radii, found = np.array([[3.0, 1.0], [2.0, 5.0]]), np.array([0.5, 4.0]), np.empty(2)
+    kernels.reaches(gaps, radii, found)
+    assert (found > [3.0, 9.0]).all()
+    np.testing.assert_allclose(found, [3.0, 9.0], rtol=1e-6)
 
 
 def test_divergence_tells_two_clusters_from_one():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fastmmc.competitive import _loops as loops
 from fastmmc.competitive.online import (
     Rule,
     least_share,
@@ -193,3 +194,40 @@ def test_rows_of_dropped_prototypes_alone_are_assigned_again(dtype, monkeypatch)
     np.testing.assert_array_equal(found[0], expected[0])
     assert found[1] == pytest.approx(expected[1], rel=1e-12)
     assert len(asked[0]) == np.isin(labels, kept, invert=True).sum()
+
+
+def test_linked_objects_that_lie_at_their_prototypes_are_left_there():
+    """Keeping the must-link violated costs least then, and both prototypes learn both objects."""
+    X = np.array([[0.0, 0.0], [4.0, 0.0]])
+    must, order = np.array([[0, 1]]), np.array([0])
+    learner = naive.Learner(X, 0.05, 0.002)
+    naive.o_lcvqe(X, order, learner, NO_PAIRS, must)
+    prototypes, _ = run(Rule(False, 0.05, 0.002, once=False), X, X, order, must=must)
+    check(prototypes, learner)
+    assert prototypes.centers[1, 0] < 4.0  # it learned from the object as well
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("memory_size", [3, 20])
+def test_partners_are_given_ones_and_those_that_labels_imply(memory_size, equal, seed):
+    rng = np.random.default_rng(seed)
+    known = rng.integers(-1, 3, 12)
+    own = np.arange(-1, 12)
+    given = [np.flatnonzero((rng.random(12) < 0.2) & (np.arange(12) < i)) for i in own]
+    given = [g[g >= i - memory_size] for g, i in zip(given, own, strict=True)]
+    wanted = []
+    for i, partners in zip(own, given, strict=True):
+        if i >= 0 and known[i] >= 0:
+            earlier = range(max(0, i - memory_size), i)
+            alike = [o for o in earlier if known[o] >= 0 and (known[o] == known[i]) == equal]
+            partners = sorted({*partners, *alike})
+        wanted.append(list(partners))
+    given_start = np.concatenate(([0], np.cumsum([len(g) for g in given])))
+    start, found = np.empty(own.size + 1, dtype=np.int64), np.full(sum(map(len, wanted)), -1)
+    args = known, own, memory_size, equal, given_start, np.concatenate(given), start
+    loops.list_partners(*args, found, False)
+    assert start[-1] == found.size
+    loops.list_partners(*args, found, True)
+    for i, partners in enumerate(wanted):
+        assert found[start[i] : start[i + 1]].tolist() == partners

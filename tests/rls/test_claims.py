@@ -202,6 +202,16 @@ def test_polish_ends_where_no_swap_helps(overlapping, hat):
                 assert naive.swap_change(hat, result.labels, 3, i, j) > -1e-9
 
 
+def test_polish_swaps_points_that_repel_each_other():
+    """Points 0 and 1 lose by their own shifts, 1.5 in sum, and gain 2 as they stay apart."""
+    R = np.array([[0.0, -1.0, -0.5], [-1.0, 0.0, 0.0], [-0.5, 0.0, 0.0]])
+    state, work = new_state(R, np.array([0, 1, 0]), 2)
+    movable, counts = np.array([True, True, False]), state.counts.copy()
+    state = state._replace(movable=movable, lower=counts, upper=counts)
+    assert claims.polish(state, work._replace(least=R.min(axis=1)), 10**6)
+    np.testing.assert_array_equal(state.labels, [1, 0, 0])
+
+
 def test_polish_within_a_balance_also_moves(overlapping, hat):
     result = one_start(overlapping, 3, polish=True, balance=0.2)
     assert result.sizes.min() >= 16 and result.sizes.max() <= 24

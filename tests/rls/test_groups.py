@@ -65,6 +65,15 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
     np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
 
 
+def test_of_equal_moves_the_first_is_made():
+    """Empty clusters are all alike to a point that founds one."""
+    R, rule = hat(20), SizeRule(None, np.zeros(4, dtype=int), np.full(4, 20), True)
+    labels = np.zeros(20, dtype=int)
+    state = Groups.of_points(R).state(labels, rule)
+    loops.descend(state, None, None, 1)  # looks at one point
+    np.testing.assert_array_equal(state.labels, [1, *labels[1:]])
+
+
 @pytest.mark.parametrize("free", [True, False])
 def test_groups_move_as_their_points_do(free):
     R, points, members = cells(40, 12, 0)
@@ -125,6 +134,30 @@ def test_swaps_of_masses_are_the_naive_ones(seed, free):
     assert state.pos[loops.MOVES] > 0
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("free", [True, False])
+def test_swaps_of_groups_that_repel_each_other_are_the_naive_ones(seed, free):
+    """Negative entries make partners of groups that neither gains much by moving."""
+    A = np.random.default_rng(seed).standard_normal((30, 30))
+    A = (A + A.T) / 2
+    np.fill_diagonal(A, 0.0)
+    labels = np.random.default_rng(seed).permutation(np.arange(30) % 10)
+    rule = size_rule(30, 10, balance=0)
+    state = swapped(Groups.of_points(A), labels, rule, free)
+    args = A, np.ones(30, dtype=int), labels, 10, free, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
+
+
+def test_a_swap_of_unequal_masses_may_gain_by_the_sizes_alone():
+    """No group fits the other cluster better, but a light one leaves the good cluster smaller."""
+    masses, labels = np.array([4, 3, 1, 2, 8]), np.array([0, 0, 1, 1, 1])
+    points = Groups(np.diag([4.0, 0, 0, 0, 0]), masses, np.ones(5, dtype=bool))
+    rule = SizeRule(None, np.zeros(2, dtype=int), np.full(2, 18), True)
+    state = swapped(points, labels, rule, True)
+    np.testing.assert_array_equal(state.labels, [0, 1, 0, 1, 1])
+    assert cost_of(state) == pytest.approx(1 - 4 / 5 + 1)
+
+
 def test_swaps_of_known_labels_are_left_out():
     R = hat(40)
     movable = np.arange(40) % 3 > 0
@@ -161,6 +194,24 @@ def test_blocks_of_rows_descend_on_the_same_cost(free):
     assert cost_of(state) == pytest.approx(cost(R, state.labels, 3, free))
     np.testing.assert_allclose(state.within, np.sum(state.sums**2, axis=1), atol=1e-10)
     args = R, masses, state.labels.astype(int), 3, np.zeros_like(R), free, rule.lower, rule.upper
+    np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize("bounds", [(9, 80), (0, 11)])
+def test_blocks_of_rows_use_sizes_up_to_their_bounds(bounds, free, seed):
+    """Where no move within the bounds helps, some clusters have come to lie on them."""
+    F = fastmmc.factor(np.random.default_rng(seed).standard_normal((80, 2)), rank=30, lam=0.05)
+    R, k, masses = F.Z @ F.Z.T, 8, np.ones(80, dtype=np.int64)
+    rule = SizeRule(None, *(np.full(k, bound) for bound in bounds), True)
+    labels = np.random.default_rng(seed).permutation(80) % k
+    of = F.diagonal(), labels, masses, np.ones(80, dtype=bool), rule, free
+    state = make_state(F.Z, False, *of)
+    while loops.descend_rows(state, 0, F.Z @ state.sums.T):
+        pass
+    assert rule.allows(state.counts) and np.isin(bounds, state.counts).any()
+    args = R, masses, state.labels.astype(int), k, np.zeros_like(R), free, rule.lower, rule.upper
     np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)
 
 

@@ -214,7 +214,7 @@ def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(
         (batches, "BatchSearch", 9000, {"method": "shaking", "rank": 40}),
         (search, "FreeSearch", 9000, {"sizes": "free", "rank": 40}),
         (search, "FreeSearch", 1200, {"sizes": "free"}),
-        (search, "FreeSearch", 9000, {"sizes": "free"}),
+        (search, "FreeSearch", 5200, {"sizes": "free"}),
         (search, "BoundedSearch", 9000, {"sizes": "equal", "rank": 40}),
         (search, "BoundedSearch", 9000, {"balance": 0, "rank": 40}),
     ],

@@ -14,6 +14,7 @@ from fastmmc.data.sizes import SizeRule, fit_masses, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine._loops_ward import merge_groups
+from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, fit_sizes
 from tests.rls import naive
 from tests.rls.test_claims import new_state
@@ -97,6 +98,17 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
         np.testing.assert_allclose(getattr(state, name), getattr(fresh, name), atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_chains_keep_to_sizes_that_are_nearly_fixed(seed):
+    problem = Problem(seed, hard=False)
+    counts = naive.sizes_of(problem.labels, K, problem.merging.masses)
+    problem.rule = rule = SizeRule(None, counts - 1, counts + 2, True)
+    state = problem.state(problem.labels)
+    loops.descend(state, problem.pairs, np.empty(problem.g, dtype=np.int64), 10**9)
+    wanted = naive.linked_descent(*problem.args, rule.lower, rule.upper)
+    np.testing.assert_array_equal(state.labels, wanted)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_are_parted_as_naively(seed):
     problem = Problem(seed)
@@ -107,6 +119,15 @@ def test_pairs_are_parted_as_naively(seed):
     assert left == price == 0.0
     np.testing.assert_array_equal(state.labels, labels)
     assert problem.merging.count_together(state.labels) == 0
+
+
+def test_the_first_group_is_parted_from_one_that_is_known():
+    pairs = loops.Pairs(np.array([0, 1, 2]), np.array([1, 0]), np.ones(2))
+    points = Groups.of_points(np.eye(2), np.array([True, False]))
+    rule = SizeRule(None, np.zeros(2, dtype=int), np.full(2, 2), True)
+    state = points.state(np.zeros(2, dtype=int), rule)
+    assert loops.part_pairs(state, pairs, 5) == 0.0
+    np.testing.assert_array_equal(state.labels, [1, 0])
 
 
 @pytest.mark.parametrize("seed", range(4))
