@@ -85,26 +85,26 @@ def restart_rows():
     factor = fastmmc.factor(X / 16)
     labels = np.arange(len(X)) % 10
     # A balance of k bounds no size, so the round is all there is.
-    rounds = {"init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
-    claims = fastmmc.umc_rls(factor, 10, **rounds, sizes="equal").n_moves
+    rounds = {"method": "shaking", "init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
+    claims = fastmmc.umc_rls(factor, 10, **rounds).n_moves
     moves = np.mean(
         [
-            fastmmc.umc_rls(factor, 10, n_init=1, random_state=i, sizes="equal").n_moves
+            fastmmc.umc_rls(factor, 10, n_init=1, random_state=i, method="shaking").n_moves
             for i in SEEDS
         ]
     )
     one, eleven, one_round, twin, risk, one_eigh = best_of(
         5,
-        lambda: fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, sizes="equal"),
-        lambda: fastmmc.umc_rls(factor, 10, n_init=11, random_state=0, sizes="equal"),
-        lambda: fastmmc.umc_rls(factor, 10, **rounds, sizes="equal"),
+        lambda: fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, method="shaking"),
+        lambda: fastmmc.umc_rls(factor, 10, n_init=11, random_state=0, method="shaking"),
+        lambda: fastmmc.umc_rls(factor, 10, **rounds),
         lambda: bench.numpy_round(factor.R, labels, 10),
         lambda: bench.full_risk(factor.R, labels, 10),
         lambda: eigh(factor.R),
     )
     start = (eleven - one) / 10
     yield (
-        "one more start of `umc_rls` on digits",
+        "one more start of shaking on digits",
         "one `scipy.linalg.eigh` of its matrix",
         one_eigh / start,
     )
@@ -114,7 +114,7 @@ def restart_rows():
         twin / one_round,
     )
     yield (
-        f"one more start of `umc_rls` on digits ({moves:.0f} claims)",
+        f"one more start of shaking on digits ({moves:.0f} claims)",
         "the risk in full, once a claim",
         risk * moves / start,
     )
@@ -138,18 +138,18 @@ def whole_call_rows():
         factor = factors.DenseFactor(
             factors.hat_from_eigh(*factors.eigh_lower(A), 0.25), 0.25, kernel, X
         )
-        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, sizes="equal")
+        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, method="shaking")
 
     def ours():
-        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma, sizes="equal")
+        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma, method="shaking")
 
     yield (
-        "`umc_rls(X, 10, n_init=1)`, n = 4000",
+        '`umc_rls(X, 10, method="shaking", n_init=1)`, n = 4000',
         "its Gram matrix, `potrf` and `potri` alone",
         1 / ratio(5, ours, linear_algebra),
     )
     yield (
-        "`umc_rls(X, 10, n_init=1)`, n = 4000",
+        '`umc_rls(X, 10, method="shaking", n_init=1)`, n = 4000',
         "the same through an eigendecomposition",
         1 / ratio(1, ours, eigen_route),
     )

@@ -121,7 +121,7 @@ def test_passes_lower_the_objective(mapped, params):
 def test_clusters_are_as_good_as_in_memory(points, mapped, params):
     X, y = points
     scores = adjusted_rand_score(y, run(mapped, **params).labels)
-    assert scores > adjusted_rand_score(y, run(X, **params).labels) - 0.02
+    assert scores > adjusted_rand_score(y, run(X, **params).labels) - 0.03
 
 
 @pytest.mark.parametrize(

@@ -397,10 +397,11 @@ def test_shaking_panels_show_one_run(overlapping):
     start = drawn_labels(display.axes_[0], X)
     assert np.bincount(start).tolist() == [20, 20, 20]
     # The first round from the labels drawn as the start gives those drawn after it.
-    first = fastmmc.umc_rls(X, 3, init=start, n_rounds=1, min_size=0, balance=3, sigma=1.5)
+    rules = {"method": "shaking", "min_size": 0, "balance": 3}
+    first = fastmmc.umc_rls(X, 3, **rules, init=start, n_rounds=1, sigma=1.5)
     np.testing.assert_array_equal(drawn_labels(display.axes_[1], X), first.labels)
     # The last panel is where a whole run with this seed ends.
-    whole = fastmmc.umc_rls(X, 3, n_init=1, min_size=0, balance=3, sigma=1.5, random_state=4)
+    whole = fastmmc.umc_rls(X, 3, **rules, n_init=1, sigma=1.5, random_state=4)
     np.testing.assert_array_equal(drawn_labels(display.axes_[3], X), whole.labels)
 
 
@@ -409,9 +410,8 @@ def test_shaking_panels_of_a_generator_share_one_start(overlapping):
     display = ShakingDisplay.from_points(
         overlapping, 3, rounds=(0, 1), random_state=np.random.default_rng(5)
     )
-    first = fastmmc.umc_rls(
-        overlapping, 3, init=display.labels[0], n_rounds=2, min_size=0, balance=3
-    )
+    rules = {"method": "shaking", "min_size": 0, "balance": 3}
+    first = fastmmc.umc_rls(overlapping, 3, **rules, init=display.labels[0], n_rounds=2)
     np.testing.assert_array_equal(display.labels[2], first.labels)
 
 

@@ -23,7 +23,7 @@ def restarts_of_equal_length(factor, moves, seed):
     best, made, start = np.inf, 0, 0
     while made < moves:
         run = fastmmc.umc_rls(
-            factor, K, n_init=1, random_state=1000 * seed + start, **RULE, sizes="equal"
+            factor, K, method="shaking", n_init=1, random_state=1000 * seed + start, **RULE
         )
         best = min(best, run.objective)
         made += run.n_moves
@@ -68,7 +68,7 @@ class MemeticOnDigits:
 
 
 def start(factor):
-    return fastmmc.umc_rls(factor, K, n_init=1, random_state=0, sizes="equal")
+    return fastmmc.umc_rls(factor, K, method="shaking", n_init=1, random_state=0)
 
 
 class LowRankStarts:

@@ -22,7 +22,7 @@ K = 10
 def quality(X, y, k, **search):
     """Return the median and the lowest ARI and the median objective of ten single starts."""
     results = [
-        fastmmc.umc_rls(X, k, n_init=1, random_state=seed, **search, sizes="equal")
+        fastmmc.umc_rls(X, k, n_init=1, random_state=seed, **({"method": "shaking"} | search))
         for seed in SEEDS
     ]
     scores = [adjusted_rand_score(y, result.labels) for result in results]
@@ -42,10 +42,10 @@ class Calls:
 
     def setup(self, n, k):
         self.X, _ = blobs(n, k)
-        fastmmc.umc_rls(self.X[:50], k, n_init=1, sizes="equal")
+        fastmmc.umc_rls(self.X[:50], k, n_init=1, method="shaking")
 
     def time_call(self, n, k):
-        fastmmc.umc_rls(self.X, k, n_init=5, random_state=0, sizes="equal")
+        fastmmc.umc_rls(self.X, k, n_init=5, random_state=0, method="shaking")
 
 
 class Memory:
@@ -57,10 +57,10 @@ class Memory:
 
     def setup(self, n):
         self.X, _ = blobs(n, K)
-        fastmmc.umc_rls(self.X[:50], K, n_init=1, sizes="equal")
+        fastmmc.umc_rls(self.X[:50], K, n_init=1, method="shaking")
 
     def peakmem_call(self, n):
-        fastmmc.umc_rls(self.X, K, n_init=1, random_state=0, sizes="equal")
+        fastmmc.umc_rls(self.X, K, n_init=1, random_state=0, method="shaking")
 
 
 class BlobsQuality:
@@ -130,8 +130,8 @@ def seconds_per_start(factor, k, repeats=3):
     """Return what one more start costs when the factor is there already."""
     one, many = best_of(
         repeats,
-        lambda: fastmmc.umc_rls(factor, k, n_init=1, random_state=0, sizes="equal"),
-        lambda: fastmmc.umc_rls(factor, k, n_init=11, random_state=0, sizes="equal"),
+        lambda: fastmmc.umc_rls(factor, k, n_init=1, random_state=0, method="shaking"),
+        lambda: fastmmc.umc_rls(factor, k, n_init=11, random_state=0, method="shaking"),
     )
     return (many - one) / 10
 
@@ -196,11 +196,11 @@ class OneMove:
     def setup(self, n):
         self.factor = blobs_factor(n, K)
         self.labels = np.random.default_rng(0).permutation(np.arange(n) % K)
-        run = fastmmc.umc_rls(self.factor, K, n_init=1, random_state=0, sizes="equal")
+        run = fastmmc.umc_rls(self.factor, K, n_init=1, random_state=0, method="shaking")
         self.ours = seconds_per_start(self.factor, K) / run.n_moves
 
     def track_full_risk(self, n):
-        run = fastmmc.umc_rls(self.factor, K, n_init=1, random_state=0, sizes="equal")
+        run = fastmmc.umc_rls(self.factor, K, n_init=1, random_state=0, method="shaking")
         assert np.isclose(full_risk(self.factor.R, run.labels, K), run.objective)
         (theirs,) = best_of(5, lambda: full_risk(self.factor.R, self.labels, K))
         return self.ours / theirs
@@ -212,7 +212,9 @@ class OneMove:
         return self.ours / theirs
 
     def track_numpy_twin(self, n):
-        run = fastmmc.umc_rls(self.factor, K, init=self.labels, n_rounds=1, min_size=0, balance=K)
+        run = fastmmc.umc_rls(
+            self.factor, K, method="shaking", init=self.labels, n_rounds=1, min_size=0, balance=K
+        )
         labels, n_claims = numpy_round(self.factor.R, self.labels, K)
         assert (labels == run.labels).all() and n_claims == run.n_moves
         (theirs,) = best_of(3, lambda: numpy_round(self.factor.R, self.labels, K))

@@ -114,6 +114,7 @@ def restarts_of_equal_length(factor, y, moves, seed):
         run = fastmmc.umc_rls(
             factor,
             K,
+            method="shaking",
             balance=BALANCE,
             polish=True,
             n_init=1,
@@ -163,9 +164,9 @@ def run_set(X, y, size, seed):
     factor = fastmmc.factor(X)
     searches = (
         {"method": "memetic"},
-        {"n_init": 1},
-        {},
-        {"polish": True, "balance": BALANCE},
+        {"method": "shaking", "n_init": 1},
+        {"method": "shaking"},
+        {"method": "shaking", "polish": True, "balance": BALANCE},
     )
     labels = [
         fastmmc.umc_rls(factor, k, random_state=seed, **how, sizes="equal").labels
@@ -191,11 +192,10 @@ def run_low_rank(name, way, seed):
         # So few points are claimed one by one unless this is set.
         with mock.patch.multiple(batches, SAMPLE=800, SAMPLE_PER_CLUSTER=80):
             return describe(
-                y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, sizes="equal")
+                y, fastmmc.umc_rls(factor, K, method="shaking", n_init=1, random_state=seed)
             )
-    return describe(
-        y, fastmmc.umc_rls(factor, K, n_init=1, random_state=seed, **how, sizes="equal")
-    )
+    run = fastmmc.umc_rls(factor, K, method="shaking", n_init=1, random_state=seed, **how)
+    return describe(y, run)
 
 
 def make_tasks(loaded, seeds, settings, low_rank):

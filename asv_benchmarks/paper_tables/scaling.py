@@ -72,11 +72,15 @@ def shortest(function, *args):
 def measure(n, dtype):
     """Return what one run on n points costs and finds."""
     X, y = generate(n)
-    fastmmc.umc_rls(X[:5000], CLUSTERS, rank=100, batches=8, n_init=1, dtype=dtype)  # compiles
+    fastmmc.umc_rls(
+        X[:5000], CLUSTERS, method="shaking", rank=100, batches=8, n_init=1, dtype=dtype
+    )  # compiles
     factor, made = timed(lambda: fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0))
     products = Products()
     run, searched = timed(
-        lambda: fastmmc.umc_rls(factor, CLUSTERS, n_init=1, n_jobs=2, random_state=0, sizes="equal")
+        lambda: fastmmc.umc_rls(
+            factor, CLUSTERS, method="shaking", n_init=1, n_jobs=2, random_state=0
+        )
     )
     peak = peak_memory()
     return {

@@ -213,7 +213,14 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
             # last round, so these are the labels that the shaking left. A balance of k bounds no
             # size.
             result = umc_rls(
-                F, k, n_rounds=i + 1, min_size=0, balance=k, n_init=1, random_state=seed
+                F,
+                k,
+                method="shaking",
+                n_rounds=i + 1,
+                min_size=0,
+                balance=k,
+                n_init=1,
+                random_state=seed,
             )
             labels.append(result.labels)
         titles = ["start"] + [f"after round {i}" for i in rounds]

@@ -13,7 +13,7 @@ from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.core.types import MatrixLike
 from fastmmc.rls.methods import umc_rls
 from fastmmc.rls.parameters import UMCRLSParameters
-from fastmmc.rls.planning import STARTS_ON_CELLS, count_starts, searches_cells
+from fastmmc.rls.planning import count_starts, searches_cells
 
 
 class RLSClusterer(Clusterer):
@@ -160,4 +160,4 @@ class UMCRLS(
         # What is no number of clusters is refused by the function.
         is_count = isinstance(self.n_clusters, Integral)
         on_cells = is_count and searches_cells(self, n, self.n_clusters)
-        return STARTS_ON_CELLS if on_cells else count_starts(self, n)
+        return count_starts(self, n, on_cells)

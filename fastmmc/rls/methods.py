@@ -97,7 +97,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     a move costs O(n) on the dense hat matrix, or O(r) at rank r. The dense matrix takes O(n^3) time
     and n^2 numbers of memory, the one of rank r O(n r^2) and n r.
 
-    Many points are searched on cells of them: with the default search of equal sizes above 3,000
+    Many points are searched on cells of them: with the memetic search of equal sizes above 3,000
     points, with free sizes above 5,000. The sums of R over the cells make the cost exact. Then all
     points descend, within the bounds on sizes.
 

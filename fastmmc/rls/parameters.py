@@ -45,15 +45,15 @@ class UMCRLSSearch(Parameters):
         doc="""
         Search. It never changes the objective.
 
-        - "auto": shaking up to 3,000 points. Above, in up to 300 clusters, it is the memetic
-          search on cells of the points, unless another parameter of the search, ``n_init`` or
-          ``rank=None`` is given.
+        - "auto": "memetic".
         - "shaking": the clusters take turns in claiming points, at first more than their share,
           then less and less (the paper's UMC-RLS).
         - "steepest", "stochastic": plain descents (Steep-RLS, Stoc-RLS). Give them a ``balance``,
           or a few clusters may take most points.
         - "memetic": clusters of two labellings are recombined, the result is shaken gently and
-          descends by moves and swaps, again and again.
+          descends by moves and swaps, again and again. Of more than 3,000 points, in up to 300
+          clusters, cells are searched so, unless ``init``, ``batches`` or ``rank=None`` is given,
+          and then all points descend.
 
         With ``sizes="free"``, "steepest" and "stochastic" improve one labelling (Ward's unless
         ``init`` gives another), "steepest" by moves of single points only. The others run the
@@ -184,11 +184,11 @@ class UMCRLSRun(RLSRunParameters):
     n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Starts; the one with the lowest objective wins. "auto": 30, or 300,000 / n above 10,000
-        points; 3 on cells; one for the memetic search and for free sizes, which make a population
-        of their own. With two clusters round 0 of the shaking forgets the start, so the first start
-        is the paper's method and the others begin with round 1. If all starts would be equal (given
-        labels, unless stochastic or memetic), one is run.
+        Starts; the one with the lowest objective wins. "auto": one for the memetic search and for
+        free sizes, which make a population of their own, and 3 on cells; for the others 30, or
+        300,000 / n above 10,000 points. With two clusters round 0 of the shaking forgets the
+        start, so the first start is the paper's method and the others begin with round 1. If all
+        starts would be equal (given labels, unless stochastic or memetic), one is run.
         """,
     )
 

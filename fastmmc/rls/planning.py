@@ -16,7 +16,8 @@ from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
 
-# Starts of one call; fewer where n is large, and one memetic search is many starts by itself.
+# Starts of a search other than the memetic one, which is many starts by itself; fewer where n is
+# large.
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
 STARTS_ON_CELLS = 3
@@ -43,20 +44,25 @@ def prepare(call, make_source):
 def searches_cells(call, n, k):
     """Tell whether labels of about equal sizes are searched on cells of the points.
 
-    They are if there are many points, and the call says nothing of a search. Sizes of clusters of
-    few cells cannot be kept to.
+    They are if there are many points, unless labels are given, or the dense hat matrix or claims in
+    batches asked for. Sizes of clusters of few cells cannot be kept to.
     """
-    is_left = not told(call, UMCRLSSearch) and isinstance(call.n_init, str)
-    is_many = n > DENSE_CHOICE and cells_suffice(n, k) and call.rank is not None
-    return call.sizes != "free" and k > 1 and is_left and is_many
+    is_memetic = call.sizes != "free" and k > 1 and _method_of(call) == "memetic"
+    is_left = call.rank is not None and call.batches is None and np.array_equal(call.init, "random")
+    return is_memetic and is_left and n > DENSE_CHOICE and cells_suffice(n, k)
 
 
-def count_starts(call, n):
+def _method_of(call):
+    """Return the search that a call asks for."""
+    return "memetic" if call.method == "auto" else call.method
+
+
+def count_starts(call, n, on_cells=False):
     """Return the number of starts; if none is given, it depends on the search and on n alone."""
     if not isinstance(call.n_init, str):
         return call.n_init
-    if call.sizes == "free" or call.method == "memetic":
-        return 1
+    if call.sizes == "free" or _method_of(call) == "memetic":
+        return STARTS_ON_CELLS if on_cells else 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 
 
@@ -80,11 +86,9 @@ def _make_plan(call, source):
     # Weights are worked on as links are.
     links = None if not links and call.sample_weight is None else links
     trust = _check_trust(call, known, links)
-    is_free, method = call.sizes == "free", call.method
+    is_free, method = call.sizes == "free", _method_of(call)
     on_cells = links is None and not isinstance(source.factor, DenseFactor)
     on_cells = on_cells and searches_cells(call, n, k)
-    if method == "auto":
-        method = "memetic" if is_free or on_cells else "shaking"
     default = None if is_free or method not in BALANCE else max(BALANCE[method], k / n)
     bounded = method == "memetic" or call.target_sizes is not None
     rule, min_size, default = check_sizes(call, n, k, known, default, bounded)
@@ -121,7 +125,7 @@ def _make_plan(call, source):
         weights=call.sample_weight,
         asked_sizes=bool(told(call, SizeParameters)),
         on_cells=on_cells,
-        n_init=count_starts(call, n),
+        n_init=count_starts(call, n, on_cells),
     )
 
 

@@ -25,7 +25,6 @@ from fastmmc.rls.engine.memetic import MemeticSearch
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import BoundedSearch
 from fastmmc.rls.other_sizes import warn_of_other_sizes
-from fastmmc.rls.planning import STARTS_ON_CELLS
 from fastmmc.rls.source import best_result
 
 
@@ -76,13 +75,13 @@ def _search_claims(seed, factor, plan, control):
 
 def _search_cells(seed, factor, plan, control):
     """Run the search of about equal sizes on cells of the points."""
-    diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // STARTS_ON_CELLS)
+    diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
     count = count_cells(plan.n, plan.k)
 
     def make_search(index):
         return BoundedSearch(factor, diag, plan, count, restart_stream(seed, index), threads)
 
-    return _best_result(factor, make_search, STARTS_ON_CELLS, plan, control)
+    return _best_result(factor, make_search, plan.n_starts, plan, control)
 
 
 def _search_free(seed, factor, plan, control):

@@ -329,8 +329,6 @@ def test_bad_parameters(params, error, text, overlapping):
 def test_bad_points(function, overlapping):
     with pytest.raises(ValueError, match="at least 2 points"):
         function([[1.0]])
-    with pytest.raises(TypeError, match="sparse"):
-        function(csr_matrix(overlapping))
     with pytest.raises(ValueError, match="NaN"):
         function(np.where(overlapping > 2, np.nan, overlapping))
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc.core import saving
@@ -19,10 +18,10 @@ from tests.cli.runner import FEW, error_of, labels_of, run
 def model(capsys, table, tmp_path, blobs):
     """A model of scaled columns with names, and what it should predict for them."""
     path = tmp_path / "model.npz"
-    given = [table, "--label-column", "kind", "-k", 3, *FEW, "--standardize", "--model", path]
-    labels_of(capsys, "cluster", *given)
-    scaled = StandardScaler().fit_transform(blobs[0])
-    return path, fastmmc.umc_rls(scaled, 3, n_init=2, random_state=0).predict(scaled)
+    given = [table, "--label-column", "kind", "-k", 3, *FEW, "--search", "shaking"]
+    labels_of(capsys, "cluster", *given, "--standardize", "--model", path)
+    options = {"method": "shaking", "n_init": 2, "random_state": 0, "standardize": True}
+    return path, fastmmc.umc_rls(blobs[0], 3, **options).predict(blobs[0])
 
 
 @pytest.fixture

@@ -39,7 +39,8 @@ def start(seed=0, n=N, k=K):
 
 
 def run(factor, **kwargs):
-    return fastmmc.umc_rls(factor, K, **({"n_init": 2, "random_state": 0} | kwargs), sizes="equal")
+    options = {"method": "shaking", "n_init": 2, "random_state": 0}
+    return fastmmc.umc_rls(factor, K, **(options | kwargs), sizes="equal")
 
 
 def sums(Z, labels):
@@ -282,7 +283,7 @@ def test_threads_and_slices_change_nothing(factor, small_samples, monkeypatch):
 
 def test_float32_sparse_and_two_clusters(overlapping, small_samples):
     for X in (overlapping.astype(np.float32), sparse.csr_array(overlapping)):
-        res = fastmmc.umc_rls(X, 2, rank=20, random_state=0, n_init=3, sizes="equal")
+        res = fastmmc.umc_rls(X, 2, method="shaking", rank=20, random_state=0, n_init=3)
         assert sorted(res.sizes) == [30, 30]
         assert len(res.objectives) == 3
 
@@ -303,11 +304,11 @@ def test_automatic_number_of_starts():
     def count(n, **told):
         return count_starts(fastmmc.UMCRLS(**told), n)
 
-    assert count(10_000, method="shaking") == count(10_000) == 30
-    assert count(10_001, sizes="equal") == 29
+    assert count(10_000, method="shaking") == 30
+    assert count(10_001, method="shaking") == 29
     assert count(100_000, method="steepest") == 3
     assert count(10**6, method="shaking") == 1
-    assert count(100, method="memetic") == count(100, sizes="free") == 1
+    assert count(100) == count(100, method="memetic") == count(100, sizes="free") == 1
     assert count(100, method="memetic", n_init=7) == count(100, n_init=7) == 7
     with pytest.raises(ValueError, match="n_init"):
         fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
@@ -334,9 +335,10 @@ def test_the_least_size_is_scaled_once_to_a_sample_of_a_sample(factor, monkeypat
 def test_batches_are_as_good_as_claims_one_by_one(digits):
     X, _ = digits
     F = fastmmc.factor(X / 16, rank=300, random_state=0)
-    one_by_one = fastmmc.umc_rls(F, 10, n_init=10, random_state=0, sizes="equal").objectives
-    in_batches = fastmmc.umc_rls(F, 10, n_init=10, random_state=0, batches=64).objectives
+    options = {"method": "shaking", "n_init": 10, "random_state": 0}
+    one_by_one = fastmmc.umc_rls(F, 10, **options).objectives
+    in_batches = fastmmc.umc_rls(F, 10, **options, batches=64).objectives
     # A single start has a standard deviation of 8 %, so the mean of ten one of 2.5.
     assert in_batches.mean() < 1.1 * one_by_one.mean()
-    few = fastmmc.umc_rls(F, 10, n_init=10, random_state=0, batches=2).objectives
+    few = fastmmc.umc_rls(F, 10, **options, batches=2).objectives
     assert few.mean() > 1.1 * one_by_one.mean()

@@ -124,14 +124,9 @@ def test_what_is_asked_of_the_search_is_done():
     assert on_cells(sizes="equal") and on_cells(balance=0.1) and on_cells(target_sizes=[4_000] * 5)
     assert on_cells(sizes="equal", rank=300)
     assert on_cells() and on_cells(min_size=5)
-    for told in (
-        {"sizes": "free"},
-        {"method": "shaking"},
-        {"sizes": "equal", "n_init": 30},
-        {"sizes": "equal", "rank": None},
-        {"sizes": "equal", "init": "kmeans"},
-        {"sizes": "equal", "n_rounds": 5},
-    ):
+    assert on_cells(n_init=30) and on_cells(n_rounds=5) and on_cells(patience=21)
+    whole = {"rank": None}, {"batches": 64}, {"init": "kmeans"}, {"init": np.zeros(20_000, int)}
+    for told in ({"sizes": "free"}, {"method": "shaking"}, *whole):
         assert not on_cells(**told)
     assert not on_cells(n=planning.DENSE_CHOICE, balance=0.1)
     assert not on_cells(k=1, balance=0.1)
@@ -153,5 +148,5 @@ def test_a_path_searches_what_single_calls_do(told):
 def test_a_dense_hat_matrix_is_searched_as_a_whole():
     factor = fastmmc.factor(noise(150), random_state=0)
     result = fastmmc.umc_rls(factor, 2, sizes="equal", random_state=0)
-    assert result.params["method"] == "shaking"
+    assert result.params["method"] == "memetic"
     assert len(result.objectives) == count_starts(fastmmc.UMCRLS(sizes="equal"), 150)

@@ -51,8 +51,8 @@ def new_state(R, labels, k):
 
 
 def one_start(X, k, **kwargs):
-    kwargs = {"n_init": 1, "random_state": 0, "sigma": 1.5, "lam": 0.1} | kwargs
-    return fastmmc.umc_rls(X, k, **kwargs, sizes="equal")
+    options = {"method": "shaking", "n_init": 1, "random_state": 0, "sigma": 1.5, "lam": 0.1}
+    return fastmmc.umc_rls(X, k, **(options | kwargs), sizes="equal")
 
 
 def first_stream(seed):
@@ -264,7 +264,7 @@ def test_further_starts_of_two_clusters_skip_the_round_that_forgets(overlapping,
 def test_start_round_keeps_the_start(blobs):
     X, y = blobs
     result = fastmmc.umc_rls(
-        X, 3, init=y, start_round=20, n_init=1, target_sizes=np.bincount(y), sigma=4.0
+        X, 3, method="shaking", init=y, start_round=20, target_sizes=np.bincount(y), sigma=4.0
     )
     np.testing.assert_array_equal(result.labels, y)
     assert result.n_moves == 0

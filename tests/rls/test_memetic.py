@@ -82,7 +82,8 @@ def test_in_batches(overlapping, monkeypatch, how):
     res = fastmmc.umc_rls(F, K, method="memetic", random_state=0, **how)
     assert res.objective == pytest.approx(naive.risk(F.Z @ F.Z.T, res.labels, K), rel=1e-9)
     assert res.sizes.min() >= 9 and res.sizes.max() <= 21
-    starts = fastmmc.umc_rls(F, K, n_init=8, random_state=0, balance=0.4, **how)
+    options = {"method": "shaking", "n_init": 8, "balance": 0.4}
+    starts = fastmmc.umc_rls(F, K, random_state=0, **options, **how)
     assert res.objective <= np.median(starts.objectives)
 
 
