@@ -29,7 +29,8 @@ AUTO_RANK = 1_000
 AUTO_ENTRIES = 300_000_000
 LEAST_AUTO_RANK = 100
 
-# Landmarks of features for which a time limit always leaves room.
+# Landmarks of features for which a time limit always leaves room, and products of n points, k
+# clusters and these that a pass over all points takes half a second for.
 BRIEF_RANK = 50
 BRIEF_PRODUCTS = 2 * 10**9
 
