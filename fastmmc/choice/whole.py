@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 from fastmmc.core.execution import Outcome
 from fastmmc.core.status import Status
 from fastmmc.kernels.factors import LowRankFactor, make_factor
-from fastmmc.kernels.gram import EXP_PRODUCTS, evenly
+from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, evenly
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import sums_of
@@ -28,10 +28,11 @@ FIRST_SECONDS = 2.5e-10
 FIRST_SHARE = 0.4
 LEAST_CELLS = 100
 
-# The most multiplications of n points and r landmarks, n r^2, and points whose labels are predicted
-# at a time.
+# The most multiplications of n points and r landmarks, n r^2. Points whose labels are predicted at
+# a time, and multiplications for that.
 PRODUCTS = 40_000_000_000
 ROWS = 65_536
+PRODUCTS_AT_A_TIME = 2_000_000_000
 
 
 def affordable_cells(X, k, max_time):
@@ -104,7 +105,8 @@ def _predicted(X, factor, labels, k, look):
     """Return the labels of all points that the model of the cells predicts."""
     model = fit_labels(factor, labels, k).model
     predicted = np.empty(X.shape[0], dtype=np.int64)
-    for rows in gen_batches(X.shape[0], ROWS):
+    size = min(ROWS, BLOCK * max(1, PRODUCTS_AT_A_TIME // (BLOCK * factor.n * k)))
+    for rows in gen_batches(X.shape[0], size):
         look()
         predicted[rows] = model.decision_function(X[rows]).argmax(axis=1)
     return predicted
