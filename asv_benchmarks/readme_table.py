@@ -208,9 +208,10 @@ from sklearn.cluster import KMeans
 def peak():  # of this process; what getrusage says includes the one that started it
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, n_init=2)
+dense = {"method": "shaking", "rank": None, "n_init": 2}
+fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, **dense)
 before = peak()
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, n_init=2)
+fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, **dense)
 print((peak() - before) / (8 * 5000**2))
 """
 

@@ -120,8 +120,12 @@ def test_passes_lower_the_objective(mapped, params):
 @pytest.mark.parametrize("params", [{}, FREE])
 def test_clusters_are_as_good_as_in_memory(points, mapped, params):
     X, y = points
-    scores = adjusted_rand_score(y, run(mapped, **params).labels)
-    assert scores > adjusted_rand_score(y, run(X, **params).labels) - 0.03
+
+    def score(given):
+        labels = [run(given, random_state=seed, **params).labels for seed in range(3)]
+        return np.mean([adjusted_rand_score(y, found) for found in labels])
+
+    assert score(mapped) > score(X) - 0.02
 
 
 @pytest.mark.parametrize(

@@ -150,19 +150,12 @@ CASES = [
     variant("precomputed", fastmmc.UMCRLS(3, kernel="precomputed", sizes="equal")),
     variant("distances", fastmmc.UMCRLS(3, metric="precomputed", sizes="equal"), GIVEN),
     variant("cosine", fastmmc.UMCRLS(3, metric="cosine", sizes="equal"), DIRECTIONS),
-    case(
-        fastmmc.AutoMMC(3, metric="precomputed"),
-        JIT,
-        IGNORE,
-        text="distances",
-        cannot_hold=WHOLE | GIVEN,
-    ),
-    case(
-        fastmmc.AutoMMC(3, metric="cosine"),
-        JIT,
-        IGNORE,
-        text="cosine",
-        cannot_hold=WHOLE | DIRECTIONS,
+    *(
+        case(fastmmc.AutoMMC(3, metric=metric), JIT, IGNORE, text=text, cannot_hold=WHOLE | cannot)
+        for metric, text, cannot in [
+            ("precomputed", "distances", GIVEN),
+            ("cosine", "cosine", DIRECTIONS),
+        ]
     ),
     variant("precomputed", fastmmc.EvoMMC(kernel="precomputed")),
     variant("pivoted", fastmmc.FastEvoMMC(rank=3, landmarks="pivoted")),

@@ -64,12 +64,12 @@ def same_clusters(new, new_ids, old, old_ids):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_same_clusters_keep_their_numbers_over_many_updates(seed):
+def test_the_same_clusters_keep_their_numbers_over_100_updates(seed):
     table = Table(np.random.default_rng(seed))
     kept, ids = table.cluster(), table.ids
     ever = set(range(4))
     n_new = n_vanished = 0
-    for _ in range(60):
+    for _ in range(100):
         before, before_ids = kept, ids
         table.update(largest=60)
         result, ids = table.cluster(), table.ids
@@ -84,7 +84,7 @@ def test_the_same_clusters_keep_their_numbers_over_many_updates(seed):
         assert not set(kept.new.tolist()) & ever
         ever |= numbers
         n_new, n_vanished = n_new + kept.new.size, n_vanished + kept.vanished.size
-    assert n_new > 2 and n_vanished > 2 and kept.n_numbers == len(ever)
+    assert n_new > 5 and n_vanished > 5 and kept.n_numbers == len(ever)
 
 
 def test_the_model_tells_the_earlier_clusters_of_rows():

@@ -41,9 +41,8 @@ from fastmmc.kernels.factors import eigh_seconds
 from fastmmc.kernels.gram import Kernel, default_width, kernel_diagonal, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import (
-    AUTO_ENTRIES,
-    LEAST_AUTO_RANK,
     RANKS,
+    auto_rank,
     brief_features,
     check_form,
     form_features,
@@ -426,7 +425,7 @@ def _check_form(points, kernel, rank, landmarks, rank_tol):
         # Many short programs on features of that many columns; a whole Gram matrix takes O(n^3).
         n = points.shape[0]
         if n > AUTO_RANK or issparse(points):
-            rank = min(n, AUTO_RANK, max(LEAST_AUTO_RANK, AUTO_ENTRIES // n))
+            rank = min(AUTO_RANK, auto_rank(n))
     return check_form(points, kernel, rank, landmarks, rank_tol, None)
 
 

@@ -15,13 +15,7 @@ from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import Blocks, check_block, in_blocks, map_rows
 from fastmmc.kernels.cholesky import ridge_root
 from fastmmc.kernels.gram import Kernel, kernel_product
-from fastmmc.kernels.nystroem import (
-    AUTO_ENTRIES,
-    AUTO_RANK,
-    LEAST_AUTO_RANK,
-    check_form,
-    map_to_features,
-)
+from fastmmc.kernels.nystroem import auto_rank, check_form, map_to_features
 
 # The random stream that draws the sample; those of restarts count from 0.
 SAMPLE_STREAM = 2**32 - 3
@@ -207,8 +201,7 @@ def check_block_form(blocks, kernel, rank, landmarks, rank_tol, dtype):
         raise ValueError("kernel='precomputed' needs the whole Gram matrix, and X is in blocks")
     if isinstance(rank, float):
         n = blocks.shape[0]
-        most = max(LEAST_AUTO_RANK, min(AUTO_RANK, AUTO_ENTRIES // n))
-        rank = max(1, min(most, round(rank * n))) if 0 < rank <= 1 else rank
+        rank = max(1, min(auto_rank(n), round(rank * n))) if 0 < rank <= 1 else rank
     form = check_form(blocks, kernel, rank, landmarks, rank_tol, dtype)
     if form.rank is None:
         raise ValueError(
