@@ -125,7 +125,7 @@ declare_all(
             "min_size": 12,
             "n_init": 3,
         },
-        "rank with batches": {"args": (DIGITS, 5), "rank": 40, "batches": 8, "n_init": 4},
+        "rank": {"args": (DIGITS, 5), "rank": 40, "n_init": 4},
         "of rank auto": {"args": (LARGER, 2), "n_init": 1},
     },
 )

@@ -485,7 +485,6 @@ def test_random_options_of_umc_rls(seed):
             known_labels=known,
             polish=bool(rng.integers(2)),
             keep_best=bool(rng.integers(2)),
-            batches=pick(rng, None, "exact", int(rng.integers(1, 9))),
             population=int(rng.integers(2, 5)),
             patience=3,
             start_round=int(rng.integers(3)),

@@ -1,7 +1,5 @@
 """How much memory is free, and that what is made is compared with it first."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,8 @@ import fastmmc
 from fastmmc.core import memory
 from fastmmc.kernels import factors, nystroem
 from fastmmc.kernels.gram import Kernel
-from fastmmc.rls import batches
 
 MIB = 2**20
-PLAN = {"batches": None, "method": "shaking", "has_random_start": True}
 
 
 @pytest.fixture
@@ -107,12 +103,6 @@ def test_files_that_cannot_be_read_are_no_limits(machine, text):
 
 def wide(n, d=3):
     return np.random.default_rng(0).standard_normal((n, d))
-
-
-@pytest.mark.parametrize(("n", "k"), [(60_000, 300), (150_000, 1_000), (12_000, 100)])
-def test_the_product_is_not_made_of_many_points(n, k):
-    form = batches.choose_form(None, SimpleNamespace(**PLAN, n=n, k=k))
-    assert form.batches >= 1 and not form.product
 
 
 def test_the_product_is_compared_with_free_memory(monkeypatch):

@@ -140,7 +140,6 @@ def test_huge_integers_are_refused_by_name(name):
         "max_iter",
         "degree",
         "n_rounds",
-        "batches",
         "flips",
         "min_size",
     }
@@ -327,7 +326,6 @@ def test_docs_of_checked_functions_are_still_run():
     [
         ({"n_init": "many"}, "n_init must be 'auto' or an integer; got 'many'"),
         ({"rank": "all"}, "rank must be 'auto', an integer, a share of the points or None"),
-        ({"batches": "few"}, "batches must be 'exact', an integer or None; got 'few'"),
         ({"landmarks": "some"}, "'pivoted' or an array; got 'some'"),
         ({"init": "zeros"}, "'kmeans' or an array of labels; got 'zeros'"),
     ],

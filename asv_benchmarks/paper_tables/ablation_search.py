@@ -1,4 +1,4 @@
-"""What the memetic search and the shaking in batches gain, and which of their parts matter.
+"""What the memetic search gains, and which of its parts matter.
 
 See README.md in this folder for the protocols.
 """
@@ -7,14 +7,14 @@ from contextlib import nullcontext
 from unittest import mock
 
 import numpy as np
-from common import Source, draw, load_source, main, sources, spread, table
+from common import draw, load_source, main, sources, spread, table
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.data.sizes import fit_sizes
-from fastmmc.rls import batches, plan, search
+from fastmmc.rls import plan, search
 from fastmmc.rls.engine.memetic import MemeticSearch, matched_clusters
 
 # (sigma^2 / its median, lam) on digits / 16.
@@ -35,14 +35,6 @@ SETS = sources(
     "usps 2-7",
     "usps 8-9",
 )
-
-# Low rank: set, scale, rank.
-LOW_RANK = {"digits": (16.0, 300), "usps": (1.0, 500)}
-LOW_RANK_WAYS = {
-    "one by one": {"batches": "exact"},
-    "64 batches": {"batches": 64},
-    "as chosen": {},
-}
 
 
 class MutationOnly(MemeticSearch):
@@ -176,35 +168,10 @@ def run_set(X, y, size, seed):
     return [adjusted_rand_score(y, found) for found in labels]
 
 
-def run_low_rank(name, way, seed):
-    """Return what describes one start.
-
-    One by one is run on the product Z Z^T, which gives the same labels in a fraction of the time.
-    """
-    scale, rank = LOW_RANK[name]
-    X, y = load_digits(return_X_y=True) if name == "digits" else load_source(Source(name))
-    factor = fastmmc.factor(X / scale, rank=rank, random_state=0)
-    how = LOW_RANK_WAYS[way]
-    if way == "one by one":
-        factor = fastmmc.DenseFactor(factor.Z @ factor.Z.T, factor.lam, factor.kernel, factor.X)
-        how = {}
-    elif way == "as chosen" and name == "digits":
-        # So few points are claimed one by one unless this is set.
-        with mock.patch.multiple(batches, SAMPLE=800, SAMPLE_PER_CLUSTER=80):
-            return describe(
-                y, fastmmc.umc_rls(factor, K, method="shaking", n_init=1, random_state=seed)
-            )
-    run = fastmmc.umc_rls(factor, K, method="shaking", n_init=1, random_state=seed, **how)
-    return describe(y, run)
-
-
-def make_tasks(loaded, seeds, settings, low_rank):
+def make_tasks(loaded, seeds, settings):
     """Return all tasks, keyed by section and what they are about."""
     tasks = {}
     for seed in seeds:
-        for way in LOW_RANK_WAYS:
-            for name in low_rank:
-                tasks["low rank", name, way, seed] = (run_low_rank, name, way, seed)
         for width, lam in settings:
             tasks["digits", (width, lam), seed] = (run_digits, width, lam, seed)
         for name in VARIANTS:
@@ -281,23 +248,13 @@ def sets_table(results, names):
     return table(header, rows)
 
 
-def low_rank_table(results, names):
-    rows = []
-    for name in names:
-        for way in LOW_RANK_WAYS:
-            objective, ari, moves = pick(results, "low rank", name, way).T
-            rows.append([name, way, spread(objective), spread(ari, 3), f"{moves.mean():.0f}"])
-    return table(["set", "claims", "objective", "ARI", "moves"], rows)
-
-
 def page(run):
     seeds = range(2 if run.quick else 10)
     settings = SETTINGS[:1] if run.quick else SETTINGS
-    low_rank = ("digits",) if run.quick else tuple(LOW_RANK)
     loaded = run.load(load_source)
-    results = run.do(make_tasks(loaded, seeds, settings, low_rank))
+    results = run.do(make_tasks(loaded, seeds, settings))
     return [
-        "# The memetic search, and shaking in batches",
+        "# The memetic search",
         f"{run.made()} {len(seeds)} seeds each.",
         f"## Digits: objective under the same size rule, balance {BALANCE}",
         "Medians over the seeds. Restarts are single starts with polish, as many as make the moves "
@@ -312,9 +269,6 @@ def page(run):
         "Mean and standard deviation; where points are drawn, each seed draws its own. The plain "
         "starts have equal sizes, the memetic search and the last column of starts balance 0.4.",
         sets_table(results, loaded),
-        "## One start on the low-rank form",
-        "The same Z for all. As chosen: the clusters of a sample, then batches.",
-        low_rank_table(results, low_rank),
     ]
 
 

@@ -9,8 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.kernels.factors import LowRankFactor
-from fastmmc.rls.batches import ROWS, BatchSearch
 from fastmmc.rls.engine import _loops_moves
+from fastmmc.rls.multilevel import ROWS, BoundedSearch
 
 # The generated points of the scaling table.
 FEATURES, CLUSTERS, RANK = 20, 10, 300
@@ -32,10 +32,9 @@ class Products:
     """Counts the rows of Z that a search multiplies, by the shape of the other factor."""
 
     def __init__(self):
-        # Z w, Z W^T with one column a cluster, E^T Z, and Z M with as many columns as Z.
-        self.rows = dict.fromkeys(("one", "clusters", "sums", "square"), 0)
-        self._watch(BatchSearch, "_score", "one", lambda search, *_: search._plan.n)
-        self._watch(BatchSearch, "_cluster_scores", "clusters", lambda search, start: ROWS)
+        # Z W^T with one column a cluster, E^T Z, and Z M with as many columns as Z.
+        self.rows = dict.fromkeys(("clusters", "sums", "square"), 0)
+        self._watch(BoundedSearch, "_cluster_scores", "clusters", lambda search, start: ROWS)
         self._watch(LowRankFactor, "_score_blocks", "clusters", lambda factor, W: factor.n)
         self._watch(LowRankFactor, "_cluster_sums", "sums", lambda factor, *_: factor.n)
         self._watch(_loops_moves, "build_sums", "sums", lambda Z, *_: len(Z))
@@ -53,11 +52,10 @@ class Products:
 
     def seconds(self, Z):
         """Return how long NumPy takes for as many."""
-        one, clusters = np.ones(Z.shape[1], Z.dtype), np.ones((Z.shape[1], CLUSTERS), Z.dtype)
+        clusters = np.ones((Z.shape[1], CLUSTERS), Z.dtype)
         square, few = np.ones((Z.shape[1], Z.shape[1]), Z.dtype), min(len(Z), 50_000)
         members = np.ones((CLUSTERS, len(Z)), Z.dtype)
         a_row = {
-            "one": shortest(np.matmul, Z, one) / len(Z),
             "clusters": shortest(np.matmul, Z, clusters) / len(Z),
             "sums": shortest(np.matmul, members, Z) / len(Z),
             "square": shortest(np.matmul, Z[:few], square) / few,
@@ -73,7 +71,7 @@ def measure(n, dtype):
     """Return what one run on n points costs and finds."""
     X, y = generate(n)
     fastmmc.umc_rls(
-        X[:5000], CLUSTERS, method="shaking", rank=100, batches=8, n_init=1, dtype=dtype
+        X[:5000], CLUSTERS, method="shaking", rank=100, n_init=1, dtype=dtype
     )  # compiles
     factor, made = timed(lambda: fastmmc.factor(X, rank=RANK, dtype=dtype, random_state=0))
     products = Products()
@@ -87,7 +85,7 @@ def measure(n, dtype):
         "factor": made,
         "search": searched,
         "products": products.seconds(factor.Z),
-        "passes": products.rows["one"] / n,
+        "passes": products.rows["clusters"] / n,
         "peak": peak / 2**30,
         "ari": adjusted_rand_score(y, run.labels),
     }

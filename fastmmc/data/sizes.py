@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc.core import validation
 from fastmmc.data import _loops_sizes as loops
@@ -14,6 +15,9 @@ BINARY_BALANCE = 0.03
 
 # Shares may miss their sum by this much.
 SHARE_TOLERANCE = 1e-6
+
+# Scores that are made at a time, 32 MB.
+SCORES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -256,43 +260,61 @@ def reorder_to_targets(labels, targets):
 
 
 def fit_sizes(labels, scores, lower, upper, movable=None):
-    """Bring the sizes within bounds by moving the points that lose least (k, n) score by it.
+    """Bring the sizes within bounds by moving the points that lose least score by it.
 
+    ``scores`` are an array, (k, n), or a function that makes those of some clusters and points.
     Clusters that are too large give to those with room, then clusters that are too small take from
-    those above their lower bound. O(nk) a step, a few steps for each cluster. Points that are not
-    ``movable`` keep their labels.
+    those above their lower bound. In a round every point offers itself to the cluster that it fits
+    best, and those that lose least come first. Points that are not ``movable`` keep their labels.
     """
     k = len(lower)
     labels = np.array(labels, dtype=np.int64)
     movable = np.ones(labels.size, dtype=bool) if movable is None else movable
-    counts = np.bincount(labels, minlength=k)
-    while (counts > upper).any():
-        h = np.argmax(counts - upper)
-        members = np.flatnonzero(movable & (labels == h))
-        room = np.flatnonzero(counts < upper)
-        _check_bounds_can_be_met(members.size and room.size, counts, lower, upper)
-        offers = scores[np.ix_(room, members)]
-        loss = scores[h, members] - offers.max(axis=0)
-        leaving = _least(loss, counts[h] - upper[h])
-        labels[members[leaving]] = room[offers[:, leaving].argmax(axis=0)]
-        counts = np.bincount(labels, minlength=k)
-    while (counts < lower).any():
-        h = np.argmax(lower - counts)
-        members = np.flatnonzero(movable & (counts > lower)[labels])
-        _check_bounds_can_be_met(members.size, counts, lower, upper)
-        loss = scores[labels[members], members] - scores[h, members]
-        labels[members[_least(loss, lower[h] - counts[h])]] = h
+    scores_of = scores if callable(scores) else lambda h, points: scores[np.ix_(h, points)]
+    counts, own = np.bincount(labels, minlength=k), None
+    while (counts > upper).any() or (counts < lower).any():
+        bounds = upper if (counts > upper).any() else lower
+        points = np.flatnonzero(movable & (counts > bounds)[labels])
+        targets = np.flatnonzero(counts < bounds)
+        _check_bounds_can_be_met(points.size and targets.size, counts, lower, upper)
+        own = _own_scores(labels, scores_of, k) if own is None else own
+        wish, offers = _best_of(scores_of, targets, points)
+        order = np.argsort(own[points] - offers, kind="stable")
+        for group in (labels[points], wish):
+            order = order[_ranks(group[order]) < np.abs(counts - bounds)[group[order]]]
+        labels[points[order]] = wish[order]
+        own[points[order]] = offers[order]
         counts = np.bincount(labels, minlength=k)
     return labels
 
 
-def _least(values, count):
-    """Return the indices of the least values in order, as a stable sort of all would."""
-    if count < values.size:
-        least = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
-    else:
-        least = np.arange(values.size)
-    return least[np.argsort(values[least], kind="stable")[:count]]
+def _own_scores(labels, scores_of, k):
+    """Return the score of each point with its own cluster, (n,)."""
+    own = np.empty(labels.size)
+    ends = np.cumsum(np.bincount(labels, minlength=k))
+    for h, points in enumerate(np.split(np.argsort(labels, kind="stable"), ends[:-1])):
+        own[points] = scores_of(np.array([h]), points)[0]
+    return own
+
+
+def _best_of(scores_of, targets, points):
+    """Return the cluster of the largest score among ``targets`` for each point, and that score."""
+    wish, offers = np.empty(points.size, dtype=np.int64), np.empty(points.size)
+    for rows in gen_batches(points.size, max(1, SCORES // targets.size)):
+        found = scores_of(targets, points[rows])
+        best = found.argmax(axis=0)
+        wish[rows] = targets[best]
+        offers[rows] = found[best, np.arange(best.size)]
+    return wish, offers
+
+
+def _ranks(groups):
+    """Return how many earlier entries are equal to each, (m,)."""
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups)
+    ranks = np.empty(groups.size, dtype=np.int64)
+    ranks[order] = np.arange(groups.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ranks
 
 
 def fit_masses(labels, scores, lower, upper, movable, masses):

@@ -105,7 +105,11 @@ class ClaimSearch(LabelSearch):
         return claims.risk(state.labels, state.sums, total)
 
     def _scores(self):
-        return self._state.sums.copy()
+        state = self._state
+        scores = state.sums.copy()
+        # Its own row of R holds a point where it is; leaving makes that fall away.
+        scores[state.labels, np.arange(state.labels.size)] -= state.diag
+        return scores
 
     def _repair(self):
         """Close a turn that a stop left open, and bring the sizes within bounds."""

@@ -13,7 +13,7 @@ from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.core.types import MatrixLike
 from fastmmc.rls.methods import umc_rls
 from fastmmc.rls.parameters import UMCRLSParameters
-from fastmmc.rls.planning import count_starts, searches_cells
+from fastmmc.rls.planning import count_starts, wanted_cells
 
 
 class RLSClusterer(Clusterer):
@@ -159,5 +159,5 @@ class UMCRLS(
     def _count_tasks(self, n):
         # What is no number of clusters is refused by the function.
         is_count = isinstance(self.n_clusters, Integral)
-        on_cells = is_count and searches_cells(self, n, self.n_clusters)
-        return count_starts(self, n, on_cells)
+        on_cells = is_count and wanted_cells(self, n, self.n_clusters) > 0
+        return count_starts(self, n, self.n_clusters, on_cells)

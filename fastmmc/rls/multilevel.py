@@ -4,29 +4,43 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.gram import Kernel
-from fastmmc.rls.batches import BATCHES_FROM_SAMPLE, BatchSearch, ClaimForm, make_start
+from fastmmc.rls import _loops_blocks as blocks
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.cells import make_cells, of_cells
-from fastmmc.rls.engine.free import SLICE
+from fastmmc.rls.engine.free import SLICE, quick_labels
+from fastmmc.rls.engine.labelling import LabelSearch, Scores
 from fastmmc.rls.engine.memetic import TOLERANCE, MemeticSearch
 from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
 
+# Rows that a descent sees under the same scores.
+ROWS = 4096
 
-class BoundedSearch(BatchSearch):
+# Rows of such a block that one thread multiplies at a time: it must not depend on the number of
+# threads, as the rounding of a product does depend on its shape.
+ROWS_MULTIPLIED = 1024
+
+
+class BoundedSearch(LabelSearch):
     """One start: labels of bounded sizes over cells, then a descent of all points within these.
 
-    The search over cells is memetic, and of few clusters there is one more from its labels.
+    The sums are W = E^T Z, k x r. The search over cells is the plan's, and if that is memetic there
+    is one more from its labels for few clusters. Given labels are told to the cells in which they
+    are the most, and are descended from where those of cells are no better.
     """
 
-    def __init__(self, factor, diag, plan, count, rng, threads=1):
-        super().__init__(factor, diag, ClaimForm(BATCHES_FROM_SAMPLE), plan, 0, rng, threads)
-        self._count = count
+    def __init__(self, factor, diag, plan, index, rng, threads=1):
+        given = plan if isinstance(plan.init, np.ndarray) else replace(plan, init="random")
+        super().__init__(factor, diag, given, rng, width=factor.rank)
+        self._plan = plan
+        self._index = index
+        self._rng = rng
+        self._threads = threads
         self._search = self._best = None
 
     def finish(self):
@@ -35,33 +49,46 @@ class BoundedSearch(BatchSearch):
             self._end_search()
         if self._best is not None:
             self._extend_cells()
+        elif isinstance(self._plan.init, str) and not self._is_begun():
+            self._state.labels[:] = quick_labels(self._factor, self._plan, self._rng)
+        self._fill()
         return super().finish()
 
     def _run(self):
         """Search the cells, then descend; yield what each step cost."""
-        plan = self._plan
-        args = self._factor, plan.k, self._count, self._rng
-        matrix, self._members, seeds = yield from make_cells(*args)
-        coarse = of_cells(plan, seeds, np.bincount(self._members))
-        # A search claim by claim reads R alone.
-        factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
-        diag = factor.diagonal()
-        make_single = partial(make_start, factor, diag)
-        count = 1 + (plan.k <= GENTLE_CLUSTERS)
-        for at in range(count):
-            if at == 1:
-                coarse = replace(coarse, init=self._best.labels, start_round=GENTLE_ROUND)
-            args = factor, diag, ClaimForm(), coarse, make_single, self._rng
-            self._search = MemeticSearch(*args)
-            while not self._search.step(SLICE):
-                self._fraction = 0.8 * (at + self._search.fraction()) / count
-                yield
-            self._end_search()
-        self._extend_cells()
+        if self._plan.known is None:
+            yield from self._search_cells()
+            self._extend_cells()
+        self._fill()
+        self._repair()
+        # The paper's rule fixes the sizes, so only swaps are left.
+        self._set_bounds(*self._plan.rule.bounds_at(self._state.counts.copy()))
         self._note()
         yield
         with ThreadPoolExecutor(self._threads) as self._pool:
             yield from self._descend()
+
+    def _search_cells(self):
+        """Search the labels of cells; yield now and then."""
+        plan, factor = self._plan, self._factor
+        matrix, self._members, seeds = yield from make_cells(factor, plan.k, plan.cells, self._rng)
+        coarse = of_cells(plan, seeds, self._members)
+        # A search claim by claim reads R alone.
+        factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
+        is_memetic = plan.method == "memetic"
+        count = 1 + (is_memetic and plan.k <= GENTLE_CLUSTERS)
+        for at in range(count):
+            if at == 1:
+                coarse = replace(coarse, init=self._best.labels, start_round=GENTLE_ROUND)
+            args = factor, factor.diagonal(), coarse
+            if is_memetic:
+                self._search = MemeticSearch(*args, self._rng)
+            else:
+                self._search = ClaimSearch(*args, self._index, self._rng)
+            while not self._search.step(SLICE):
+                self._fraction = 0.8 * (at + self._search.fraction()) / count
+                yield
+            self._end_search()
 
     def _end_search(self):
         """End the current search over cells and keep it if it is the best."""
@@ -73,8 +100,94 @@ class BoundedSearch(BatchSearch):
             self._best = search
 
     def _extend_cells(self):
-        """Give all points the labels of their cells, and fit the sizes."""
-        self._state.labels[:] = self._best.labels[self._members]
+        """Give all points the labels of their cells, unless given ones are better."""
+        state = self._state
+        given, labels = state.labels.copy(), self._best.labels[self._members]
         self._best = None
+        state.labels[:] = labels
         self._fill()
         self._repair()
+        if not isinstance(self._plan.init, np.ndarray):
+            return
+        found, labels = state.value[moves.OBJECTIVE], state.labels.copy()
+        state.labels[:] = given
+        self._fill()
+        self._repair()
+        if state.value[moves.OBJECTIVE] > found:
+            state.labels[:] = labels
+            self._fill()
+
+    def _is_begun(self):
+        """Tell whether the labels of points are more than those that the search began with."""
+        return np.isfinite(self._state.value[moves.OBJECTIVE])
+
+    def _sum(self):
+        """Fill W, O(nr), and return Q."""
+        moves.build_sums(self._state.matrix, self._state.labels, self._state.sums)
+        return self._risk()
+
+    def _risk(self):
+        """Return Q = k n + (4 - k) e^T R e - 4 tr(E^T R E)."""
+        k, W = self._plan.k, self._state.sums
+        total = W.sum(axis=0)
+        return float(k * self._plan.n + (4 - k) * total @ total - 4 * np.sum(W**2))
+
+    def _scores(self):
+        state = self._state
+        sums = Scores(state.matrix, state.sums, np.zeros(self._plan.k))
+
+        def scores(clusters, points):
+            own = state.labels[points] == clusters[:, None]
+            return sums(clusters, points) - own * state.diag[points]
+
+        return scores
+
+    def _descend(self):
+        """Make moves and swaps until a sweep finds none; yield what each block cost."""
+        n, k, state = self._plan.n, self._plan.k, self._state
+        shift = np.empty(n)
+        target = np.empty(n, dtype=np.int64)
+        changed = 1
+        while changed > 0:
+            changed = 0
+            for start in range(0, n, ROWS):
+                scores = self._cluster_scores(start)
+                changed += blocks.descend_block(state, start, scores, shift, target)
+                yield k * scores.shape[0] * (1 + self._factor.rank // 8)
+            changed += 2 * self._exchange(shift, target)
+            state.pos[moves.MOVES] += changed
+            state.value[moves.OBJECTIVE] = self._risk()
+            self._note()
+            self._fraction = 0.95
+
+    def _cluster_scores(self, start):
+        """Return Z W^T for the rows of the block that begins at ``start``."""
+        block = self._state.matrix[start : start + ROWS]
+        columns = self._state.sums.T.astype(block.dtype)
+        scores = np.empty((block.shape[0], self._plan.k), block.dtype)
+
+        def multiply(first):
+            rows = slice(first, first + ROWS_MULTIPLIED)
+            np.matmul(block[rows], columns, out=scores[rows])
+
+        starts = range(0, block.shape[0], ROWS_MULTIPLIED)
+        if self._threads == 1:
+            for first in starts:
+                multiply(first)
+        else:
+            list(self._pool.map(multiply, starts))
+        return scores
+
+    def _exchange(self, shift, target):
+        """Swap points that want into each other's clusters; return how many pairs did."""
+        k, state = self._plan.k, self._state
+        # Points that cannot move have no target, and an infinite shift.
+        wish = state.labels.astype(np.int64) * k + np.maximum(target, 0)
+        lowest = np.full(k * k, np.inf)
+        np.minimum.at(lowest, wish, shift)
+        # Most points find nobody in the other cluster who would make up for their loss.
+        opposite = lowest.reshape(k, k).T.ravel()
+        able = np.flatnonzero(shift + opposite[wish] < -state.tol)
+        order = able[np.lexsort((shift[able], wish[able]))]
+        bounds = np.searchsorted(wish[order], np.arange(k * k + 1))
+        return blocks.exchange(state, order, bounds, shift)

@@ -47,13 +47,13 @@ class UMCRLSSearch(Parameters):
 
         - "auto": "memetic".
         - "shaking": the clusters take turns in claiming points, at first more than their share,
-          then less and less (the paper's UMC-RLS).
+          then less and less (the paper's UMC-RLS). Of more than 10,000 points cells are claimed,
+          and then all points descend.
         - "steepest", "stochastic": plain descents (Steep-RLS, Stoc-RLS). Give them a ``balance``,
           or a few clusters may take most points.
         - "memetic": clusters of two labellings are recombined, the result is shaken gently and
-          descends by moves and swaps, again and again. Of more than 3,000 points, in up to 300
-          clusters, cells are searched so, unless ``init``, ``batches`` or ``rank=None`` is given,
-          and then all points descend.
+          descends by moves and swaps, again and again. Of more than 3,000 points cells are
+          searched so, unless ``rank=None``, and then all points descend.
 
         With ``sizes="free"``, "steepest" and "stochastic" improve one labelling (Ward's unless
         ``init`` gives another), "steepest" by moves of single points only. The others run the
@@ -89,18 +89,6 @@ class UMCRLSSearch(Parameters):
     )
     keep_best: bool = parameter(
         default=False, doc="Return the best round end of the shaking instead of the last."
-    )
-    batches: int | Literal["exact"] | None = parameter(
-        default=None,
-        least=1,
-        doc="""
-        How shaking claims points on the low-rank hat matrix: in this many batches for a cluster
-        of the target size, O(n r) each, or one by one ("exact"), O(n r) a claim. None: one by one
-        up to 4,000 points. Above, first on a sample, one by one, then from round 1 on all points
-        in 32 batches. Above 50,000 points, or 2,500 k, all rounds run on a sample of that size.
-        Batches end with a descent of all points by swaps, and by moves within ``balance``. On the
-        dense hat matrix points are always claimed one by one. Free sizes make no claims.
-        """,
     )
     population: int = parameter(
         default=8,
@@ -185,10 +173,11 @@ class UMCRLSRun(RLSRunParameters):
         default="auto",
         doc="""
         Starts; the one with the lowest objective wins. "auto": one for the memetic search and for
-        free sizes, which make a population of their own, and 3 on cells; for the others 30, or
-        300,000 / n above 10,000 points. With two clusters round 0 of the shaking forgets the
-        start, so the first start is the paper's method and the others begin with round 1. If all
-        starts would be equal (given labels, unless stochastic or memetic), one is run.
+        free sizes, which make a population of their own, and on cells 3, or 90 / k of more than 30
+        clusters; for the others 30, or 300,000 / n above 10,000 points. With two clusters round 0
+        of the shaking forgets the start, so the first start is the paper's method and the others
+        begin with round 1. If all starts would be equal (given labels, unless stochastic or
+        memetic), one is run.
         """,
     )
 

@@ -49,7 +49,6 @@ class LabelSearchPlan:
     min_size: int
     polish: bool
     keep_best: bool
-    batches: int | str | None  # as asked for; :func:`choose_form` decides
     population: int
     patience: int
     max_iter: int
@@ -63,7 +62,7 @@ class LabelSearchPlan:
     weights: np.ndarray | None = None  # (n,) of the points; None: all 1
     link_penalty: float | None = None  # price of a broken cannot-link; None: none is broken
     asked_sizes: bool = False  # whether the user has set bounds on sizes
-    on_cells: bool = False  # whether labels of about equal sizes are searched on cells
+    cells: int = 0  # that labels are searched on; 0: on the points
     n_init: int = 1  # restarts
 
     @property
@@ -140,7 +139,7 @@ class LabelSearchPlan:
         """
         return 1 if index > 0 and self.forgets_start() else 0
 
-    def of_sample(self, indices, keep_best):
+    def of_sample(self, indices):
         """Return the plan for some of the points alone."""
         m, k, rule = indices.size, self.k, self.rule
         known = None if self.known is None else self.known[indices]
@@ -162,7 +161,7 @@ class LabelSearchPlan:
             known=known,
             min_size=int(self.min_size * m / self.n),
             polish=False,
-            keep_best=keep_best,
+            keep_best=False,
         )
 
     def of_given(self, labels, first):

@@ -1,19 +1,19 @@
 """The search of labels on one hat matrix that a plan asks for."""
 
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc.core.execution import OutOfTime, restart_stream, warn_user
 from fastmmc.core.threads import exhaust
-from fastmmc.kernels.factors import DenseFactor
-from fastmmc.rls.batches import BATCHES_FROM_RANDOM, ClaimForm, choose_form, make_start
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.bound import free_bound, risk_bound
-from fastmmc.rls.engine.cells import count_cells
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine.coarse import mass_unit
-from fastmmc.rls.engine.free import ALL, QUICK_SAMPLE, FreeSearch, Population, make_matrix
+from fastmmc.rls.engine.free import QUICK_SAMPLE, FreeSearch, Population, make_matrix
 from fastmmc.rls.engine.linked import (
     LinkedSearch,
     Merging,
@@ -46,8 +46,7 @@ def search_labels(seed, factor, plan, control):
         return judge_links(found, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
     if plan.free:
         return _search_free(seed, factor, plan, control)
-    on_cells = plan.on_cells and plan.has_random_start
-    result = (_search_cells if on_cells else _search_claims)(seed, factor, plan, control)
+    result = (_search_cells if plan.cells else _search_claims)(seed, factor, plan, control)
     if plan.default_sizes and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
@@ -55,20 +54,20 @@ def search_labels(seed, factor, plan, control):
 
 def _search_claims(seed, factor, plan, control):
     """Run the search by claims, moves and swaps of points in labels of about equal sizes."""
-    form = choose_form(factor, plan)
-    try:
-        matrix = exhaust(form.make_matrix(factor), lambda n_rows: control.check_time())
-    except OutOfTime:
-        in_turns = plan.method in ("shaking", "memetic")
-        matrix, form = factor, ClaimForm(BATCHES_FROM_RANDOM) if in_turns else ClaimForm()
-    diag, threads = matrix.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
-    make_single = partial(make_start, matrix, diag, threads=threads)
+    matrix = factor
+    if isinstance(factor, LowRankFactor) and plan.k > 1:
+        # One by one, a claim on Z takes O(nr).
+        matrix = factor._in_double_precision()
+        with suppress(OutOfTime):
+            if factor.n <= DENSE_LIMIT:
+                matrix = exhaust(factor._as_dense(), lambda n_rows: control.check_time())
+    diag = matrix.diagonal()
 
     def make_search(index):
         rng = restart_stream(seed, index)
         if plan.method == "memetic":
-            return MemeticSearch(matrix, diag, form, plan, make_single, rng)
-        return make_single(form, plan, index, rng)
+            return MemeticSearch(matrix, diag, plan, rng)
+        return ClaimSearch(matrix, diag, plan, index, rng)
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
@@ -76,17 +75,16 @@ def _search_claims(seed, factor, plan, control):
 def _search_cells(seed, factor, plan, control):
     """Run the search of about equal sizes on cells of the points."""
     diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
-    count = count_cells(plan.n, plan.k)
 
     def make_search(index):
-        return BoundedSearch(factor, diag, plan, count, restart_stream(seed, index), threads)
+        return BoundedSearch(factor, diag, plan, index, restart_stream(seed, index), threads)
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
 
 def _search_free(seed, factor, plan, control):
     """Run the search of free sizes."""
-    matrix, cells = factor, count_cells(plan.n, plan.k) if plan.n > ALL else 0
+    matrix, cells = factor, plan.cells
     try:
         if control.shortage:
             raise OutOfTime

@@ -1,7 +1,7 @@
 import pytest
 
-from fastmmc.rls import planning, search
-from fastmmc.rls.engine import cells, free
+from fastmmc.rls import planning
+from fastmmc.rls.engine import cells
 
 
 @pytest.fixture
@@ -11,5 +11,4 @@ def few_cells(monkeypatch):
     monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
     monkeypatch.setattr(planning, "DENSE_CHOICE", 100)
     monkeypatch.setattr(planning, "CHOICE_RANK", 40)
-    for module in (search, free):
-        monkeypatch.setattr(module, "ALL", 100)
+    monkeypatch.setattr(planning, "DENSE_LIMIT", 100)

@@ -10,7 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import Status
 from fastmmc.rls import planning
-from fastmmc.rls.planning import count_starts, searches_cells
+from fastmmc.rls.engine.free import cut
+from fastmmc.rls.planning import count_starts, wanted_cells
 from tests.rls import naive
 from tests.rls.points import gaussians
 
@@ -118,19 +119,19 @@ def test_a_stop_gives_back_labels_within_bounds(calls):
 
 
 def test_what_is_asked_of_the_search_is_done():
-    def on_cells(n=20_000, k=5, **told):
-        return searches_cells(fastmmc.UMCRLS(k, **told), n, k)
+    def cells(n=20_000, k=5, **told):
+        return wanted_cells(fastmmc.UMCRLS(k, **told), n, k)
 
-    assert on_cells(sizes="equal") and on_cells(balance=0.1) and on_cells(target_sizes=[4_000] * 5)
-    assert on_cells(sizes="equal", rank=300)
-    assert on_cells() and on_cells(min_size=5)
-    assert on_cells(n_init=30) and on_cells(n_rounds=5) and on_cells(patience=21)
-    whole = {"rank": None}, {"batches": 64}, {"init": "kmeans"}, {"init": np.zeros(20_000, int)}
-    for told in ({"sizes": "free"}, {"method": "shaking"}, *whole):
-        assert not on_cells(**told)
-    assert not on_cells(n=planning.DENSE_CHOICE, balance=0.1)
-    assert not on_cells(k=1, balance=0.1)
-    assert on_cells(k=300, balance=0.1) and not on_cells(k=301, balance=0.1)
+    bounds = {"balance": 0.1}, {"target_sizes": [4_000] * 5}
+    given = {"init": "kmeans"}, {"init": np.zeros(20_000, int)}
+    for told in ({}, {"method": "shaking"}, {"rank": 300}, {"n_init": 30}, *bounds, *given):
+        assert cells(**told) == 1_000
+    for told in ({"rank": None}, {"method": "steepest"}, {"method": "stochastic"}):
+        assert cells(**told) == 0 and cells(**told, sizes="free") == 1_000
+    assert cells(planning.DENSE_CHOICE) == 0 < cells(planning.DENSE_CHOICE + 1)
+    assert cells(10_000, method="shaking") == 0 < cells(10_001, method="shaking")
+    assert cells(k=1) == 0
+    assert [cells(k=k) for k in (30, 300, 2_000, 5_001)] == [1_500, 3_000, 4_000, 0]
 
 
 @pytest.mark.jit
@@ -149,4 +150,37 @@ def test_a_dense_hat_matrix_is_searched_as_a_whole():
     factor = fastmmc.factor(noise(150), random_state=0)
     result = fastmmc.umc_rls(factor, 2, sizes="equal", random_state=0)
     assert result.params["method"] == "memetic"
-    assert len(result.objectives) == count_starts(fastmmc.UMCRLS(sizes="equal"), 150)
+    assert len(result.objectives) == count_starts(fastmmc.UMCRLS(sizes="equal"), 150, 2)
+
+
+@pytest.mark.jit
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("method", ["shaking", "memetic"])
+@pytest.mark.parametrize("kind", ["right", "random"])
+def test_given_labels_are_made_no_worse(method, kind, rng):
+    X, y = gaussians([100, 100, 100])
+    given = y if kind == "right" else rng.permutation(y)
+    result = fastmmc.umc_rls(X, 3, method=method, init=given, rank=60, random_state=0)
+    assert result.sizes.tolist() == [100, 100, 100]
+    assert adjusted_rand_score(y, result.labels) > 0.98
+
+
+@pytest.mark.usefixtures("few_cells")
+def test_given_labels_that_no_cells_have_are_descended_from():
+    # Points of one place in different clusters: cells hold one label each.
+    X = np.repeat(np.random.default_rng(0).standard_normal((30, 2)), 10, axis=0)
+    best = fastmmc.umc_rls(X, 2, method="stochastic", balance=0.1, rank=20, random_state=0)
+    again = fastmmc.umc_rls(X, 2, init=best.labels, balance=0.1, rank=20, random_state=0)
+    assert again.objective <= best.objective + 1e-9
+
+
+def test_points_are_cut_into_clusters_of_the_sizes_asked_for():
+    X, y = gaussians([120, 60, 120])
+    labels = cut(X, np.array([120, 180]))
+    assert np.bincount(labels).tolist() == [120, 180]
+    labels = cut(X, np.array([37, 1, 100, 0, 162]))
+    assert np.bincount(labels, minlength=5).tolist() == [37, 1, 100, 0, 162]
+    # Parts lie together: of two of three far clusters, cut at the right place, none is cut in two.
+    two = y != 1
+    assert adjusted_rand_score(y[two], cut(X[two], np.array([120, 120]))) == 1.0
+    assert np.bincount(cut(np.zeros((10, 2)), np.array([3, 7]))).tolist() == [3, 7]

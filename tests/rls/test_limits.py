@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import Status
 from fastmmc.data.sizes import fit_sizes
-from fastmmc.rls import batches, bound, search
+from fastmmc.rls import bound, search
 
 pytestmark = pytest.mark.jit
 
@@ -68,7 +68,6 @@ def test_equal_points_in_single_precision_are_not_swapped_for_ever(k, method):
         method=method,
         rank=60,
         dtype="float32",
-        batches="exact",
         polish=True,
         balance=0.0,
         n_init=1,
@@ -199,22 +198,9 @@ def fresh_search(monkeypatch, module, name, X, told):
     return kind(*(np.random.default_rng(0) if random else arg for arg, random in args))
 
 
-def test_a_search_stopped_within_its_sample_keeps_the_clusters_of_the_sample(
-    monkeypatch, three_clusters
-):
-    X, y = three_clusters
-    told = {"method": "shaking", "rank": 40}
-    search = fresh_search(monkeypatch, batches, "BatchSearch", X, told)
-    while search.fraction() < 0.05:
-        assert not search.step(1)
-    search.finish()
-    assert adjusted_rand_score(y, search.labels) > 0.9
-
-
 @pytest.mark.parametrize(
     ("module", "name", "n", "told"),
     [
-        (batches, "BatchSearch", 9000, {"method": "shaking", "rank": 40}),
         (search, "FreeSearch", 9000, {"sizes": "free", "rank": 40}),
         (search, "FreeSearch", 1200, {"sizes": "free"}),
         (search, "FreeSearch", 5200, {"sizes": "free"}),
@@ -238,7 +224,7 @@ def test_shaking_ends_within_half_of_the_mean_size_of_its_target(digits, k):
     X, _ = digits
     result = fastmmc.umc_rls(X[:600], k, n_init=2, random_state=0, sizes="equal")
     assert (np.abs(result.sizes - 600 / k) <= max(1.0, 300 / k)).all()
-    low = fastmmc.umc_rls(X[:600], k, n_init=1, rank=50, batches=8, random_state=0)
+    low = fastmmc.umc_rls(X[:600], k, method="shaking", n_init=1, rank=50, random_state=0)
     assert (np.abs(low.sizes - 600 / k) <= max(1.0, 300 / k)).all()
 
 

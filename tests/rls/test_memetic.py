@@ -6,7 +6,6 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.core import execution
-from fastmmc.rls import batches
 from fastmmc.rls.engine.memetic import matched_clusters
 from tests.rls import naive
 
@@ -66,25 +65,12 @@ def test_it_beats_its_own_population_on_most_seeds(overlapping):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("how", [{}, {"rank": 20}, {"rank": 20, "batches": "exact"}])
+@pytest.mark.parametrize("how", [{}, {"rank": 20}])
 def test_dense_and_low_rank(overlapping, how):
     a = run(overlapping, n_init=2, **how)
     b = run(overlapping, n_init=2, n_jobs=2, **how)
     np.testing.assert_array_equal(a.labels, b.labels)
     assert a.objectives.size == 2 and a.objective == a.objectives.min()
-
-
-@pytest.mark.parametrize("how", [{}, {"batches": 4}])
-def test_in_batches(overlapping, monkeypatch, how):
-    monkeypatch.setattr(batches, "SAMPLE", 20)
-    monkeypatch.setattr(batches, "SAMPLE_PER_CLUSTER", 5)
-    F = fastmmc.factor(overlapping, lam=0.1, sigma=1.5, rank=15, random_state=0)
-    res = fastmmc.umc_rls(F, K, method="memetic", random_state=0, **how)
-    assert res.objective == pytest.approx(naive.risk(F.Z @ F.Z.T, res.labels, K), rel=1e-9)
-    assert res.sizes.min() >= 9 and res.sizes.max() <= 21
-    options = {"method": "shaking", "n_init": 8, "balance": 0.4}
-    starts = fastmmc.umc_rls(F, K, random_state=0, **options, **how)
-    assert res.objective <= np.median(starts.objectives)
 
 
 @pytest.mark.jit

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import map_of_threads
@@ -24,10 +25,6 @@ from fastmmc.rls.engine.labelling import sums_of
 CELLS = 1_000
 CELLS_PER_CLUSTER = 50
 MOST_CELLS = 3_000
-
-# Cells of a cluster that are enough for sizes to be kept to. Of 10,000 points in 100 clusters, with
-# 30 cells each, Q has the better clusters (ARI .474, by shaking .461) in 31 s in place of 51.
-LEAST_PER_CLUSTER = 10
 
 # Leading kernel principal components, or k of them, that tell which seed a point is nearest to.
 COMPONENTS = 100
@@ -113,17 +110,16 @@ def _nearest_seeds(factor, scores_of, seeds):
     return cells, distances
 
 
-def of_cells(plan, seeds, masses):
-    """Return the plan of a search over cells."""
-    return replace(plan, n=seeds.size, points=plan.points[seeds], masses=masses)
+def of_cells(plan, seeds, members):
+    """Return the plan of a search over cells; given labels are those of most of their points."""
+    masses, init = np.bincount(members), plan.init
+    if isinstance(init, np.ndarray):
+        init = contingency_matrix(members, init, sparse=True).argmax(axis=1)
+        init = np.unique(plan.init)[np.asarray(init).ravel()]
+    return replace(plan, n=seeds.size, points=plan.points[seeds], masses=masses, init=init)
 
 
 def count_cells(n, k):
     """Return how many cells n points are searched on, 0 if these are too few points for that."""
     cells = max(min(max(CELLS, min(CELLS_PER_CLUSTER * k, MOST_CELLS)), n // 2), 2 * k)
     return cells if 2 * cells <= n else 0
-
-
-def cells_suffice(n, k):
-    """Tell whether n points have so many cells that these can be packed into k bounded clusters."""
-    return count_cells(n, k) >= LEAST_PER_CLUSTER * k

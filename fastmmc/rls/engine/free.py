@@ -15,17 +15,17 @@ from fastmmc.core import memory
 from fastmmc.core.status import Status
 from fastmmc.core.threads import exhaust, map_of_threads
 from fastmmc.data.labels import matched_clusters
-from fastmmc.data.sizes import fit_sizes, reorder_to_targets
+from fastmmc.data.sizes import equal_sizes, fit_sizes, reorder_to_targets
 from fastmmc.kernels.factors import LowRankFactor, hat_path
-from fastmmc.kernels.gram import kernel_points, kernel_product
+from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.cells import make_cells, of_cells
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
+from fastmmc.rls.engine.labelling import Scores
 from fastmmc.rls.engine.sliced import SlicedSearch
-
-# Points that are searched one by one; of more, cells are.
-ALL = 5_000
+from fastmmc.rls.engine.tangent import step, tangent
+from fastmmc.rls.source import MOST_SCORES
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
@@ -120,15 +120,15 @@ def make_matrix(factor, cells):
 def hat_of_sample(factor, indices, check_time):
     """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
 
-    The latter maps labels E (k, m) of these to their fits of all points, (k, n); those of points
-    with weights are E S, and so are the fits.
+    The latter maps labels E (k, m) of these to their fits of all points, (k, n), or to the sums
+    W (k, r) that make these fits W Z^T; those of points with weights are E S, and so are the fits.
     """
     lam = factor.lam * indices.size / factor.n
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
     if isinstance(factor, LowRankFactor):
         part, extend = yield from replace(factor, lam=lam)._restrict(indices)
         R = yield from part._hat_matrix()
-        return R, lambda E: factor._cluster_scores(E @ part.Z @ extend)
+        return R, lambda E: E @ part.Z @ extend
     X = kernel_points(factor.kernel, factor.X, indices)
     basis, of_gram = X, factor.kernel.name == "precomputed"
     yield
@@ -220,7 +220,8 @@ class FreeSearch(SlicedSearch):
             masses = np.bincount(self._members)
             points = Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_))
             # Swaps of cells of all masses take long; moves keep to bounds as nearly as cells allow.
-            plan = of_cells(replace(plan, rule=replace(plan.rule, bounded=False)), seeds, masses)
+            plan = of_cells(plan, seeds, self._members)
+            plan = replace(plan, rule=replace(plan.rule, bounded=False))
         else:
             points = Groups.of_points(factor.R, plan.movable)
         self._population = Population(points, plan, self._index, self._rng)
@@ -241,8 +242,10 @@ class FreeSearch(SlicedSearch):
         if rule.allows(np.bincount(labels, minlength=self._plan.k)):
             return labels
         state = self._whole(labels)
-        sums = state.sums if state.dense else self._factor._cluster_scores(state.sums)
-        scores = nearness(state, sums, 1)
+        if state.dense:
+            scores = nearness(state, state.sums, 1)
+        else:
+            scores = Scores(state.matrix, *tangent(state.sums, state.counts, state.within))
         return fit_sizes(labels, scores, rule.lower, rule.upper, state.movable)
 
     def _whole(self, labels):
@@ -276,15 +279,61 @@ def descend_rows(state, end_sweep=lambda: None):
 
 
 def quick_labels(factor, plan, rng):
-    """Return labels of all points by the clusters of few of them, as there is no time for more."""
+    """Return labels of all points, as there is no time for better ones.
+
+    They are by the clusters of few points, or parts cut off the points one after the other where
+    scores of all would be too many.
+    """
+    if isinstance(factor, LowRankFactor) and plan.n * plan.k > MOST_SCORES:
+        targets = plan.rule.targets
+        labels = cut(factor.Z, equal_sizes(plan.n, plan.k) if targets is None else targets)
+        if plan.known is None:
+            return labels
+        labels, W = plan.with_known(labels), factor._cluster_sums(labels, plan.k)
+        scores = Scores(factor.Z, W, np.zeros(plan.k))
+    else:
+        labels, scores = _labels_by_few(factor, plan, rng)
+    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+
+
+def cut(Z, sizes):
+    """Cut the points into clusters of these sizes, half of them from the other half each time.
+
+    Each cut is across the line from the point farthest from the mean to that farthest from it, of a
+    sample.
+    """
+    labels = np.empty(len(Z), dtype=np.int64)
+    waiting = [(np.arange(len(Z)), 0, sizes.size)]
+    while waiting:
+        points, first, last = waiting.pop()
+        if last - first == 1 or points.size == 0:
+            labels[points] = first
+            continue
+        middle = (first + last) // 2
+        some = Z[points[evenly(points.size, QUICK_SAMPLE)]]
+        corner = some[np.sum((some - some.mean(axis=0)) ** 2, axis=1).argmax()]
+        opposite = some[np.sum((some - corner) ** 2, axis=1).argmax()]
+        count = int(sizes[first:middle].sum())
+        order = np.argpartition(Z[points] @ (opposite - corner), min(count, points.size - 1))
+        waiting.append((points[order[:count]], first, middle))
+        waiting.append((points[order[count:]], middle, last))
+    return labels
+
+
+def _labels_by_few(factor, plan, rng):
+    """Return labels of all points by the clusters of few of them, and what tells these."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
     R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
-    part = plan.of_sample(indices, keep_best=False)
+    part = plan.of_sample(indices)
     population = Population(Groups.of_points(R, part.movable), part, 0, rng)
     next(population.run())
     labels = population.finish()
     state = population.groups.state(labels, part.rule)
     E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-    scores = nearness(state, predict(E), 1)
-    labels = plan.with_known(scores.argmax(axis=0))
-    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+    if isinstance(factor, LowRankFactor):
+        scores = Scores(factor.Z, *tangent(predict(E), state.counts, state.within))
+        labels = step(factor.Z, scores.A, scores.c)
+    else:
+        scores = nearness(state, predict(E), 1)
+        labels = scores.argmax(axis=0)
+    return plan.with_known(labels), scores

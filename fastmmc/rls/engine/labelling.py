@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fastmmc.kernels.factors import LowRankFactor
@@ -21,10 +23,25 @@ def sums_of(matrix, labels, k):
     return sums
 
 
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores z . A_h + c_h of points with clusters, made where they are asked for."""
+
+    Z: np.ndarray  # (n, r)
+    A: np.ndarray  # (k, r)
+    c: np.ndarray  # (k,)
+
+    def __call__(self, clusters, points):
+        """Return the scores of some clusters and points, (len(clusters), len(points))."""
+        Z = self.Z[points].astype(np.float64, copy=False)
+        return self.A[clusters] @ Z.T + self.c[clusters, None]
+
+
 class LabelSearch(SlicedSearch):
     """One restart: the state of the compiled loops, and what every search does with it.
 
-    A search adds ``_run``, ``_sum`` (fill the sums and return Q) and ``_scores``.
+    A search adds ``_run``, ``_sum`` (fill the sums and return Q) and ``_scores``, which makes those
+    of points with clusters: how much of R ties them to it, without what ties a point to itself.
     """
 
     def __init__(self, factor, diag, plan, rng, *, width, row=None, n_pos=2):
@@ -92,10 +109,7 @@ class LabelSearch(SlicedSearch):
         state, rule = self._state, self._plan.rule
         if rule.allows(state.counts):
             return False
-        scores = self._scores()
-        # Its own row of R holds a point where it is; leaving makes that fall away.
-        scores[state.labels, np.arange(state.labels.size)] -= state.diag
-        labels = self._plan.fitted(state.labels, scores)
+        labels = self._plan.fitted(state.labels, self._scores())
         state.pos[moves.MOVES] += np.count_nonzero(labels != state.labels)
         state.labels[:] = labels
         self._fill()

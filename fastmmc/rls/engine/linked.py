@@ -11,7 +11,7 @@ in the true objective by moves that heed the links, alone or with those that are
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -22,7 +22,7 @@ from fastmmc.data.links import join
 from fastmmc.data.sizes import SizeRule
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
-from fastmmc.rls.batches import ClaimForm, make_start
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
@@ -255,13 +255,12 @@ class NearSearch:
     def __init__(self, points, plan, index, rng):
         factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
         diag = factor.diagonal()
-        make_single = partial(make_start, factor, diag)
         self.groups = points
         self.fraction = 0.0
         if plan.method == "memetic":
-            self._search = MemeticSearch(factor, diag, ClaimForm(), plan, make_single, rng)
+            self._search = MemeticSearch(factor, diag, plan, rng)
         else:
-            self._search = make_single(ClaimForm(), plan, index, rng)
+            self._search = ClaimSearch(factor, diag, plan, index, rng)
 
     def run(self):
         """Search; yield at the end of each slice."""
@@ -367,7 +366,10 @@ class LinkedSearch(SlicedSearch):
         groups = self._search.groups
         state = groups.state(labels, groups.plan.rule)
         E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-        sums = self._predict(E @ groups.merging.membership.T) @ merging.membership
+        fits = self._predict(E @ groups.merging.membership.T)
+        if isinstance(self._factor, LowRankFactor):
+            fits = self._factor._cluster_scores(fits)
+        sums = fits @ merging.membership
         return plan.with_known(nearness(state, sums, merging.masses).argmax(axis=0))
 
     def _make_state(self, labels):

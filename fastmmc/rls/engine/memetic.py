@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
 from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine.sliced import SlicedSearch
 
 # Objectives that differ by less are equal.
@@ -24,13 +23,11 @@ class MemeticSearch(SlicedSearch):
     the worst individual if it is better. No two individuals are the same partition.
     """
 
-    def __init__(self, factor, diag, form, plan, make_search, rng):
+    def __init__(self, factor, diag, plan, rng):
         super().__init__()
         self._factor = factor
         self._diag = diag
-        self._form = form
         self._plan = plan
-        self._make_search = make_search
         self._rng = rng
         self._population = []
         self._current = None
@@ -53,22 +50,21 @@ class MemeticSearch(SlicedSearch):
         """Make the population, then children."""
         plan = self._plan
         for index in range(plan.population):
-            parent = self._make_search(self._form, plan.of_parent(index), index, self._rng)
-            yield from self._improve(parent)
+            yield from self._improve(self._search(plan.of_parent(index), index))
             self._fraction = 0.4 * (index + 1) / plan.population
-        # Children go on from labels of all points.
-        form = replace(self._form, sample=0)
         stale = 0
         while len(self._population) > 1 and stale < plan.patience:
             if self.n_iter >= plan.max_iter:
                 self.status = Status.MAX_ITER
                 return
             best = self._best().objective
-            child_plan = plan.of_child(self._child_labels())
-            yield from self._improve(self._make_search(form, child_plan, 0, self._rng))
+            yield from self._improve(self._search(plan.of_child(self._child_labels()), 0))
             self.n_iter += 1
             stale = 0 if self._best().objective < best else stale + 1
             self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
+
+    def _search(self, plan, index):
+        return ClaimSearch(self._factor, self._diag, plan, index, self._rng)
 
     def _improve(self, search):
         """Run a search to its end, slice by slice, and let its labels into the population."""
@@ -110,7 +106,7 @@ class MemeticSearch(SlicedSearch):
         from_a = np.ones(k, dtype=bool)
         while from_a.all() or not from_a.any():
             from_a = self._rng.random(k) < 0.5
-        scores = self._scores(np.where(from_a[:, None], a.sums, b.sums[match]))
+        scores = np.where(from_a[:, None], a.sums, b.sums[match])
         # A point's own row would keep it in the clusters that it comes from.
         everyone = np.arange(plan.n)
         scores[a.labels, everyone] -= np.where(from_a[a.labels], self._diag, 0.0)
@@ -118,9 +114,3 @@ class MemeticSearch(SlicedSearch):
         scores[in_b, everyone] -= np.where(from_a[in_b], 0.0, self._diag)
         labels = plan.with_known(scores.argmax(axis=0))
         return plan.fitted(labels, scores)
-
-    def _scores(self, sums):
-        """Return the scores of all points, (k, n), from the sums of the clusters."""
-        if self._form.batches is None:
-            return sums
-        return self._factor._cluster_scores(sums)

@@ -1,65 +1,14 @@
-"""Compiled loops of shaking and descent in linear time, on the factor Z of the hat matrix Z Z^T.
+"""Compiled loops of a descent in linear time, on the factor Z of the hat matrix Z Z^T.
 
 The sums are W = E^T Z, k x r. Scoring m points costs O(mr) and a move O(r), so the more moves
-follow one pass the better; those that are accepted for a gain are checked against the W of that
-moment.
+follow one pass the better; each is checked against the W of that moment.
 """
 
 # compiled-with: _loops_moves.py 79248693dff6
 import numpy as np
 
-from fastmmc.core.jit import njit, njit_sum
-from fastmmc.rls.engine._loops_moves import MOVES, move, move_shift, swap_shift
-
-
-@njit_sum
-def quick_dot(A, i, B, j):
-    """Return A[i] . B[j] in the precision of the two."""
-    total = B.dtype.type(0)
-    for c in range(A.shape[1]):
-        total += A[i, c] * B[j, c]
-    return total
-
-
-@njit
-def score_points(Z, start, labels, closed, steps, diag, movable, score):
-    """Fill the (m,) ``score`` with what claiming the points from ``start`` on would cost, O(mr).
-
-    ``steps`` is W[c] - W[d] for the claiming cluster d, (k, r) of the dtype of Z. Points of the
-    ``closed`` clusters, d and donors at their floor, score inf, as do those that are not movable.
-    """
-    for at in range(score.size):
-        i = start + at
-        c = labels[i]
-        if closed[c] or not movable[i]:
-            score[at] = np.inf
-        else:
-            score[at] = quick_dot(Z, i, steps, c) - diag[i]
-
-
-@njit
-def claim_batch(state, score, limit, wanted, floor, d):
-    """Claim the points that score below ``limit``, then those at it; return how many these are.
-
-    They are ``wanted`` at most. Equal scores go to the point that comes first, and a donor does
-    not fall below its floor. Claimed points score inf afterwards.
-    """
-    Z, labels, counts, W = state.matrix, state.labels, state.counts, state.sums
-    taken = 0
-    for turn in range(2):
-        for i in range(score.size):
-            if taken == wanted:
-                break
-            fits = score[i] < limit if turn == 0 else score[i] == limit
-            if not fits or score[i] == np.inf:
-                continue
-            o = labels[i]
-            if counts[o] > floor[o]:
-                move(Z, None, labels, counts, W, i, d)
-                score[i] = np.inf
-                taken += 1
-    state.pos[MOVES] += taken
-    return taken
+from fastmmc.core.jit import njit
+from fastmmc.rls.engine._loops_moves import move, move_shift, swap_shift
 
 
 @njit
