@@ -183,7 +183,7 @@ def public_names():
     sections["Several workers"] = [
         f"fastmmc.distributed.{name}" for name in ("fit_restarts", "fit_sharded")
     ]
-    sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display")
+    sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display|write_\w+")
     sections["Data sets"] = _names_in(datasets, r"load|read_npz|make_\w+")
     return sections
 

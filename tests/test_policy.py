@@ -170,7 +170,17 @@ def test_dir_lists_public_names_only():
 
 
 def test_import_brings_nothing_heavy():
-    heavy = ["matplotlib", "PIL", "rich", "pandas", "dask", "distributed", "cvxpy", "IPython"]
+    heavy = [
+        "matplotlib",
+        "PIL",
+        "rich",
+        "pandas",
+        "dask",
+        "distributed",
+        "cvxpy",
+        "IPython",
+        "bokeh",
+    ]
     # Backends that joblib itself has not loaded yet, and what is loaded when it is asked for.
     heavy += ["joblib._dask", "fastmmc.plotting", "fastmmc.distributed", "fastmmc.cli"]
     heavy += ["fastmmc.competitive.sharded"]
