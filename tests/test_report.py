@@ -70,7 +70,7 @@ class Page(HTMLParser):
     @property
     def drawn(self):
         """The columns of every scatter plot."""
-        text = re.search(r"const docs_json = '(.*)';\n", self.scripts[-1]).group(1)
+        text = re.search(r"const docs_json = '(.*)';\n", self.scripts[-2]).group(1)
         text = unescape(re.sub(r"\\(.)", r"\1", text))
         found = []
 
@@ -128,7 +128,7 @@ def customers():
 def test_texts_of_users_are_no_markup(page_of, customers):
     frame, result = customers
     page = page_of(result, frame, title=MARKUP[4])
-    assert page.count("script") == 3
+    assert page.count("script") == 4
     assert not [tag for tag, _ in page.tags if tag in ("img", "svg", "b")]
     assert not [one for _, one in page.tags if any(name.startswith("on") for name in one)]
     shown = "".join(page.texts)
@@ -199,15 +199,17 @@ def test_clusters_beyond_the_hundred_largest_are_drawn_and_not_described(page_of
     result = fastmmc.sammc(X, k, random_state=0)
     page = page_of(result, X)
     assert page.count("details") == MOST_CLUSTERS
+    assert "legend" not in page.text
     assert f"The {MOST_CLUSTERS} largest of {k} clusters are described" in page.text
     assert sum(len(one["row"]) for one in page.drawn) == len(X)
     assert not [one for tag, one in page.tags if tag == "details" and "open" in one]
-    assert '"name":"Legend"' not in page.scripts[-1] and k > MOST_OPEN
+    assert '"name":"Legend"' not in page.scripts[-2] and k > MOST_OPEN
 
 
 def test_a_result_without_scores_has_no_probabilities(page_of, blobs):
     page = page_of(fastmmc.sammc(blobs[0], 3, random_state=0), blobs[0])
     assert "Doubtful rows" not in page.text and "Typical rows" not in page.text
+    assert "click a cluster in the legend" in page.text
     assert "how likely" not in page.text and {*page.drawn[0]["probability"]} == {"?"}
 
 

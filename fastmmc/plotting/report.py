@@ -26,6 +26,8 @@ from fastmmc.profile import ClusterProfile, date_text, distinct_names, read_tabl
 MOST_CLUSTERS, MOST_OPEN = 100, 12
 COLUMNS, TOP_COLUMNS, ROW_COLUMNS, NAME_COLUMNS = 8, 2, 8, 2
 TYPICAL_ROWS, DOUBTFUL_ROWS = 5, 20
+# Points on top of each other that the pointer names.
+MOST_NAMED = 3
 # Points that are drawn of each cluster at least, where a sample is.
 LEAST_DRAWN = 10
 # Letters of a cell or a name that are shown.
@@ -79,7 +81,7 @@ def write_report(
         Columns of the same rows, in which the clusters are described, as the texts that sparse
         points were made of; None: X.
     title : str, optional
-        The headline; None: the numbers of points and clusters.
+        The headline; None: "Clusters".
     max_points : int, default=5000
         How many points are drawn, at most; of more a random sample is, with at least ten points of
         each cluster that has them. The page says so.
@@ -121,7 +123,7 @@ def write_report(
     frame = read_table(X if table is None else table, names)
     page = _Page(result, frame, result.profile(frame))
     text = _fill_in_template(
-        title=title or page.headline,
+        title=title or "Clusters",
         page=page,
         run=result._rows(),
         version=__version__,
@@ -277,7 +279,7 @@ def _shorten(text):
 def _draw(page, points, axis_names, max_points):
     """Return the scripts of the scatter plot, its place on the page, and what is said of it."""
     from bokeh.embed import components
-    from bokeh.models import PlainText
+    from bokeh.models import HoverTool, PlainText
     from bokeh.plotting import figure
     from bokeh.resources import Resources
     from markupsafe import Markup
@@ -303,23 +305,25 @@ def _draw(page, points, axis_names, max_points):
     tooltips = [("row", "@row"), *((name, f"@name_{j}") for j, (name, _) in enumerate(known))]
     tooltips += [("cluster", "@cluster")]
     tooltips += [("probability", "@probability")] * page.has_scores
+    hover = HoverTool(tooltips=tooltips, limit=MOST_NAMED)
     # Names are plain: in others Bokeh looks for formulas.
     plot = figure(
         height=520,
         sizing_mode="stretch_width",
-        tools="pan,wheel_zoom,box_zoom,reset,save,hover",
-        tooltips=tooltips,
+        tools=["pan", "wheel_zoom", "box_zoom", "reset", "save", hover],
         x_axis_label=PlainText(text=_shorten(names[0])),
         y_axis_label=PlainText(text=_shorten(names[1])),
     )
     plot.toolbar.logo = None
-    _scatter(plot, columns, labels[rows], page.profile, has_legend=k <= LEGEND_MOST)
+    has_legend = k <= LEGEND_MOST
+    _scatter(plot, columns, labels[rows], page.profile, has_legend)
     script, place = components(plot)
     return {
         "library": Markup(Resources(mode="inline", components=["bokeh"]).render_js()),
         "script": Markup(script),
         "place": Markup(place),
         "n_drawn": rows.size,
+        "has_legend": has_legend,
     }
 
 
