@@ -383,7 +383,7 @@ def _choices_as_table(lines):
             values = ", ".join(f"``{value}``" for value in item.group(1).split(", "))
             table += [f"            * - {values}", f"              - {item.group(2)}"]
         else:
-            table.append(f"        {line}" if line else line)
+            table.append(f"      {line}" if line else line)
     return [*lines[:first], *table, "", *lines[last:]]
 
 
