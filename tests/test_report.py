@@ -213,6 +213,13 @@ def test_a_result_without_scores_has_no_probabilities(page_of, blobs):
     assert "how likely" not in page.text and {*page.drawn[0]["probability"]} == {"?"}
 
 
+def test_a_tree_is_shown(page_of, blobs):
+    result = fastmmc.recursive_mmc(blobs[0], 3, random_state=0)
+    page = page_of(result, blobs[0])
+    assert page.count("pre") == 1 and str(result.tree) in page.texts
+    assert page_of(fastmmc.sammc(blobs[0], 3, random_state=0), blobs[0]).count("pre") == 0
+
+
 def test_points_that_were_left_out_are_drawn_as_such(page_of, blobs):
     result = fastmmc.umc_rls(blobs[0], 3, trim=5, n_init=1, random_state=0)
     page = page_of(result, blobs[0])
