@@ -53,6 +53,8 @@ suppress_warnings = ["config.cache"]
 wide = [
     "gallery",
     "features",
+    "coming_from",
+    *(f"tables/{path.stem}" for path in generate.ROOT.glob("asv_benchmarks/paper_tables/*.md")),
     *(f"notebooks/{path.stem}" for path in generate.ROOT.glob("notebooks/*.ipynb")),
 ]
 
@@ -81,6 +83,7 @@ generate.write_all()
 def setup(app):
     """Fit what Sphinx finds in the package to the site."""
     app.connect("autodoc-process-docstring", generate.fit_docstring, priority=100)
+    app.connect("autodoc-process-docstring", generate.group_options, priority=900)
     app.connect("autodoc-process-signature", generate.true_signature)
     app.connect("autodoc-skip-member", generate.skip_foreign)
     renderers = [(generate.write_formula, None), (generate.write_displayed_formula, None)]

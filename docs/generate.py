@@ -11,6 +11,7 @@ import yaml
 from architecture import draw
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from sklearn.base import BaseEstimator
 
 import fastmmc
 from fastmmc import datasets, plotting
@@ -43,6 +44,58 @@ SECTIONS = {
     "status": "Results",
     "saving": "Files",
     "execution": "Progress",
+}
+
+# The options of a long signature by what they are about; the others are about the search.
+OPTIONS = {
+    "Points": "X k",
+    "What you know": "known_labels known_trust must_link cannot_link link_penalty sample_weight "
+    "trim semi_supervised per_constraint",
+    "Sizes": "sizes balance target_sizes min_size max_size score_balance",
+    "Distances and kernel": "metric standardize kernel sigma gamma degree coef0 kernel_params lam",
+    "Low rank and memory": "rank landmarks rank_tol dtype memory_size",
+    "Search": "",
+    "Run": "n_init random_state n_jobs max_time callback verbose",
+}
+# Signatures with more parameters are cut, and their options have headings.
+LONG = 15
+
+# Pages of benchmarks by what they are about, and what the sidebar calls them; pages that are not
+# named here come last under their titles.
+BENCHMARKS = {
+    "At a glance": {
+        "README": "What the figures mean",
+        "all_methods": "Every method, every data set",
+        "suite": "A public suite",
+        "shapes": "Made shapes",
+        "choice": "The choice without labels",
+    },
+    "Tables of the papers": {
+        "umc_rls": "UMC-RLS (2012)",
+        "umc_rls_bounds": "UMC-RLS with bounds on sizes",
+        "evo_mmc": "EvoMMC (2009)",
+        "iter_svr": "iterSVR (2007)",
+        "iter_svr_pairs": "iterSVR, all pairs of digits",
+        "cutting_plane": "CPMMC and CPM3C (2008)",
+        "competitive": "Competitive learning (2013)",
+        "sammc": "SAMMC (2019)",
+        "sdp": "Semidefinite programs (2004, 2006)",
+    },
+    "Knowledge and doubt": {
+        "known_labels": "Few known labels",
+        "links": "Must-links and cannot-links",
+        "memberships": "Probabilities",
+        "outliers": "Outliers",
+    },
+    "Size and time": {
+        "grid": "Points, features, clusters",
+        "scaling": "Up to a million points",
+        "large_sets": "Whole data sets",
+        "large_quality": "Quality of large sets",
+        "dense_or_low_rank": "Dense or low rank",
+        "blocks": "Points in blocks",
+        "ablation_search": "Searches compared",
+    },
 }
 
 # What no signature tells, after the docstrings' Notes and the measurements on this site: the time
@@ -85,6 +138,9 @@ def write_all():
     (DOCS / "api" / "index.rst").write_text(api_page(), encoding="utf-8")
     _copy(ROOT / "notebooks", "notebooks", "*.ipynb", "*.png")
     _copy(ROOT / "asv_benchmarks" / "paper_tables", "tables", "*.md", "*.png")
+    for page in sorted((DOCS / "tables").glob("*.md")):
+        page.write_text(mark_older(page.read_text(encoding="utf-8")), encoding="utf-8")
+    (DOCS / "generated" / "benchmarks.md").write_text(benchmarks(), encoding="utf-8")
 
 
 def _copy(source, name, *patterns):
@@ -92,6 +148,40 @@ def _copy(source, name, *patterns):
     for pattern in patterns:
         for path in source.glob(pattern):
             shutil.copy2(path, DOCS / name)
+
+
+def mark_older(text):
+    """Return a page of benchmarks with a note if an earlier version made it, which it names."""
+    made = re.search(r"^(Made|Joined) by .*?\n\n", text, re.M | re.S)
+    version = re.search(r"fastmmc (\d[\w.]*)", made.group() if made else "")
+    if version is None or version.group(1) == fastmmc.__version__ or "commit" in made.group():
+        return text
+    note = (
+        f"```{{note}}\nMade with fastmmc {version.group(1)}; this is {fastmmc.__version__}, and "
+        "some figures may have changed since. [What changed](../upgrade.md).\n```\n\n"
+    )
+    return text[: made.end()] + note + text[made.end() :]
+
+
+def benchmarks():
+    """Return lists of the pages of benchmarks in Markdown, under headings that the sidebar has."""
+    pages = {path.stem for path in (DOCS / "tables").glob("*.md")}
+    groups = {
+        title: {name: short for name, short in names.items() if name in pages}
+        for title, names in BENCHMARKS.items()
+    }
+    others = pages.difference(*groups.values())
+    lists = []
+    for title, names in (groups | {"Others": dict.fromkeys(sorted(others), "")}).items():
+        rows = [
+            f"{short} <tables/{name}>" if short else f"tables/{name}"
+            for name, short in names.items()
+        ]
+        if title == "At a glance":
+            rows.insert(0, "Measured <measured>")
+        if rows:
+            lists += ["```{toctree}", ":maxdepth: 1", f":caption: {title}", "", *rows, "```", ""]
+    return "\n".join(lists)
 
 
 def methods_table():
@@ -183,7 +273,7 @@ def public_names():
     sections["Several workers"] = [
         f"fastmmc.distributed.{name}" for name in ("fit_restarts", "fit_sharded")
     ]
-    sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display")
+    sections["Pictures of results"] = _names_in(plotting, r"[A-Z]\w*Display|write_\w+")
     sections["Data sets"] = _names_in(datasets, r"load|read_npz|make_\w+")
     return sections
 
@@ -232,6 +322,69 @@ def fit_docstring(app, what, name, value, options, lines):
         literal = (free and indented) or title == "Examples"
         fitted.append(line if literal else _escape(line))
     lines[:] = fitted
+    if what in ("function", "class") and _is_long(value):
+        lines[:] = _with_example_first(lines)
+
+
+def _is_long(value):
+    """Return whether a function or an estimator has so many parameters that they are grouped."""
+    if inspect.isclass(value) and not issubclass(value, BaseEstimator):
+        return False
+    return len(inspect.signature(value).parameters) > LONG
+
+
+def _with_example_first(lines):
+    """Return a docstring with the first block of its examples below its first line."""
+    start = lines.index("Examples") + 2
+    end = next((i for i in range(start, len(lines)) if not lines[i]), len(lines))
+    return [lines[0], "", *lines[start:end], "", *lines[1:]]
+
+
+def group_options(app, what, name, value, options, lines):
+    """Put headings between the parameters of a long signature, and tables in place of choices.
+
+    That is after numpydoc has made a list of them, an item of which begins with its name in bold.
+    """
+    if what not in ("function", "class") or not _is_long(value):
+        return
+    start = lines.index(":Parameters:")
+    end = next(i for i in range(start + 1, len(lines)) if lines[i] and lines[i][0] != " ")
+    items = {}
+    for line in lines[start + 1 : end]:
+        if item := re.match(r"    \*\*(\w+)\*\*", line):
+            items[item.group(1)] = []
+        if items:
+            [*items.values()][-1].append(line)
+    items = {name: _choices_as_table(item) for name, item in items.items()}
+    groups = {title: names.split() for title, names in OPTIONS.items()}
+    known = {"n_clusters", *sum(groups.values(), [])}
+    groups["Points"].append("n_clusters")
+    groups["Search"] = [name for name in items if name not in known]
+    grouped = []
+    for title, names in groups.items():
+        found = [line for name in items if name in names for line in items[name]]
+        if found:
+            grouped += [f"    .. rubric:: {title}", "", *found, ""]
+    lines[start + 1 : end] = ["", *grouped]
+
+
+def _choices_as_table(lines):
+    """Return the lines of a parameter whose values are a list, with a table in its place."""
+    first = next((i for i, line in enumerate(lines) if re.match(r' {8}- "', line)), None)
+    if first is None:
+        return lines
+    last = next(
+        (i for i in range(first, len(lines)) if not re.match(r" {8}(- |  )|$", lines[i])),
+        len(lines),
+    )
+    table = ["        .. list-table::", "            :widths: 22 78", ""]
+    for line in lines[first:last]:
+        if item := re.match(r' {8}- ("[^:]*"): (.*)', line):
+            values = ", ".join(f"``{value}``" for value in item.group(1).split(", "))
+            table += [f"            * - {values}", f"              - {item.group(2)}"]
+        else:
+            table.append(f"      {line}" if line else line)
+    return [*lines[:first], *table, "", *lines[last:]]
 
 
 def _with_inherited_attributes(kind, text):
@@ -264,7 +417,14 @@ def skip_foreign(app, what, name, value, skip, options):
 
 
 def true_signature(app, what, name, value, options, signature, returns):
-    """Return the signature of a class as ``inspect`` sees it, without types; none of an enum."""
+    """Return the signature of a class as ``inspect`` sees it, without types; none of an enum.
+
+    Long ones are cut where keywords begin, which are listed below.
+    """
+    if what in ("function", "class") and _is_long(value):
+        parameters = inspect.signature(value).parameters.values()
+        first = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        return f"({', '.join([*first, '*', '...'])})", returns
     if what != "class":
         return None
     if issubclass(value, Enum):

@@ -10,16 +10,21 @@ from sklearn.utils import check_array
 
 from fastmmc.core.column_names import Named
 from fastmmc.core.declare import Parameters, function_of, parameter
-from fastmmc.core.display import OneLine
+from fastmmc.core.display import OneLine, as_lines, as_table
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState, Seed
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
+from fastmmc.profile import distinct_names
+
+# What is said above the shares, and how many of them are shown.
+HEADLINE = "points that change their cluster if a feature is shuffled, mean (deviation)"
+FEATURES_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureInfluence(OneLine, Named):
-    """How much of a clustering hangs on each feature.
+    """How much of a clustering hangs on each feature; ``print`` shows the features that count most.
 
     Attributes
     ----------
@@ -41,11 +46,35 @@ class FeatureInfluence(OneLine, Named):
     >>> influence = fastmmc.feature_influence(res, X, random_state=0)
     >>> influence.shares.shape, influence.by_cluster.shape
     ((4,), (3, 4))
+    >>> len(str(influence).splitlines())  # a line above, and one for each feature
+    5
     """
 
     shares: NDArray[np.float64]
     deviations: NDArray[np.float64] = field(repr=False)
     by_cluster: NDArray[np.float64] = field(repr=False)
+
+    def __str__(self):
+        return as_lines(HEADLINE, self._rows())
+
+    def _repr_html_(self):
+        return as_table(HEADLINE, self._rows())
+
+    def _rows(self):
+        """Return the shares by the names of the features, the largest first."""
+        names = self.feature_names_in
+        if names is None:
+            names = [f"feature {i}" for i in range(self.shares.size)]
+        names = distinct_names([str(name) for name in names])
+        order = np.argsort(-self.shares, kind="stable")
+        rows = {
+            names[i]: f"{self.shares[i]:.1%} (± {self.deviations[i]:.1%})"
+            for i in order[:FEATURES_SHOWN]
+        }
+        others = order[FEATURES_SHOWN:]
+        if others.size:
+            rows["..."] = f"{others.size} others, at most {self.shares[others].max():.1%}"
+        return rows
 
 
 def _check_clustering(name, value):

@@ -35,10 +35,14 @@ class _ColumnProfile(ABC):
 
     def text(self, h: int) -> str:
         """Return what people are shown of cluster h."""
-        gaps = f"; {self.missing[h]:.0%} missing" if self.missing[h] else ""
         if self.missing[h] == 1:
             return "      all missing"
-        return f"{self.differences[h]:.2f}  {self._values_text(h)}{gaps}"
+        gaps = f"; {self.gaps_text(h)}" if self.missing[h] else ""
+        return f"{self.differences[h]:.2f}  {self.own_text(h)}; of all {self.all_text(h)}{gaps}"
+
+    def gaps_text(self, h: int) -> str:
+        """Return how many cells of cluster h are missing, "" if none is."""
+        return f"{self.missing[h]:.0%} missing" if self.missing[h] else ""
 
     def record(self, h: int) -> dict[str, Any]:
         """Return cluster h as one row of a table."""
@@ -51,7 +55,12 @@ class _ColumnProfile(ABC):
         }
 
     @abstractmethod
-    def _values_text(self, h): ...
+    def own_text(self, h: int) -> str:
+        """Return what the values of cluster h are."""
+
+    @abstractmethod
+    def all_text(self, h: int) -> str:
+        """Return what those of all points are, to compare with."""
 
     @abstractmethod
     def _values(self, h): ...
@@ -65,8 +74,11 @@ class _NumberProfile(_ColumnProfile):
     unit: str = ""  # of dates: "D", or "m" to show the time; "" for numbers
     is_clock: bool = False
 
-    def _values_text(self, h):
-        return f"{self._quartiles_text(h)}; of all {self._quartiles_text(-1)}"
+    def own_text(self, h):
+        return self._quartiles_text(h)
+
+    def all_text(self, h):
+        return self._quartiles_text(-1)
 
     def _quartiles_text(self, i):
         lower, median, upper = map(self._show, self.quartiles[i])
@@ -75,8 +87,8 @@ class _NumberProfile(_ColumnProfile):
     def _show(self, value):
         if not self.unit:
             return f"{value:.6g}"
-        when = np.datetime64(round(value * cells.DAY), "s").astype(f"M8[{self.unit}]")
-        return str(when)[11:] if self.is_clock else str(when).replace("T", " ")
+        text = date_text(value, self.unit)
+        return text[11:] if self.is_clock else text
 
     def _values(self, h):
         names = ("lower_quartile", "median", "upper_quartile")
@@ -100,8 +112,11 @@ class _CategoryProfile(_ColumnProfile):
     shares: np.ndarray
     shares_of_all: np.ndarray
 
-    def _values_text(self, h):
-        return f"{self.categories[h]}: {self.shares[h]:.0%}; of all {self.shares_of_all[h]:.0%}"
+    def own_text(self, h):
+        return f"{self.categories[h]}: {self.shares[h]:.0%}"
+
+    def all_text(self, h):
+        return f"{self.shares_of_all[h]:.0%}"
 
     def _values(self, h):
         if self.missing[h] == 1:
@@ -177,7 +192,7 @@ class ClusterProfile:
             {"cluster": h, "size": int(self.sizes[h]), "share": float(self.shares[h])}
             | column.record(h)
             for h in range(self.sizes.size)
-            for column in self._by_difference(h)
+            for column in self.by_difference(h)
         ]
 
     def to_frame(self) -> Any:
@@ -213,7 +228,7 @@ class ClusterProfile:
         lines = [f"<p>{escape(line)}</p>" for line in (self._headline(), *self._remarks())]
         return "".join([lines[0], *tables, *lines[1:]])
 
-    def _by_difference(self, h):
+    def by_difference(self, h: int) -> list[_ColumnProfile]:
         """Return the columns in which a cluster differs most first."""
         return sorted(self.columns, key=lambda column: -column.differences[h])
 
@@ -226,7 +241,7 @@ class ClusterProfile:
         return f"cluster {h}: {number_of(int(self.sizes[h]), 'point')}, {self.shares[h]:.1%}"
 
     def _rows(self, h):
-        shown = self._by_difference(h)[:COLUMNS_SHOWN]
+        shown = self.by_difference(h)[:COLUMNS_SHOWN]
         rows = {f"  {column.name}": column.text(h) for column in shown}
         if self.typical is not None:
             rows["  typical rows"] = " ".join(map(str, self.typical[h]))
@@ -249,14 +264,14 @@ class ClusterProfile:
 def profile_of(result, X) -> ClusterProfile:
     """Return the profile of a result by the columns of a table of its points."""
     labels = np.asarray(result.labels)
-    frame = _read(X, result.feature_names_in)
+    frame = read_table(X, result.feature_names_in)
     if frame.n_rows != labels.size:
         raise ValueError(
             f"X has {frame.n_rows} rows, and the result {labels.size} points; give the points it "
             "was made of, or other columns of the same rows"
         )
     kinds = kinds_of(frame)
-    names = _distinct_names(frame.names)
+    names = distinct_names(frame.names)
     k, is_in = result.sizes.size, labels >= 0
     columns: list[_ColumnProfile] = []
     not_used = {}
@@ -274,8 +289,14 @@ def profile_of(result, X) -> ClusterProfile:
     return ClusterProfile(sizes, shares, n_left_out, tuple(columns), not_used, _typical(result))
 
 
-def _read(X, names):
-    """Return a table as columns that have names."""
+def date_text(days, unit):
+    """Return days since 1970 as a date, or with "m" for the unit as a date and a time."""
+    when = np.datetime64(round(days * cells.DAY), "s").astype(f"M8[{unit}]")
+    return str(when).replace("T", " ")
+
+
+def read_table(X, names):
+    """Return a table as columns that have names; ``names`` are used if it has none."""
     if hasattr(X, "compute"):
         raise TypeError("X is in blocks, and a profile sorts whole columns; give X.compute()")
     if issparse(X):
@@ -291,7 +312,7 @@ def _read(X, names):
     return frame._replace(names=[str(name) for name in names])
 
 
-def _distinct_names(names):
+def distinct_names(names):
     """Return names, with the place behind those that are there several times."""
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name} ({j})" for j, name in enumerate(names)]

@@ -16,6 +16,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
@@ -210,6 +211,83 @@ def draw_choice():
     return figure
 
 
+def draw_criterion():
+    """Draw what cluster votes on: labellings, their errors, their weights and their votes."""
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, 150)
+    ring = 3 * np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.15, (150, 2))
+    X = np.vstack([ring, rng.normal(0, 0.4, (60, 2)), rng.normal((6, 0), 0.5, (90, 2))])
+    result = fastmmc.cluster(X, 3, random_state=0)
+    groups = []  # candidates that are nearly the same labelling, the most votes first
+    for one in result.candidates:
+        for group in groups:
+            if adjusted_rand_score(group[0].labels, one.labels) > 0.9:
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    groups.sort(key=lambda group: -sum(one.weight for one in group))
+    figure, axes = plt.subplots(1, 5, figsize=(11, 2.5), layout="constrained")
+    for ax, group in zip(axes, groups, strict=False):
+        for h in range(3):
+            members = group[0].labels == h
+            ax.scatter(*X[members].T, s=7, linewidths=0, color=COLORS[h], marker=MARKERS[h])
+        error = min(one.criterion for one in group)
+        weight = sum(one.weight for one in group)
+        ax.set(xticks=[], yticks=[], aspect="equal")
+        ax.set_title(f"{len(group)} of {len(result.candidates)} labellings", fontsize=13)
+        ax.set_xlabel(
+            f"error {error:.1g}\nweight {weight:.2f}\nvote {group[0].vote:.2f}", fontsize=13
+        )
+    return figure
+
+
+def draw_customers():
+    """Draw the clusters of a made-up table of customers, and what is in each of them."""
+    table = make_customers()
+    result = fastmmc.cluster(table, random_state=0)
+    profile = result.profile(table)
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 4.2), width_ratios=(1, 1.25), layout="constrained"
+    )
+    ClusterDisplay.from_result(result, table, ax=left)
+    left.set(xlabel="", ylabel="", xticks=[], yticks=[])
+    left.get_legend().remove()
+    left.set_title(f"{len(table)} customers, {len(result.sizes)} clusters found", fontsize=14)
+    right.set_axis_off()
+    lines = []
+    for h, size in enumerate(result.sizes):
+        lines.append((f"cluster {h}: {size} customers", COLORS[h], "bold"))
+        for column in profile.by_difference(h)[:3]:
+            text = f"{column.name}: {column.own_text(h)}; of all {column.all_text(h)}"
+            lines.append((f"    {text}", "black", "normal"))
+    for i, (line, color, weight) in enumerate(lines):
+        y = 1 - (i + 0.5) / len(lines)
+        right.text(0, y, line, color=color, weight=weight, fontsize=11, va="center")
+    return figure
+
+
+def make_customers(n=400):
+    """Return a table of customers of three kinds, with numbers, dates, categories and gaps."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    usual = np.array(["free", "team", "company"])[kind]
+    plan = np.where(rng.random(n) < 0.1, rng.choice(["free", "team", "company"], n), usual)
+    table = pandas.DataFrame(
+        {
+            "age": (np.array([24, 37, 52])[kind] + rng.normal(0, 4, n)).round(),
+            "spent": np.exp(np.array([2.3, 4.2, 5.8])[kind] + rng.normal(0, 0.4, n)).round(2),
+            "plan": plan,
+            "since": pandas.Timestamp("2019-03-01")
+            + pandas.to_timedelta(np.array([1500, 700, 200])[kind] + rng.integers(0, 400, n), "D"),
+            "visits": rng.poisson(np.array([14, 6, 3])[kind]),
+        }
+    )
+    table.loc[rng.random(n) < 0.08, "age"] = np.nan
+    table.loc[rng.random(n) < 0.05, "plan"] = None
+    return table
+
+
 PICTURES = {
     "digits": draw_digits,
     "map": draw_map,
@@ -217,6 +295,8 @@ PICTURES = {
     "constraints": draw_constraints,
     "shaking": draw_shaking,
     "choice": draw_choice,
+    "criterion": draw_criterion,
+    "customers": draw_customers,
 }
 
 

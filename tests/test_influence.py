@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.inspection import permutation_importance
 
 import fastmmc
+from fastmmc.influence import FeatureInfluence
 
 # Two clusters along the first feature; the second is noise, the third is nothing.
 COLUMNS = 3
@@ -79,3 +80,17 @@ def test_what_cannot_be_measured_is_refused(points, result):
         fastmmc.feature_influence(result, points, n_repeats=0)
     with pytest.raises(ValueError, match="2 features|2 columns"):
         fastmmc.feature_influence(result, points[:, :2])
+
+
+def test_names_and_shares_are_printed_the_largest_first():
+    shares = np.linspace(0.0, 0.5, 25)
+    names = np.array([f"<{i}>" for i in range(24)] + ["<0>"], dtype=object)
+    influence = FeatureInfluence(shares, shares / 10, np.zeros((2, 25)), feature_names_in=names)
+    _, *lines = str(influence).splitlines()
+    assert lines[0].split(maxsplit=2) == ["<0>", "(24)", "50.0% (± 5.0%)"]
+    assert [line.split()[0] for line in lines[1:-1]] == [f"<{i}>" for i in range(23, 4, -1)]
+    assert lines[-1] == "...       5 others, at most 8.3%"
+    page = influence._repr_html_()
+    assert "&lt;23&gt;" in page and "<23>" not in page
+    bare = FeatureInfluence(shares[:2], shares[:2], np.zeros((1, 2)))
+    assert str(bare).splitlines()[1].startswith("feature 1  2.1%")

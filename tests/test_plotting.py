@@ -6,6 +6,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from scipy.cluster.hierarchy import (
+    cut_tree,
+    is_monotonic,
+    is_valid_linkage,
+    leaves_list,
+    to_tree,
+)
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -15,6 +22,7 @@ from fastmmc.choice.vote import FLOOR
 from fastmmc.plotting import (
     ChoiceDisplay,
     ClusterDisplay,
+    DendrogramDisplay,
     ExemplarDisplay,
     InfluenceDisplay,
     MarginDisplay,
@@ -170,9 +178,11 @@ def test_every_result_is_drawn_by_every_display_or_refused(every_result, name):
             ClusterDisplay.from_result(result)
     if name == "recursive-mmc":
         assert len(TreeDisplay.from_result(result).ax_.texts) == 5
+        assert len(DendrogramDisplay.from_result(result).ax_.lines) == 2
     else:
-        with pytest.raises(TypeError, match="must be a TreeResult, as fastmmc.recursive_mmc"):
-            TreeDisplay.from_result(result)
+        for display in (TreeDisplay, DendrogramDisplay):
+            with pytest.raises(TypeError, match="must be a TreeResult, as fastmmc.recursive_mmc"):
+                display.from_result(result)
     with pytest.raises(TypeError, match="must be a SegmentationResult, as fastmmc.segment"):
         SegmentationDisplay.from_result(result, np.zeros((3, 6)))
     if name == "cluster":
@@ -440,6 +450,41 @@ def test_shaking_refuses_wrong_rounds_and_k(overlapping):
 def tree_result(blobs):
     options = {"method": "fast_evo_mmc", "random_state": 0}
     return fastmmc.recursive_mmc(blobs[0], 5, **options)
+
+
+def test_a_linkage_cuts_into_the_clusters_at_the_heights_of_their_sums_of_squares(tree_result):
+    tree, labels = tree_result.tree, tree_result.labels
+    Z = tree.linkage()
+    assert is_valid_linkage(Z) and is_monotonic(Z)
+    clusters = np.arange(5)
+    np.testing.assert_array_equal(leaves_list(Z), clusters)
+    np.testing.assert_array_equal(cut_tree(Z, 5).ravel(), clusters)
+    # What SciPy finds below a split are the points of one node of the tree.
+    _, nodes = to_tree(Z, rd=True)
+    sizes = np.bincount(labels)
+    found = sorted(sizes[node.pre_order()].sum() for node in nodes)
+    assert found == sorted(node.size for node in tree.nodes)
+    assert Z[-1, 2] == pytest.approx(sum(node.gain or 0.0 for node in tree.nodes))
+    assert Z[-1, 2] == pytest.approx(tree_result.history[0] - tree_result.history[-1])
+
+
+def test_a_dendrogram_has_a_line_for_each_split_above_its_clusters(tree_result):
+    display = DendrogramDisplay.from_result(tree_result, color="red")
+    lines = display.ax_.lines
+    assert len(lines) == 4 and {line.get_color() for line in lines} == {"red"}
+    heights = sorted(line.get_ydata().max() for line in lines)
+    np.testing.assert_allclose(heights, np.sort(tree_result.tree.linkage()[:, 2]))
+    names = [text.get_text() for text in display.ax_.get_xticklabels()]
+    assert names == [f"{h}: {size}" for h, size in enumerate(tree_result.sizes)]
+    at = {x for line in lines for x, y in line.get_xydata() if y == 0}
+    assert at == set(display.ax_.get_xticks())
+
+
+def test_a_dendrogram_of_one_cluster_is_refused(blobs):
+    result = fastmmc.recursive_mmc(blobs[0], 1, random_state=0)
+    assert result.tree.linkage().shape == (0, 4)
+    with pytest.raises(ValueError, match="of 2 to 100 clusters; got 1: print"):
+        DendrogramDisplay.from_result(result)
 
 
 def test_a_tree_is_drawn_with_its_sizes(tree_result):

@@ -170,7 +170,17 @@ def test_dir_lists_public_names_only():
 
 
 def test_import_brings_nothing_heavy():
-    heavy = ["matplotlib", "PIL", "rich", "pandas", "dask", "distributed", "cvxpy", "IPython"]
+    heavy = [
+        "matplotlib",
+        "PIL",
+        "rich",
+        "pandas",
+        "dask",
+        "distributed",
+        "cvxpy",
+        "IPython",
+        "bokeh",
+    ]
     # Backends that joblib itself has not loaded yet, and what is loaded when it is asked for.
     heavy += ["joblib._dask", "fastmmc.plotting", "fastmmc.distributed", "fastmmc.cli"]
     heavy += ["fastmmc.competitive.sharded"]
@@ -220,7 +230,7 @@ def test_what_the_documents_name_is_there_after_import():
 
 def test_the_readme_is_short_and_counts_the_methods():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 900
+    assert len(text.split()) <= 700
     assert f"all {len(fastmmc.METHODS)} methods" in text
 
 

@@ -618,3 +618,15 @@ def test_sparse_training_points_are_not_in_models(tmp_path):
         assert not issparse(getattr(result.model, "basis", None))
         again = round_trip(result, tmp_path)
         assert_predicts_the_same(result, again, csr_array(new_points()))
+
+
+def test_the_version_that_wrote_a_file_is_named_where_it_cannot_be_read(tmp_path):
+    path = tmp_path / "result.npz"
+    fastmmc.cluster(points(), 2, random_state=0).save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(str(arrays["header"]))
+    text = json.dumps(header | {"package": "0.1.0"}).replace('"lam": ', '"f": ', 1)
+    np.savez(path, **arrays | {"header": np.array(text)})
+    with pytest.raises(ValueError, match=r"damaged, or needs fastmmc 0\.1\.0, which wrote it: "):
+        fastmmc.load(path)

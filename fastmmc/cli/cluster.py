@@ -14,8 +14,9 @@ from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
-from fastmmc.plotting import ClusterDisplay
+from fastmmc.plotting import ClusterDisplay, write_report
 from fastmmc.plotting.base import import_pyplot
+from fastmmc.plotting.report import import_bokeh
 from fastmmc.registry import METHODS
 
 # What is taken without --method: it chooses all, or has most of the settings.
@@ -23,6 +24,8 @@ CHOOSER, USUAL = "cluster", "umc-rls"
 CONSTRAINED = [name for name, method in METHODS.items() if "must_link" in method.parameters]
 # Numbers of clusters whose scores are shown to people, the best ones.
 N_SCORES = 3
+# Endings of the names of reports.
+PAGES = (".html", ".htm")
 
 
 def parse_clusters(text):
@@ -144,13 +147,14 @@ def add_command(commands):
     used = parser.add_argument_group("used most")
     common.add_options(used, [CLUSTER_COUNT, tables.DROP])
     common.add_labels_out(used)
-    used.add_argument(
-        "--profile",
-        action="store_true",
-        help="say what is in each cluster, after the report or in the JSON object: medians or "
-        "frequent categories of the columns in which it differs most, and typical rows",
-    )
     used.add_argument("--plot", type=Path, metavar="PICTURE", help="draw the clusters")
+    used.add_argument(
+        "--html",
+        type=Path,
+        metavar="REPORT",
+        help="write a page that works without a network: what is in each cluster, a scatter plot "
+        "to explore, typical and doubtful rows",
+    )
     given = parser.add_argument_group("input")
     sources.add_source(parser, given, tables.LISTED)
     given.add_argument(
@@ -188,6 +192,12 @@ def add_command(commands):
         "from 0; it is compared with the clusters and not used to find them",
     )
     output = parser.add_argument_group("output")
+    output.add_argument(
+        "--profile",
+        action="store_true",
+        help="say what is in each cluster, after the report or in the JSON object: medians or "
+        "frequent categories of the columns in which it differs most, and typical rows",
+    )
     output.add_argument(
         "--append",
         action="store_true",
@@ -230,6 +240,10 @@ def _cluster(args):
     if args.plot is not None:
         common.check_writable(args.plot, args.source)
         _check_picture_format(args.plot)
+    if args.html is not None:
+        common.check_writable(args.html, args.source)
+        common.check_ending(args.html, PAGES, "a report's name", needed=True)
+        import_bokeh()
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
     with common.said_when_long(f"reading {common.source_name(args.source)}"):
@@ -258,6 +272,9 @@ def _cluster(args):
         predict.save_model(args.model, result, points)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
+    if args.html is not None:
+        title = f"Clusters of {common.source_name(args.source)}"
+        write_report(args.html, result, X, table=points.table, title=title)
     _print_result(args, method, points, run)
 
 

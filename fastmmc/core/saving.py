@@ -233,7 +233,9 @@ def read(path, expected=None):
         if hasattr(kind, "_of_state"):
             made.extra_ = header.get("extra")
     except Exception as error:  # whatever a header makes of its content, it is the file's fault
-        raise ValueError(f"{path} is damaged: {_reason(error)}") from error
+        package = header.get("package", __version__)
+        other = "" if package == __version__ else f", or needs fastmmc {package}, which wrote it"
+        raise ValueError(f"{path} is damaged{other}: {_reason(error)}") from error
     return made
 
 

@@ -3,13 +3,20 @@
 from fastmmc.plotting.base import COLORS, MARKERS
 from fastmmc.plotting.clusters import ClusterDisplay, SegmentationDisplay, ShakingDisplay
 from fastmmc.plotting.points import ExemplarDisplay, InfluenceDisplay, MarginDisplay
-from fastmmc.plotting.search import ChoiceDisplay, ObjectiveDisplay, TreeDisplay
+from fastmmc.plotting.report import write_report
+from fastmmc.plotting.search import (
+    ChoiceDisplay,
+    DendrogramDisplay,
+    ObjectiveDisplay,
+    TreeDisplay,
+)
 
 __all__ = [
     "COLORS",
     "MARKERS",
     "ChoiceDisplay",
     "ClusterDisplay",
+    "DendrogramDisplay",
     "ExemplarDisplay",
     "InfluenceDisplay",
     "MarginDisplay",
@@ -17,4 +24,5 @@ __all__ = [
     "SegmentationDisplay",
     "ShakingDisplay",
     "TreeDisplay",
+    "write_report",
 ]

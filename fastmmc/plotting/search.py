@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram
 
 from fastmmc.choice import Candidate, ChoiceResult
 from fastmmc.choice.vote import FLOOR
@@ -22,11 +23,14 @@ from fastmmc.plotting.base import (
     draw_legend,
     import_pyplot,
 )
+from fastmmc.plotting.clusters import LEGEND_MOST
 
 # Clusters of the largest tree that is drawn, and the inches that a cluster and a level need.
 MOST_LEAVES = 100
 
 LEAF_WIDTH, LEVEL_HEIGHT = 0.42, 0.5
+# How far apart the leaves are in SciPy's dendrograms.
+LEAF_STEP = 10.0
 
 # Areas of points whose votes are least and most, in square points.
 VOTE_AREAS = (5, 50)
@@ -273,6 +277,70 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
                 "print(result.tree) shows it as text"
             )
         return cls(result.tree).plot(ax, **kwargs)
+
+
+@dataclass(eq=False, repr=False)
+class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``color``"):
+    """Dendrogram of a recursive clustering: a split is the higher, the more its parts differ.
+
+    The height of a split is by how much the within-cluster sum of squares of its points is lower in
+    the clusters below it than it would be in one. Below a cluster stands its size.
+
+    Parameters
+    ----------
+    linkage : (k - 1, 4) float array
+        The splits, as :meth:`fastmmc.Tree.linkage` returns them.
+    sizes : (k,) int array
+        Points of each cluster.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> from fastmmc.plotting import DendrogramDisplay
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> result = fastmmc.recursive_mmc(X, 3, random_state=0)
+    >>> display = DendrogramDisplay.from_result(result)
+    >>> len(display.ax_.lines), display.ax_.get_xlabel()
+    (2, 'cluster: size')
+    """
+
+    linkage: np.ndarray
+    sizes: np.ndarray
+
+    def _new_axes(self):
+        width = max(6.4, LEAF_WIDTH * len(self.sizes))
+        return import_pyplot().subplots(figsize=(width, 4.8), layout="constrained")[1]
+
+    def _draw(self, ax, **kwargs):
+        names = [f"{h}: {size}" for h, size in enumerate(self.sizes)]
+        drawn = dendrogram(self.linkage, labels=names, no_plot=True)
+        style = {"color": "0.4", "linewidth": 1.5}
+        for x, y in zip(drawn["icoord"], drawn["dcoord"], strict=True):
+            ax.plot(x, y, **(style | kwargs))
+        at = LEAF_STEP * (np.arange(len(names)) + 0.5)
+        turned = {"rotation": 90} if len(names) > LEGEND_MOST else {}
+        ax.set_xticks(at, drawn["ivl"], **turned)
+        ax.set_xlim(0, LEAF_STEP * len(names))
+        ax.set_ylim(bottom=0.0)
+        ax.set(xlabel="cluster: size", ylabel="sum of squares between")
+
+    @classmethod
+    def from_result(cls, result: TreeResult, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the dendrogram of a result of :func:`fastmmc.recursive_mmc`.
+
+        Raises
+        ------
+        ValueError
+            If there is one cluster, or more than 100.
+        """
+        check_result(result, TreeResult, "fastmmc.recursive_mmc")
+        clusters = result.sizes.size
+        if not 2 <= clusters <= MOST_LEAVES:
+            raise ValueError(
+                f"a dendrogram is drawn of 2 to {MOST_LEAVES} clusters; got {clusters}: "
+                "print(result.tree) shows the tree as text"
+            )
+        return cls(result.tree.linkage(), result.sizes).plot(ax, **kwargs)
 
 
 def _count_leaves(nodes):

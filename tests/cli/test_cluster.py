@@ -627,12 +627,13 @@ def test_outputs_are_checked_before_the_computation(capsys, monkeypatch, tmp_pat
     def message(option, path):
         return error_of(capsys, "cluster", table, "--k", 3, "--method", "fake", option, path)
 
-    for option in ("--out", "--plot"):
+    for option in ("--out", "--plot", "--html"):
         assert "there is no folder" in message(option, tmp_path / "none" / "a.png")
         assert "is a folder" in message(option, tmp_path)
     assert "is a file to be read" in message("--out", table)
     assert "must end in one of" in message("--plot", tmp_path / "a.xyz")
     assert "must end in one of" in message("--plot", tmp_path / "a")
+    assert "must end in one of .html, .htm" in message("--html", tmp_path / "a.pdf")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert "cannot be written" in message("--out", tmp_path / "a.csv")
 
@@ -642,6 +643,23 @@ def test_missing_matplotlib_is_told_before_the_computation(capsys, monkeypatch, 
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     wrong = ["cluster", "moons", "--k", 2, "--method", "fake", "--plot", tmp_path / "a.png"]
     assert "plotting needs matplotlib (python -m pip" in error_of(capsys, *wrong)
+
+
+def test_missing_bokeh_is_told_before_the_computation(capsys, monkeypatch, tmp_path):
+    register(monkeypatch, never)
+    monkeypatch.setitem(sys.modules, "bokeh.plotting", None)
+    wrong = ["cluster", "moons", "--k", 2, "--method", "fake", "--html", tmp_path / "a.html"]
+    assert "reports need Bokeh (python -m pip" in error_of(capsys, *wrong)
+
+
+def test_html_writes_a_report_of_the_columns_of_the_file(capsys, table, tmp_path):
+    page = tmp_path / "report.html"
+    report_of(capsys, table, "-k", 3, "--label-column", "kind", "--html", page, *FEW)
+    text = page.read_text(encoding="utf-8")
+    assert f"Clusters of {table}" in text and "75 points in 3 clusters" in text
+    first = table.read_text().splitlines()[1].split(",")
+    assert all(f"<th>{name}</th>" in text for name in "abcd")
+    assert len(first) == 5
 
 
 def test_plot_writes_a_picture(capsys, table, tmp_path):
@@ -718,7 +736,7 @@ def test_help_begins_with_what_is_used_most(capsys):
     assert titles == ["positional arguments", "options", *groups]
     first = text.partition("used most:")[2].partition("input:")[0]
     flags = re.findall(r"^  (?:-k N, )?(--\S+)", first, re.M)
-    assert flags == ["--k", "--drop", "--out", "--profile", "--plot"]
+    assert flags == ["--k", "--drop", "--out", "--plot", "--html"]
 
 
 class Terminal:
@@ -793,7 +811,7 @@ def test_module_runs_without_optional_packages(pairs):
     # A name set to None in sys.modules cannot be imported.
     code = (
         "import runpy, sys\n"
-        "sys.modules['matplotlib'] = sys.modules['rich'] = None\n"
+        "sys.modules['matplotlib'] = sys.modules['rich'] = sys.modules['bokeh'] = None\n"
         f"sys.argv[1:] = ['cluster', {str(pairs)!r}, '--k', '2', '--json']\n"
         "runpy.run_module('fastmmc', run_name='__main__')\n"
     )
