@@ -13,8 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
+from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
-from fastmmc.choice.results import RULES
+from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.status import Status
@@ -360,6 +361,85 @@ def test_an_interrupt_of_the_vote_loses_nothing(module, part, monkeypatch):
     assert_array_equal(result.labels, whole.labels)
 
 
+@pytest.mark.parametrize("d", [1, 2, 5, 20])
+@pytest.mark.parametrize("kind", ["normal", "uniform", "long tails", "bits", "correlated"])
+def test_points_without_clusters_are_one(kind, d):
+    def draw(rng, n):
+        X = rng.normal(size=(n, d))
+        return {
+            "normal": X,
+            "uniform": rng.uniform(size=(n, d)),
+            "long tails": rng.standard_t(3, size=(n, d)),
+            "bits": np.rint(rng.uniform(size=(n, d))),
+            "correlated": X @ rng.normal(size=(d, d)),
+        }[kind]
+
+    draws = [draw(np.random.default_rng(seed), n) for seed, n in enumerate([200, 300, 500])]
+    results = [fastmmc.cluster(X, random_state=0, max_k=5) for X in draws]
+    assert sum(result.sizes.size == 1 for result in results) >= 2
+    for result in results:
+        assert (result.evidence < LEAST_EVIDENCE) == (result.sizes.size == 1)
+
+
+def test_what_is_known_asks_for_more_clusters_than_one():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    assert fastmmc.cluster(X, random_state=0).sizes.size == 1
+    known = np.full(120, -1)
+    known[[3, 50]] = 0, 1
+    given = [{"known_labels": known}, {"cannot_link": [[3, 50]]}, {"max_size": 100}]
+    for told in given:
+        result = fastmmc.cluster(X, random_state=0, max_k=4, **told)
+        assert result.sizes.size > 1 and result.evidence is None
+    one_class = np.where(known == 0, 0, -1)
+    assert fastmmc.cluster(X, random_state=0, known_labels=one_class).sizes.size == 1
+
+
+def test_evidence_does_not_depend_on_units_of_weight():
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    plain = fastmmc.cluster(X, random_state=0, max_k=4)
+    heavy = fastmmc.cluster(X, random_state=0, max_k=4, sample_weight=np.full(150, 2.5))
+    assert plain.sizes.size == heavy.sizes.size == 1
+    assert heavy.evidence == pytest.approx(plain.evidence, abs=0.5)
+    assert "no groups" in str(plain) and "one cluster" in plain.about_evidence()
+
+
+def test_points_of_which_few_differ_are_one_cluster():
+    assert fastmmc.cluster(np.ones((12, 2)), random_state=0).sizes.size == 1
+    bits = np.arange(200.0)[:, None] % 2
+    assert fastmmc.cluster(bits, random_state=0).evidence == 1.0
+
+
+def test_a_cloud_has_the_covariance_and_the_tails_of_its_points():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 3)) / np.sqrt(rng.chisquare(3, 4_000) / 3)[:, None]
+    X = X @ np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 0.1]]) + 7
+    drawn = Cloud(X, None).draw(4_000, rng)
+    assert_allclose(np.median(drawn, axis=0), np.median(X, axis=0), atol=0.15)
+    for q in (0.75, 0.99):
+        wide = [np.quantile(np.abs(Z - 7), q, axis=0) for Z in (X, drawn)]
+        assert_allclose(*wide, rtol=0.2)
+    assert_allclose(np.corrcoef(drawn.T)[0, 1], np.corrcoef(X.T)[0, 1], atol=0.1)
+
+
+def test_a_cloud_has_no_hole_and_no_gap():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 2_000)
+    ring = np.column_stack((np.cos(angle), np.sin(angle)))
+    drawn = np.linalg.norm(Cloud(ring, None).draw(2_000, rng), axis=1)
+    assert np.mean(drawn < 0.5) == pytest.approx(0.25, abs=0.05)  # as in a disc
+    two = np.r_[rng.normal(0, 1, (500, 1)), rng.normal(20, 1, (500, 1))]
+    drawn = Cloud(two, None).draw(2_000, rng)
+    assert np.mean(np.abs(drawn - two.mean()) < 4) > 0.2
+
+
+def test_a_cloud_of_weighted_points_is_that_of_repeated_ones():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(60, 2)), rng.integers(1, 5, 60)
+    clouds = Cloud(X, w.astype(float)), Cloud(np.repeat(X, w, axis=0), None)
+    drawn = [cloud.draw(3_000, np.random.default_rng(1)) for cloud in clouds]
+    assert_allclose(np.abs(drawn[0]).mean(axis=0), np.abs(drawn[1]).mean(axis=0), rtol=0.05)
+
+
 def test_few_points_are_tried_in_few_clusters():
     X = np.random.default_rng(0).standard_normal((30, 2))
     assert list(fastmmc.cluster(X, random_state=0).scores) == [2, 3, 4, 5]
@@ -375,7 +455,7 @@ def test_stops_among_the_numbers(how, status, text):
     with pytest.warns(ConvergenceWarning, match=text):
         result = fastmmc.cluster(X, callback=callback, random_state=0)
     assert result.status == status
-    assert heard[-1].n_init == 10 + N_STEPS
+    assert heard[-1].n_init == methods._number_steps(1, 10) + N_STEPS
     assert list(result.scores) == [2, 3, 4]
     assert list(result.errors) == [2, 3, 4, 5]
     assert adjusted_rand_score(y, result.labels) == 1.0
@@ -389,7 +469,8 @@ def test_progress_grows_and_changes_nothing():
     fractions = [one.fraction for one in heard]
     assert [one.n_done for one in heard] == sorted(one.n_done for one in heard)
     assert 0 <= min(fractions) and max(fractions) == 1
-    assert {one.n_init for one in heard} == {heard[-1].n_done} == {4 + N_STEPS}
+    assert {one.n_init for one in heard} == {heard[-1].n_done}
+    assert heard[-1].n_done == 4 + CLOUDS * (MOST_COMPARED - 1) + N_STEPS
     assert_array_equal(result.labels, fastmmc.cluster(X, max_k=4, random_state=0).labels)
 
 

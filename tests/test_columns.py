@@ -388,3 +388,21 @@ def test_random_tables(seed, quiet):
     np.testing.assert_array_equal(again, X)
     # Only what was said to be no number or date is not understood the second time.
     assert len(unknown) == sum("read as missing" in said for said in words(coding).values())
+
+
+def test_partial_fit_goes_on_with_the_columns_of_fit():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=120)
+    frame = pd.DataFrame({"a": 8.0 * y + rng.normal(size=120), "k": np.array(["x", "y"])[y]})
+    frame["t"] = pd.date_range("2020-01-01", periods=120)
+    for estimator in (fastmmc.WTA, fastmmc.CRPCL, fastmmc.OLCVQE):
+        model = estimator(2, random_state=0)
+        with pytest.raises(ValueError, match=r"'k' \(\w+\), 't' \(dates\): call fit"):
+            model.partial_fit(frame)
+        gaps = frame[["a"]].mask(frame.a > 8)
+        with pytest.raises(ValueError, match=r"'a' \(missing cells\): call fit"):
+            model.partial_fit(gaps)
+        model.fit(frame[:60]).partial_fit(frame[60:])
+        assert adjusted_rand_score(y[60:], model.labels_) == 1.0
+        assert model.n_seen_ == 60
+    assert fastmmc.WTA(2, random_state=0).partial_fit(frame[["a"]]).n_features_in_ == 1

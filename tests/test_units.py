@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import plotting
+from fastmmc.data.units import find_indicators
 
 MESSAGE = "columns of X seem to have different units"
 RUN = {"n_init": 2, "random_state": 0}
@@ -282,3 +283,39 @@ def test_the_choice_leaves_columns_that_share_a_unit():
     raw = fastmmc.cluster(X, 3, standardize=False, random_state=0)
     assert_array_equal(raw.labels, result.labels)
     assert fastmmc.AutoMMC(3, random_state=0).fit(csr_array(X)).predict(X[:2]).size == 2
+
+
+def coded(*columns):
+    """Return columns of 0 and 1, one for each category of each column."""
+    return np.hstack([column[:, None] == np.arange(column.max() + 1) for column in columns]) * 1.0
+
+
+def test_columns_that_code_categories_are_found():
+    rng = np.random.default_rng(0)
+    numbers, three, two = (
+        rng.normal(size=(60, 2)),
+        rng.integers(3, size=60),
+        rng.integers(2, size=60),
+    )
+    X = np.column_stack((numbers[:, 0], coded(three, two), numbers[:, 1], coded(three)))
+    expected = [False] + [True] * 5 + [False] + [True] * 3
+    assert find_indicators(X).tolist() == expected
+    # A column of bits, one that lacks a category, a number among them, and a constant.
+    bits = np.column_stack((rng.integers(2, size=60), coded(three)[:, 1:], numbers, np.ones(60)))
+    assert not find_indicators(bits).any()
+    assert not find_indicators(csr_array(X)).any()
+
+
+@pytest.mark.parametrize("units", [1.0, 100.0])
+def test_categories_coded_by_the_user_weigh_as_those_of_a_table(units):
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(3, size=300)
+        numbers = (4.0 * np.eye(3, 4)[y] * 1.5 + rng.normal(size=(300, 4))) * [units, 5, 1, 1]
+        X = np.hstack((numbers, coded(rng.integers(5, size=300), rng.integers(3, size=300))))
+        for k in ("cluster", "umc_rls"):
+            given = {} if k == "cluster" else {"standardize": True}
+            labels = getattr(fastmmc, k)(X, 3, random_state=0, **given).labels
+            found.append(adjusted_rand_score(y, labels))
+    assert np.mean(found) > 0.95

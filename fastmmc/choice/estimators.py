@@ -37,7 +37,15 @@ class AutoMMC(
     array([100, 100])
     """
 
-    _fields = (*GuidedClusterer._fields, "candidates", "cells", "chosen", "scores", "errors")
+    _fields = (
+        *GuidedClusterer._fields,
+        "candidates",
+        "cells",
+        "chosen",
+        "scores",
+        "errors",
+        "evidence",
+    )
 
     _unit = "step"
 

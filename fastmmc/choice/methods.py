@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, isqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
+from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
 from fastmmc.choice.given import BALANCE, Given, Kept, size_rules
 from fastmmc.choice.numbers import Counts
-from fastmmc.choice.results import RULES, ChoiceResult
+from fastmmc.choice.results import LEAST_EVIDENCE, RULES, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
@@ -131,7 +132,8 @@ class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Cluste
         kw_only=False,
         doc="""
         Number of clusters, 1 <= k <= n. "auto": 2 to ``max_k``, by how much the labellings agree
-        and how fast the error rises behind k.
+        and how fast the error rises behind k; or 1 if points without clusters would have errors
+        nearly as small.
         """,
     )
     sample_weight: ArrayLike | None = parameter(
@@ -207,8 +209,13 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
     that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
     elasticity behind k of the error added over the clusters: the harmonic mean, over the widths
-    that k and k + 1 share, of the least error at each. There are always at least two: no score
-    tells of a single cluster, or of points without clusters.
+    that k and k + 1 share, of the least error at each.
+
+    There is one cluster if ``res.evidence`` is below 1.4. It compares the least errors of two to
+    four clusters with those of four clouds, which have the covariance and the tails of the points
+    and a density that falls from the mean: it is how many times as large the errors of a cloud are,
+    at the number where this is most, of the cloud where it is least. Known labels of two classes,
+    cannot-links and ``max_size`` ask for more clusters, and wide sparse points have two at least.
 
     Every candidate keeps known labels, links and the bounds on sizes, as the labels of all points
     do in the end: they are never broken, but cannot-links for which no labelling was found that
@@ -252,15 +259,16 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
         with without_warnings():
             some = kernel_points(Kernel("points"), X, slice(DENSE_SCORES))
             resolve_kernel(Kernel("rbf"), some)  # refuses points whose distances overflow
-            run = Run(control, most + N_STEPS)
+            run = Run(control, _number_steps(least, most) + N_STEPS)
             count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             if weights is not None:
                 cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
-            scores, errors, of_dither = {}, {}, restart_stream(seed, 1)
+            number, of_dither = NumberChoice(k), restart_stream(seed, 1)
             judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
             if given is None:
-                k, scores, errors = _choose_number(judging, least, most, run)
+                number = _choose_number(judging, least, most, X, weights, seed, run)
+                k = number.k
                 given = Given.of(call, n, k)
             keys = given.keys(count, rng)
             if not given.is_empty:
@@ -276,10 +284,19 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     is_dense = result.params["rank"] is None
     goes_on = {"method": "steepest", "init": result.labels}
     goes_on |= {"rank": None} if is_dense else {"landmarks": result.model.indices}
-    return _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors)
+    return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 
 
-def _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors):
+class NumberChoice(NamedTuple):
+    """A number of clusters, and what it was chosen by."""
+
+    k: int | None
+    scores: dict[int, float] = {}
+    errors: dict[int, float] = {}
+    evidence: float | None = None
+
+
+def _choice(call, run, result, candidates, winner, cells, goes_on, number):
     """Return the result with all that it was chosen from."""
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
@@ -294,8 +311,9 @@ def _choice(call, run, result, candidates, winner, cells, goes_on, scores, error
         candidates=tuple(candidates),
         cells=cells.members,
         chosen=chosen,
-        scores=scores,
-        errors=errors,
+        scores=number.scores,
+        errors=number.errors,
+        evidence=number.evidence,
     )
 
 
@@ -316,20 +334,21 @@ def _cluster_in_blocks(call, control):
         return sample_run.of_all(cluster)
     rng = restart_stream(sample_run.seed, 0)
     with show_progress(control, "step") as control:
-        run = Run(control, most + N_STEPS)
+        run = Run(control, _number_steps(least, most) + N_STEPS)
         sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
         cells, seeds = coarsen_blocks(blocks, sample, count, rng)
-        scores, errors = {}, {}
+        number = NumberChoice(k)
         judging = _judging(cells, seeds, restart_stream(sample_run.seed, 1), run)
         if k is None:
-            k, scores, errors = _choose_number(judging, least, most, run)
+            number = _choose_number(judging, least, most, sample, None, sample_run.seed, run)
+            k = number.k
         rules = rules or size_rules(call, n, k)
         kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
         widths = Widths(cells, run.look)
         candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, run, control)
     goes_on = {"landmarks": landmarks}
-    return _choice(call, run, result, candidates, winner, cells, goes_on, scores, errors)
+    return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 
 
 def _judging(cells, seeds, rng, run):
@@ -337,14 +356,26 @@ def _judging(cells, seeds, rng, run):
     return Widths(dithered(cells, seeds, rng), run.look)
 
 
-def _choose_number(widths, least, most, run):
-    """Return the number of clusters, and the scores and errors of those that were tried."""
-    counts = Counts(widths, run)
+def _choose_number(widths, least, most, X, weights, seed, run):
+    """Return the number of clusters; ``X`` and ``weights`` are those of all points or of some."""
+    counts, ratios = Counts(widths, run), []
     with run.phase(NUMBERS_SHARE):
-        counts.try_all(least, min(most, widths.cells.masses.size - 2))
-    run.n_done = most
+        counts.try_all(max(2, least), min(most, widths.cells.masses.size - 2))
+        if least == 1:
+            errors, rng = counts.errors, restart_stream(seed, 2)
+            ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
+    run.n_done = _number_steps(least, most)
     scores, errors = counts.scores()
-    return max(scores, key=scores.__getitem__, default=least), scores, errors
+    k = max(scores, key=scores.__getitem__, default=max(2, least))
+    evidence = min(ratios, default=None)
+    if evidence is not None and evidence < LEAST_EVIDENCE:
+        k = 1
+    return NumberChoice(k, scores, errors, evidence)
+
+
+def _number_steps(least, most):
+    """Return the steps of a choice of the number of clusters."""
+    return most + (CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0)
 
 
 def _choose(widths, judging, kept, k, rng, run):
@@ -372,16 +403,18 @@ def _numbers(call, n):
         )
     known, _ = read_known_labels(call.known_labels, n, n)
     total = n if call.sample_weight is None else float(call.sample_weight.sum())
-    least = 2 if known is None else max(2, int(known.max()) + 1)
+    least = 1 if known is None else max(1, int(known.max()) + 1)
     if call.max_size is not None:
         least = max(least, ceil(total / call.max_size))
+    if call.cannot_link is not None and np.size(call.cannot_link):
+        least = max(2, least)
     if call.max_k is not None and call.max_k < least:
         raise ValueError(
             f"max_k must be at least {least}, as known_labels and max_size need as many clusters; "
             f"got {call.max_k}"
         )
     most = min(_largest_number(call.max_k, n), int(total / max(1, call.min_size)))
-    return least, max(least, most)
+    return least, max(2, least, most)
 
 
 def _largest_number(max_k, n):

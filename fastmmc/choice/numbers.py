@@ -23,7 +23,8 @@ class Counts:
         self._widths = widths
         self._run = run
         self._votes = {}
-        self._errors = {}
+        # The least total error of each.
+        self.errors = {}
         # The least total errors of what may be returned, by number and width.
         self._errors_by_width = {}
 
@@ -68,7 +69,7 @@ class Counts:
             found.append(("genie", width, labels))
         errors = np.array([width.groups.error(labels, k) for _, width, labels in found])
         errors = np.maximum(errors, LEAST_ERROR)
-        self._errors[k] = k * float(errors.min())
+        self.errors[k] = k * float(errors.min())
         self._votes[k] = float(self._vote(found, errors, k)[:n_own].max())
         by_width = self._errors_by_width[k] = {}
         for (_, width, _), error in zip(found[:n_own], errors, strict=False):
@@ -90,7 +91,7 @@ class Counts:
         The elasticity e of the total error behind k is 1 where no cluster ends. It compares means
         over the same widths: the least error of each number changes with the widths that it has.
         """
-        votes, errors = self._votes, self._errors
+        votes, errors = self._votes, self.errors
         scores = {}
         for k in list(votes)[:-1]:
             here, behind = self._errors_by_width[k], self._errors_by_width[k + 1]

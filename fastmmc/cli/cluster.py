@@ -399,6 +399,9 @@ def _print_result(args, method, points, run):
         if best:
             scores = ", ".join(f"{_short(result.scores[k])} for {k}" for k in best)
             rows.append(("scores", f"{scores} clusters"))
+        report["evidence"] = result.evidence
+        if result.evidence is not None:
+            rows.append(("evidence", result.about_evidence()))
     rows = run.rows(*rows)
     if y is not None:
         ari = report["ari"] = adjusted_rand_score(y, result.labels)

@@ -13,14 +13,14 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, source_name, tell, to_number
-from fastmmc.data.cells import says_number_or_date
+from fastmmc.data.cells import is_date, is_missing, says_number_or_date
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -33,6 +33,8 @@ NOTHING_BELOW = "there is a header and nothing below it"
 UNNAMED = re.compile(r"|Unnamed: \d+(_level_\d+)?")
 # A first row 0, 1, 2 ... of at least this many cells may be the header of a frame without names.
 LEAST_NUMBERED = 3
+# Rows that tell whether a first row with numbers, as of years, is a header.
+ROWS_BELOW = 100
 
 QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
@@ -254,7 +256,9 @@ def read_table(path, asked, encoding=None):
         first_line, first = next(rows, (0, None))
         if first is None:
             raise ValueError("the file is empty")
-        layout = read_layout(path, first_line, first, asked)
+        below = list(islice(rows, ROWS_BELOW))
+        layout = read_layout(path, first_line, first, asked, [row for _, row in below])
+        rows = chain(below, rows)
         top = next(rows, None) if layout.has_header else (first_line, first)
         if top is None:
             raise ValueError(NOTHING_BELOW)
@@ -307,6 +311,12 @@ class Layout:
                 f"line {line} has {len(row)} cells; line {self.line} has {len(self.first)}"
             )
 
+    def _about_first(self, line):
+        """Return what may be wrong with a first row of numbers and names."""
+        if line != self.line or not any(map(_is_name, self.first)):
+            return ""
+        return "; the row was taken for data, as here no name in a header may be a number"
+
     def numbers(self, line, row):
         """Return the numbers of a row."""
         self.check_length(line, row)
@@ -319,7 +329,7 @@ class Layout:
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
                 f"{row[i]!r}; leave columns out by {drop}, or name a column "
-                "of labels by --label-column"
+                f"of labels by --label-column{self._about_first(line)}"
             )
         return values
 
@@ -370,8 +380,8 @@ def _free_name(names):
     return next(name for name in chain(["cluster"], others) if name not in names)
 
 
-def read_layout(source, line, first, asked):
-    """Return the layout that a table's first row shows.
+def read_layout(source, line, first, asked, below=()):
+    """Return the layout that a table's first row shows, beside some rows ``below`` it.
 
     Notes on standard error tell which columns are left out, and whether data may be a header.
     """
@@ -379,9 +389,16 @@ def read_layout(source, line, first, asked):
     features, label = asked.choose(len(first), names)
     # Unless a column was named after it, a first row with some numbers is data with a fault rather
     # than a header.
-    has_header = (
-        asked.name_some(names) or is_header([first[i] for i in features]) or _numbers_columns(first)
-    )
+    cells = [first[i] for i in features]
+    has_header = asked.name_some(names) or is_header(cells) or _numbers_columns(first)
+    alike = [[row[i] for i in features] for row in below if len(row) == len(first)]
+    if not has_header and _names_numbers(cells, alike):
+        has_header = True
+        tell(
+            "note",
+            f"{source_name(source)}: the first row, with {_first_name(cells)!r} above other rows, "
+            "was taken for the header, though it has numbers",
+        )
     if has_header and not asked.are_listed:
         features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
@@ -464,6 +481,52 @@ def _shown(i, names):
 def is_header(cells):
     """Tell whether a first row holds names: no number or date, and not missing values alone."""
     return any(map(_is_name, cells)) and not any(map(says_number_or_date, cells))
+
+
+def _names_numbers(first, below):
+    """Tell whether a first row is a header in which some columns are called by numbers or dates.
+
+    These are whole and different, and a name stands above numbers or dates; or else the names occur
+    only here and the numbers count by 1, at least three of them or beyond all that is below them.
+    """
+    names = [i for i, cell in enumerate(first) if _names(cell)]
+    numbered = [i for i in range(len(first)) if i not in names]
+    others = [first[i].strip() for i in numbered]
+    if not (names and others and below) or len(set(others)) < len(others):
+        return False
+    if not all(is_whole(cell) or is_date(cell) for cell in others):
+        return False
+    columns = [[row[i] for row in below if not is_missing(row[i])] for i in names]
+    if any(column and all(map(says_number_or_date, column)) for column in columns):
+        return True
+    is_new = all(first[i] not in column for i, column in zip(names, columns, strict=True))
+    if not (is_new and _count_by_one(others)):
+        return False
+    return len(others) >= LEAST_NUMBERED or all(_is_beyond(first, below, i) for i in numbered)
+
+
+def _names(cell):
+    """Tell whether a cell is a name, and neither missing nor a number or a date."""
+    return not is_missing(cell) and not says_number_or_date(cell)
+
+
+def _first_name(cells):
+    """Return the first name among cells."""
+    return next(cell.strip() for cell in cells if _names(cell))
+
+
+def _is_beyond(first, below, i):
+    """Tell whether the number in a column's first row is beyond all numbers below it."""
+    found = [number for row in below if (number := _number(row[i])) is not None]
+    return bool(found) and not min(found) <= int(first[i]) <= max(found)
+
+
+def _count_by_one(cells):
+    """Tell whether cells are whole numbers, each the one before plus 1."""
+    if len(cells) < 2 or not all(map(is_whole, cells)):
+        return False
+    numbers = [int(cell) for cell in cells]
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _numbers_columns(first):

@@ -40,6 +40,7 @@ from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import ClusterCount, KernelParameters, LinkRules, SemiSupervised
 from fastmmc.core.types import MatrixLike
+from fastmmc.data.columns import refuse_other_kinds
 from fastmmc.kernels.models import CenterModel
 
 
@@ -107,7 +108,8 @@ class _StreamingClusterer(_CompetitiveClusterer):
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
         from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
         nearest to each of these objects when it was presented; prototypes keep their numbers, so
-        none are dropped.
+        none are dropped. A table with other columns than numbers goes to ``fit`` first, which
+        learns how they become numbers.
 
         Parameters
         ----------
@@ -135,6 +137,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
         rule = make_rule(self._solver.__name__, told)
         first = getattr(self, "_model", None) is None
         if first:
+            refuse_other_kinds(X)
             X = self._check_training_points(X)
             check_magnitude(X)
         else:

@@ -51,14 +51,13 @@ def is_date(cell: str) -> bool:
     return any(np.isfinite(days_of([cell.strip()], form)[0]) for form in (None, *FORMATS, *CLOCKS))
 
 
-def decimal_mark(cells: Iterable[str]) -> str | None:
+def decimal_mark(cells: list[str], plain: list[float] | None) -> str | None:
     """Return the decimal mark that most cells which tell it have; None if none tells it.
 
     1,58 and 6.505,83 and 1.234.567 have decimal commas, 1.5 and 1,000.5 decimal points; 2.131 and
-    1,000 may be either.
+    1,000 may be either. ``plain`` are their :func:`plain_numbers`.
     """
-    cells = list(cells)
-    if _plain_numbers(cells) is not None:
+    if plain is not None:
         return (
             "." if any("." in c and not NUMBERS[","].fullmatch(c.strip()) for c in cells) else None
         )
@@ -70,12 +69,12 @@ def decimal_mark(cells: Iterable[str]) -> str | None:
     return None if votes == 0 else "," if votes > 0 else "."
 
 
-def _plain_numbers(cells):
+def plain_numbers(cells: list[str]) -> list[float] | None:
     """Return cells as floats if none has anything but digits, points and signs; else None."""
     if not set().union(*cells) <= PLAIN:
         return None
     try:
-        return [float(cell) for cell in cells]
+        return list(map(float, cells))
     except ValueError:
         return None
 
@@ -94,11 +93,11 @@ def to_number(cell: str, mark: str) -> float:
     return value / 100.0 if "%" in cell else value
 
 
-def numbers_of(cells: Iterable[str], mark: str) -> np.ndarray:
+def numbers_of(cells: list[str], mark: str, plain: list[float] | None) -> np.ndarray:
     """Return cells as (n,) float64, NaN where one is no finite number."""
-    cells = list(cells)
-    plain = _plain_numbers(cells) if mark == "." else None
-    values = np.array([to_number(cell, mark) for cell in cells] if plain is None else plain)
+    if plain is None or mark != ".":
+        plain = [to_number(cell, mark) for cell in cells]
+    values = np.array(plain)
     return np.where(np.isfinite(values), values, np.nan)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from fastmmc.data import cells as written
 from fastmmc.data.cells import EPOCH, is_missing
 
 # Types of columns that their libraries call categories.
@@ -19,15 +22,52 @@ NOTHING = {"NoneType", "NAType", "NaTType"}
 DAY = timedelta(days=1)
 
 
-class Values(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Values:
     """The values of a column: numbers, days since 1970, or texts; NaN or None where missing.
 
     ``kind`` is "numbers", "spans" (of time, in days), "dates", "texts", whose meaning is yet to be
-    found, or "categories".
+    found, or "categories". What texts say is found once: a file has millions of them.
     """
 
     kind: str
     cells: np.ndarray | list[str | None]
+    _numbers: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def texts(self) -> list[str | None]:
+        """The cells as texts without spaces around them, None where they are missing."""
+        if isinstance(self.cells, np.ndarray):
+            return as_texts(self.cells)
+        stripped = (None if text is None else text.strip() for text in self.cells)
+        return [None if text is None or is_missing(text) else text for text in stripped]
+
+    @cached_property
+    def known(self) -> list[str]:
+        """The texts of cells that are not missing."""
+        return [text for text in self.texts if text is not None]
+
+    @cached_property
+    def mark(self) -> str | None:
+        """The decimal mark of most texts that tell it; None if none does."""
+        return written.decimal_mark(self.known, self._plain)
+
+    @cached_property
+    def _plain(self):
+        """The known texts as floats, or None where they are more than digits, points and signs."""
+        return written.plain_numbers(self.known)
+
+    def numbers(self, mark: str) -> np.ndarray:
+        """Return texts as (n,) float64, NaN where they are missing or no finite numbers.
+
+        ``mark`` stands before decimals if no text tells it.
+        """
+        mark = self.mark or mark
+        if mark not in self._numbers:
+            found = written.numbers_of(self.known, mark, self._plain)
+            is_known = np.array([text is not None for text in self.texts], dtype=bool)
+            self._numbers[mark] = _fill_in(is_known, found)
+        return self._numbers[mark]
 
 
 class Frame(NamedTuple):
@@ -146,5 +186,5 @@ def _spread(is_known, known):
 def _fill_in(is_known, known):
     """Return an array of the known values in their places, NaN elsewhere."""
     values = np.full(is_known.size, np.nan)
-    values[is_known] = list(known)
+    values[is_known] = known if isinstance(known, np.ndarray) else list(known)
     return values

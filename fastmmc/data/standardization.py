@@ -13,8 +13,9 @@ from fastmmc.core.column_names import Named
 from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
+from fastmmc.data.columns import CATEGORY_DISTANCE
 from fastmmc.data.metrics import has_metric, make_points
-from fastmmc.data.units import have_different_units
+from fastmmc.data.units import find_indicators, have_different_units
 
 FLOATS = [np.float64, np.float32]
 
@@ -100,7 +101,7 @@ def _standardized(call):
 def fit_scaler(X, what):
     """Return what gives the columns of such points unit variance, and if dense the mean 0.
 
-    ``what`` names the points in messages.
+    Columns that code a category weigh as they do in a table. ``what`` names the points in messages.
     """
     scaler = StandardScaler(with_mean=not issparse(X))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -108,7 +109,9 @@ def fit_scaler(X, what):
     if not np.isfinite(scaler.scale_).all():
         column = int(np.argmin(np.isfinite(scaler.scale_)))
         raise ValueError(f"{what}: the variance of column {column} overflows; scale it down")
-    return Scaler(scaler.scale_, scaler.mean_ if scaler.with_mean else None)
+    # Columns of 0 and 1 would weigh more than one of numbers, the more the rarer they are.
+    scale = np.where(find_indicators(X), 2**0.5 / CATEGORY_DISTANCE, scaler.scale_)
+    return Scaler(scale, scaler.mean_ if scaler.with_mean else None)
 
 
 def _told(result, call, scaler):

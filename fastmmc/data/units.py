@@ -26,6 +26,31 @@ MOST_NUMBERS = 300_000
 NAMED = 3
 
 
+def find_indicators(points):
+    """Return the columns that code categories: (d,) bool, True where some beside each other do.
+
+    They hold 0 and 1 alone, and of each category one is 1 in every row.
+    """
+    found = np.zeros(points.shape[1], dtype=bool)
+    if issparse(points):
+        return found
+    some = points[:LEAST_POINTS]
+    may_be = ((some == 0) | (some == 1)).all(axis=0)
+    first, total = 0, np.zeros(len(points))
+    for j, column in enumerate(points.T):
+        if not (may_be[j] and ((column == 0) | (column == 1)).all()):
+            first, total = j + 1, np.zeros(len(points))
+            continue
+        total += column
+        if total.max() > 1:
+            # This column may be the first of another category.
+            first, total = j, column.astype(np.float64)
+        elif total.min() == 1:
+            found[first : j + 1] = j > first
+            first, total = j + 1, np.zeros(len(points))
+    return found
+
+
 def warn_of_units(points, X):
     """Warn, once in a call, if some columns of dense points span far more than many others.
 
@@ -66,12 +91,18 @@ def _lost(span, whole):
 
 
 def _spans(points):
-    """Return what each column spans between its quantiles, and in all, by some of the points."""
+    """Return what each column spans between its quantiles, and in all, by some of the points.
+
+    Columns that code a category span 0.
+    """
     n, d = points.shape
     sample = points[evenly(n, max(LEAST_POINTS, MOST_NUMBERS // d))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
         low, high = np.quantile(sample, QUANTILES, axis=0)
-        return high - low, np.ptp(sample, axis=0)
+        span, whole = high - low, np.ptp(sample, axis=0)
+    # What codes a category has no unit.
+    has_unit = ~find_indicators(points)
+    return np.where(has_unit, span, 0.0), np.where(has_unit, whole, 0.0)
 
 
 def _list(columns, names):

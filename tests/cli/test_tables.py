@@ -4,6 +4,7 @@ import csv
 import re
 import shlex
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.cli import common
 from fastmmc.cli.sources import read_points
-from fastmmc.cli.tables import Columns, parse_columns
+from fastmmc.cli.tables import Columns, parse_columns, read_table
+from fastmmc.data import cells
 from fastmmc.data.columns import LEAST_COUNTED, MISSING_DISTANCE
 from tests.cli.runner import error_of, labels_of, report_of, run
 
@@ -580,3 +582,51 @@ def test_blank_lines_between_rows_are_told(capsys, tmp_path):
     path.write_text("a\n1\n2\n9\n10\n11\n\n\n")
     assert run(*argv) == 0
     assert "blank" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("kunde,2020,2021\nA,3,4\nB,5,9\nC,30,40\n", ["kunde", "2020", "2021"]),
+        ("nr,2020,1999\n7,3,4\n9,5,9\n", ["nr", "2020", "1999"]),
+        ("day,10,50\n2020-01-01,3,4\n2020-01-02,5,9\n", ["day", "10", "50"]),
+        ("a,1,2,3\nx,1,5,2\ny,2,1,3\n", ["a", "1", "2", "3"]),
+        # Rows of data: numbers that do not count, are equal, not whole, or among those below.
+        ("a,3,7\nb,5,9\nc,1,8\n", None),
+        ("a,5,5\n1,5,9\n2,1,8\n", None),
+        ("x,1.5,2\n1,5,9\n2,1,8\n", None),
+        ("a,3,4\nb,2,9\nc,8,1\n", None),
+        ("NA,3,4\n1,2,9\n2,8,1\n", None),
+        ("a,1,2,3\na,1,5,2\nb,2,1,3\n", None),
+    ],
+)
+def test_a_header_with_numbers(capsys, tmp_path, text, names):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    layout = read_table(path, Columns())[2]
+    assert layout.names == names
+    told = capsys.readouterr().err
+    assert ("taken for the header, though it has numbers" in told) == (names is not None)
+    streamed = error_of(capsys, "stream", path, "--k", 2)
+    assert ("was taken for data" in streamed) == text[0].isalpha()
+
+
+def test_cells_are_read_once(monkeypatch, tmp_path):
+    seen = Counter()
+
+    def counted(name):
+        function = getattr(cells, name)
+
+        def call(texts, *args):
+            seen[name, *texts] += 1
+            return function(texts, *args)
+
+        return call
+
+    for name in ("plain_numbers", "decimal_mark", "numbers_of"):
+        monkeypatch.setattr(cells, name, counted(name))
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,k\n1.5,2 €,x\n2.5,3 €,y\n9.5,,x\n4.5,8 €,y\n")
+    points = read_points(path, Columns())
+    assert points.X.shape == (4, 5)
+    assert {key[1] for key in seen} == {"1.5", "2 €", "x"} and set(seen.values()) == {1}

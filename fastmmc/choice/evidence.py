@@ -1,0 +1,103 @@
+"""Whether there are clusters at all: the errors are compared with those of a cloud without any."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import svd
+from scipy.optimize import isotonic_regression
+from scipy.sparse import issparse
+
+from fastmmc.choice.numbers import Counts
+from fastmmc.choice.widths import Widths, dithered
+from fastmmc.rls.engine.coarse import CELLS, coarsen, count_cells, points_of
+
+# Clouds that are drawn, and the largest number of clusters at which errors are compared.
+CLOUDS = 4
+MOST_COMPARED = 4
+
+# Numbers in the points that a cloud is like, which are some of very many.
+MOST_NUMBERS = 400_000
+
+
+class Cloud:
+    """A distribution of one centre with the covariance and the tails of some points.
+
+    In units of the principal axes, directions are uniform and distances from the mean are those of
+    the points, as far as the density falls with the distance. So a Gaussian, a uniform ellipse and
+    their kin of long tails stay what they are, and clusters dissolve.
+    """
+
+    def __init__(self, points, weights):
+        shares = np.full(len(points), 1.0 / len(points))
+        if weights is not None:
+            shares = weights / weights.sum()
+        self._mean = shares @ points
+        roots = np.sqrt(shares)[:, None]
+        U, spreads, axes = svd((points - self._mean) * roots, full_matrices=False)
+        rounding = max(points.shape) * np.finfo(np.float64).eps
+        kept = spreads > rounding * max(spreads[0], np.abs(points).max())
+        self._axes = spreads[kept, None] * axes[kept]
+        radii = np.linalg.norm(U[:, kept] / np.maximum(roots, 1e-150), axis=1)
+        self._radii, self._cumulated = _falling(radii, shares, len(self._axes))
+
+    @property
+    def has_spread(self):
+        """Whether the points are not all equal."""
+        return len(self._axes) > 0
+
+    def draw(self, n, rng):
+        """Return n points, (n, d)."""
+        directions = rng.normal(size=(n, len(self._axes)))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return (self._draw_radii(n, rng)[:, None] * directions) @ self._axes + self._mean
+
+    def _draw_radii(self, n, rng):
+        """Return n distances from the mean, in units of the axes; shells are filled evenly."""
+        d, at = len(self._axes), rng.uniform(size=n)
+        i = np.clip(np.searchsorted(self._cumulated, at), 1, self._radii.size - 1)
+        inner, outer = self._radii[i - 1], self._radii[i]
+        shares = self._cumulated[i] - self._cumulated[i - 1]
+        within = (at - self._cumulated[i - 1]) / np.where(shares > 0, shares, 1.0)
+        hole = (inner / np.where(outer > 0, outer, 1.0)) ** d
+        return outer * (hole + np.clip(within, 0.0, 1.0) * (1.0 - hole)) ** (1.0 / d)
+
+
+def _falling(radii, shares, d):
+    """Return radii and their cumulated shares, of the falling density nearest to the given ones.
+
+    That is the Grenander estimator, of the density of the volume within a radius in d dimensions.
+    """
+    order = np.argsort(radii, kind="stable")
+    radii, shares = radii[order], shares[order]
+    volumes = np.diff((radii / (radii[-1] or 1.0)) ** d, prepend=0.0)
+    volumes = np.maximum(volumes, 1e-300)
+    density = isotonic_regression(shares / volumes, weights=volumes, increasing=False).x
+    return np.append(0.0, radii), np.append(0.0, np.cumsum(density * volumes))
+
+
+def compare_with_clouds(errors, X, weights, rng, run):
+    """Yield, for each cloud, how many times as large its errors are as those of the points.
+
+    ``errors`` are those of the points, by numbers of clusters; the number counts at which they are
+    smallest beside the cloud's. Wide sparse points have no clouds; points of which fewer than four
+    differ are as good as one.
+    """
+    n, d = X.shape
+    rows = np.sort(rng.choice(n, min(n, max(CELLS, MOST_NUMBERS // d)), replace=False))
+    points = points_of(X, rows)
+    if issparse(points):
+        return
+    weights = None if weights is None else weights[rows]
+    cloud = Cloud(points, weights)
+    if not errors or not cloud.has_spread:
+        yield 1.0
+        return
+    most = min(MOST_COMPARED, max(errors))
+    for _ in range(CLOUDS):
+        drawn = cloud.draw(rows.size, rng)
+        cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
+        if weights is not None:
+            cells = cells.split(drawn, np.zeros(rows.size, dtype=np.int64), weights)
+        counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)
+        counts.try_all(2, most - 1)
+        yield max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
