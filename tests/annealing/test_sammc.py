@@ -421,8 +421,8 @@ def test_a_slice_is_one_piece_of_work(search, monkeypatch):
 
         monkeypatch.setattr(module, name, count)
 
-    counted(kmeans, "_euclidean_distances")
-    counted(kmeans, "_kmeans_single_lloyd")
+    counted(kmeans, "euclidean_distances")
+    counted(kmeans, "kmeans_single_lloyd")
     counted(points.kernels, "assign")
     counted(annealing, "train_linear_machine")
     X = np.random.default_rng(0).standard_normal((3000, 2))
