@@ -134,14 +134,13 @@ def test_swaps_of_masses_are_the_naive_ones(seed, free):
     assert state.pos[loops.MOVES] > 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("free", [True, False])
-def test_swaps_in_one_slice_are_the_naive_ones(seed, free):
+@pytest.mark.parametrize("seed", range(2))
+def test_swaps_in_one_slice_are_the_naive_ones(seed):
     """What each cluster offers at most is brought up to date after a swap, not only at first."""
     R, labels = hat(40, seed, d=4), np.random.default_rng(seed).permutation(np.arange(40) % 13)
     rule = size_rule(40, 13, balance=0)
-    state = swapped(Groups.of_points(R), labels, rule, free, budget=2**40)
-    args = R, np.ones(40, dtype=int), labels, 13, free, rule.lower, rule.upper
+    state = swapped(Groups.of_points(R), labels, rule, True, budget=2**40)
+    args = R, np.ones(40, dtype=int), labels, 13, True, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
 
 
