@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,6 +34,7 @@ SHARED = {
     "kernels": ["tests/test_gram.py", "tests/competitive/test_online.py"],
     "data": ["tests/test_sizes.py", "tests/rls/test_linked.py"],
 }
+SURVIVES = "SURVIVES"
 SWAPS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -123,38 +125,39 @@ def loop_tests():
     return [f"tests/{family}/test_{name}.py" for family in TESTS for name in TESTS[family]]
 
 
-def passes(folder, file, limit, **environment):
-    """Return whether the tests of a file pass; those that never end do not."""
+def outcome(folder, file, limit, **environment):
+    """Run the tests of a file; return SURVIVES, "noticed" or "timeout", for what never ends."""
     chosen = "not slow" if "NUMBA_CACHE_DIR" in environment else "not jit and not slow"
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", chosen]
     try:
-        return not subprocess.run(
+        ended = subprocess.run(
             [*command, *tests_of(file)],
             cwd=folder,
             env=os.environ | environment | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(folder)},
             capture_output=True,
             timeout=limit,
-        ).returncode
+        )
     except subprocess.TimeoutExpired:
-        return False
+        return "timeout"
+    return "noticed" if ended.returncode else SURVIVES
 
 
-def survives(folder, file, wanted, limit, compiled):
-    """Return a line on a change, and whether all tests pass with it."""
+def judge(folder, file, wanted, limit, compiled):
+    """Return a line on a change, and what came of it."""
     original = (folder / file).read_text()
     text, line, _ = mutate(original, wanted)
     (folder / file).write_text(text)
     try:
         if "_loops" not in file:  # what is compiled stays as it is
-            lives = passes(folder, file, limit, NUMBA_CACHE_DIR=str(folder / "cache"))
+            came = outcome(folder, file, limit, NUMBA_CACHE_DIR=str(folder / "cache"))
         else:
-            lives = passes(folder, file, limit, NUMBA_DISABLE_JIT="1")
-            if lives and compiled:  # a new cache, as callers in other files are cached as well
+            came = outcome(folder, file, limit, NUMBA_DISABLE_JIT="1")
+            if came == SURVIVES and compiled:  # a new cache, as callers elsewhere are cached too
                 with tempfile.TemporaryDirectory() as cache:
-                    lives = passes(folder, file, limit, NUMBA_CACHE_DIR=cache)
+                    came = outcome(folder, file, limit, NUMBA_CACHE_DIR=cache)
     finally:
         (folder / file).write_text(original)
-    return f"{file}[{wanted}] {line}", lives
+    return f"{file}[{wanted}] {line}", came
 
 
 def copies(work, count):
@@ -176,7 +179,8 @@ def warn_unless_sound(work, files, limit):
     for tests, file in {tuple(tests_of(file)): file for file in sorted(files)}.items():
         folder = Path(work) / "0"
         off = {"NUMBA_DISABLE_JIT": "1"} if "_loops" in file else {}
-        if not passes(folder, file, limit, **(off or {"NUMBA_CACHE_DIR": str(folder / "cache")})):
+        given = off or {"NUMBA_CACHE_DIR": str(folder / "cache")}
+        if outcome(folder, file, limit, **given) != SURVIVES:
             print("FAILS without a change, or takes too long:", *tests, flush=True)
 
 
@@ -186,6 +190,7 @@ def main():
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=200.0, help="seconds for the tests of one")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="changes at a time")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--list", action="store_true", help="only print the tests of loops")
     args = parser.parse_args()
@@ -204,7 +209,7 @@ def main():
             chosen += [(name, i) for i in range(mutate((ROOT / name).read_text(), None)[2])]
     if len(chosen) > args.count:
         chosen = random.Random(args.seed).sample(chosen, args.count)
-    n_left, workers = 0, os.cpu_count()
+    workers, found = args.jobs, Counter()
     with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(workers) as pool:
         folders = copies(work, workers)
         warn_unless_sound(work, {file for file, _ in chosen}, args.limit)
@@ -212,14 +217,14 @@ def main():
         def run(one):
             folder = folders.get()
             try:
-                return survives(folder, *one, args.limit, args.compile)
+                return judge(folder, *one, args.limit, args.compile)
             finally:
                 folders.put(folder)
 
-        for line, lives in pool.map(run, sorted(chosen)):
-            n_left += lives
-            print("SURVIVES" if lives else "noticed ", line, flush=True)
-    print(f"{n_left} of {len(chosen)} survive")
+        for line, came in pool.map(run, sorted(chosen)):
+            found[came] += 1
+            print(f"{came:8}", line, flush=True)
+    print(f"of {len(chosen)}:", ", ".join(f"{n} {came}" for came, n in found.most_common()))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ import numba
 import numpy as np
 import scipy
 import sklearn
-from benchmarks import best_of, competitive, evo_mmc, ratio
-from benchmarks import umc_rls as bench
+from benchmarks import best_of, blobs, calls, moves, ratio, two_classes
 from scipy.linalg import eigh, lapack
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.metrics import adjusted_rand_score
@@ -35,6 +34,9 @@ import fastmmc
 from fastmmc.kernels import cholesky, factors, gram
 
 ROOT = Path(__file__).parent.parent
+sys.path.append(str(Path(__file__).parent / "paper_tables"))
+from common import commit  # noqa: E402
+
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
 MARKERS = "<!-- tables -->", "<!-- end of tables -->"
@@ -87,19 +89,14 @@ def restart_rows():
     # A balance of k bounds no size, so the round is all there is.
     rounds = {"method": "shaking", "init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
     claims = fastmmc.umc_rls(factor, 10, **rounds).n_moves
-    moves = np.mean(
-        [
-            fastmmc.umc_rls(factor, 10, n_init=1, random_state=i, method="shaking").n_moves
-            for i in SEEDS
-        ]
-    )
+    n_moves = np.mean([moves.shake(factor, random_state=i).n_moves for i in SEEDS])
     one, eleven, one_round, twin, risk, one_eigh = best_of(
         5,
-        lambda: fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, method="shaking"),
-        lambda: fastmmc.umc_rls(factor, 10, n_init=11, random_state=0, method="shaking"),
+        lambda: moves.shake(factor),
+        lambda: moves.shake(factor, 11),
         lambda: fastmmc.umc_rls(factor, 10, **rounds),
-        lambda: bench.numpy_round(factor.R, labels, 10),
-        lambda: bench.full_risk(factor.R, labels, 10),
+        lambda: moves.numpy_round(factor.R, labels, 10),
+        lambda: moves.full_risk(factor.R, labels, 10),
         lambda: eigh(factor.R),
     )
     start = (eleven - one) / 10
@@ -114,15 +111,15 @@ def restart_rows():
         twin / one_round,
     )
     yield (
-        f"one more start of shaking on digits ({moves:.0f} claims)",
+        f"one more start of shaking on digits ({n_moves:.0f} claims)",
         "the risk in full, once a claim",
-        risk * moves / start,
+        risk * n_moves / start,
     )
 
 
 def whole_call_rows():
     """Yield a whole call at n = 4000 against its linear algebra and against the eigenvalues."""
-    X, _ = bench.blobs(4000, 10)
+    X, _ = blobs(4000, 10)
     kernel = gram.resolve_kernel(gram.Kernel("rbf"), X)
 
     def linear_algebra():
@@ -138,7 +135,7 @@ def whole_call_rows():
         factor = factors.DenseFactor(
             factors.hat_from_eigh(*factors.eigh_lower(A), 0.25), 0.25, kernel, X
         )
-        fastmmc.umc_rls(factor, 10, n_init=1, random_state=0, method="shaking")
+        moves.shake(factor)
 
     def ours():
         fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma, method="shaking")
@@ -159,15 +156,15 @@ def claim_rows():
     """Yield one claim against the pass over memory that any exact move must make."""
     for n in (2000, 6000, 12000):
         for dtype in ("float64", "float32"):
-            claim = bench.ClaimOverFusedPass()
+            claim = moves.OneClaim()
             claim.setup(n, dtype)
-            cost = claim.track_claim_over_pass(n, dtype)
+            cost = claim.track_over_pass(n, dtype)
             yield f"one claim, n = {n}, {dtype}", "adding and subtracting its row", 1 / cost
 
 
 def evolution_rows():
     """Yield one child of EvoMMC against the paper's ways to its fitness."""
-    child = evo_mmc.OneChild()
+    child = moves.OneChild()
     child.setup()
     this = f"one refused child of `evo_mmc`, n = {child.n}, drawing included"
     yield this, "Theorem 1 of the paper, compiled", 1 / child.track_theorem_1()
@@ -175,30 +172,25 @@ def evolution_rows():
     yield this, "one fit of LIBSVM", 1 / child.track_libsvm()
 
 
-def large_set_rows():
-    """Yield a large set against k-means."""
-    large = evo_mmc.LargeSet()
-    large.setup()
-    this = f"`fast_evo_mmc(X, rank={large.rank})`, {large.n:,} × {large.d}, ten starts"
-    yield this, "`KMeans(2, n_init=10)`", 1 / large.track_over_kmeans()
-
-
-def stream_rows():
-    """Yield streams against scikit-learn's mini-batches and against NumPy."""
-    for method in competitive.OverMiniBatch.params:
-        stream = competitive.OverMiniBatch()
-        stream.setup(method)
+def peer_rows():
+    """Yield whole calls against scikit-learn's k-means and its mini-batches, and against NumPy."""
+    peers = calls.OverPeers()
+    peers.setup()
+    yield (
+        "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts",
+        "`KMeans(2, n_init=10)`",
+        1 / peers.track_fast_evo_mmc_over_kmeans(),
+    )
+    for name in calls.STREAMS:
         yield (
-            f"`{stream.estimator.__name__}.partial_fit`, d = 16, k = 10, chunks of 1,024",
+            f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024",
             "`MiniBatchKMeans.partial_fit`",
-            1 / stream.track_partial_fit(method),
+            1 / peers.stream(name),
         )
-    twin = competitive.OverNumpy()
-    twin.setup(0.0)
     yield (
         "`CRPCL.partial_fit`, one chunk of 20,000",
         "the same steps on whole arrays in NumPy",
-        1 / twin.track_c_rpcl(0.0),
+        1 / peers.track_c_rpcl_over_numpy(),
     )
 
 
@@ -311,7 +303,8 @@ def page_lines(quality, speeds, waiting):
         *heading("what", "how much"),
         *(row(*cells) for cells in waiting),
         "",
-        f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()}), "
+        f"Measured {date.today()} on commit {commit()}, {os.cpu_count()} cores "
+        f"({platform.machine()}), "
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, Numba {numba.__version__}, by "
         "`asv_benchmarks/readme_table.py`.",
@@ -328,12 +321,12 @@ def write_between_markers(path, lines):
 
 def run_times(method):
     """Yield n and the seconds of a whole run by one way to the fitness."""
-    for n in evo_mmc.RUN_SIZES:
-        if n <= evo_mmc.RUNS[method]:
-            X, _ = evo_mmc.two_classes(n)
-            if n == evo_mmc.RUN_SIZES[0]:
-                evo_mmc.whole_run(method, X)  # compiles
-            yield n, best_of(2, lambda X=X: evo_mmc.whole_run(method, X))[0]
+    for n in calls.RUN_SIZES:
+        if n <= calls.RUNS[method]:
+            X, _ = two_classes(n)
+            if n == calls.RUN_SIZES[0]:
+                calls.whole_run(method, X)  # compiles
+            yield n, best_of(2, lambda X=X: calls.whole_run(method, X))[0]
 
 
 def draw_run_times():
@@ -341,7 +334,7 @@ def draw_run_times():
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    for method in evo_mmc.RUNS:
+    for method in calls.RUNS:
         sizes, seconds = zip(*run_times(method), strict=True)
         style = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
         ax.plot(sizes, seconds, style, label=method.replace("n^2", "n²"))
@@ -357,11 +350,12 @@ def main():
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "Graph is not fully connected")  # moons: two components
     quality = list(quality_rows())
+    large, *streams = peer_rows()
     speeds = [
         [*restart_rows(), *claim_rows(), *evolution_rows()],
         [*whole_call_rows()],
-        [*large_set_rows()],
-        [*stream_rows()],
+        [large],
+        streams,
     ]
     with tempfile.TemporaryDirectory() as folder:
         waiting = list(waiting_rows(folder))

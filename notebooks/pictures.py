@@ -2,8 +2,9 @@
 
     python notebooks/pictures.py [NAME ...] [--suite FOLDER]
 
-The folder holds the sets of the clustering suite as ``asv_benchmarks/paper_tables/suite.py`` takes
-them; without it that picture stays as it is. All other data come with the package or scikit-learn.
+The folder holds the sets of the clustering suite as ``asv_benchmarks/paper_tables/quality.py``
+takes them; without it that picture stays as it is. All other data come with the package or
+scikit-learn.
 """
 
 import argparse

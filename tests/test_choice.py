@@ -21,6 +21,7 @@ from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
+from fastmmc.rls.engine import coarse
 from fastmmc.rls.engine.coarse import coarsen, count_cells
 from fastmmc.rls.engine.genie import Genie
 from fastmmc.rls.engine.groups import Groups
@@ -194,7 +195,7 @@ def latent_classes(seed):
 
 def test_no_single_column_of_bits_makes_the_clusters():
     scores = []
-    for seed in range(5):
+    for seed in range(3):
         X, y = latent_classes(seed)
         labels = fastmmc.cluster(X, 3, random_state=0).labels
         of_means = KMeans(3, n_init=10, random_state=0).fit(X).labels_
@@ -254,7 +255,8 @@ def test_finds_the_number_of_blobs():
     assert fastmmc.AutoMMC(max_k=6, random_state=0).fit(X).scores_ == result.scores
 
 
-def test_finds_the_number_of_blobs_of_very_unequal_sizes():
+def test_finds_the_number_of_blobs_of_very_unequal_sizes(monkeypatch):
+    monkeypatch.setattr(coarse, "CELLS", 300)
     X, y = blobs([900, 80, 20])
     # Two clusters and three have nearly one score, as two per cent of the points hardly count.
     found = [fastmmc.cluster(X, max_k=4, random_state=seed) for seed in range(5)]
@@ -586,6 +588,22 @@ def two_rings(rng, n):
     return make_circles(n, noise=0.03, factor=0.8, random_state=n)
 
 
+def check_that_nothing_jumps(make, k, sizes):
+    for n in sizes:
+        X, y = make(np.random.default_rng(n), n)
+        labels = fastmmc.cluster(X, k, random_state=0).labels
+        assert adjusted_rand_score(y, labels) > 0.95, n
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize(
+    "make, k, sizes",
+    [(spirals, 2, (600, 625)), (unequal_blobs, 3, (600, 625)), (unequal_blobs, 3, (2000, 2001))],
+)
+def test_nothing_jumps_where_cells_and_smaller_lam_begin(make, k, sizes):
+    check_that_nothing_jumps(make, k, sizes)
+
+
 @pytest.mark.slow
 @pytest.mark.jit
 @pytest.mark.parametrize(
@@ -593,8 +611,5 @@ def two_rings(rng, n):
     [(spirals, 2, 200), (unequal_blobs, 3, 200), (twenty_gaussians, 20, 200), (two_rings, 2, 2000)],
 )
 def test_nothing_jumps_with_the_number_of_points(make, k, least):
-    for n in (200, 600, 625, 2000, 2001, 3000, 3001, 5001, 20_000):
-        if n >= least:
-            X, y = make(np.random.default_rng(n), n)
-            labels = fastmmc.cluster(X, k, random_state=0).labels
-            assert adjusted_rand_score(y, labels) > 0.95, n
+    sizes = (200, 600, 625, 2000, 2001, 3000, 3001, 5001, 20_000)
+    check_that_nothing_jumps(make, k, [n for n in sizes if n >= least])

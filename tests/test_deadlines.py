@@ -172,13 +172,13 @@ def test_first_prototypes_are_chosen_in_slices(points, monkeypatch, method):
     from fastmmc.kernels import kmeans
 
     seen = []
-    distances = kmeans._euclidean_distances
+    distances = kmeans.euclidean_distances
 
     def counted(chosen, *args, **kwargs):
         seen.append(len(chosen))
         return distances(chosen, *args, **kwargs)
 
-    monkeypatch.setattr(kmeans, "_euclidean_distances", counted)
+    monkeypatch.setattr(kmeans, "euclidean_distances", counted)
     call = vars(getattr(fastmmc, method).parameters(points, 20)) | {"init": "k-means++"}
     plan = methods.make_plan(method, call, 300, check_links(None, None, 300))
     kind = methods.BatchSearch if method == "lcvqe" else methods.OnlineSearch

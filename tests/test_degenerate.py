@@ -93,6 +93,7 @@ WITHOUT_RANK = (
 )
 
 SDP = ("sdp-mmc", "gmmc")
+COSTLY = ("cluster", "sammc", *SDP)
 
 # An error must say which of these was wrong.
 NAMES = (
@@ -282,6 +283,11 @@ def seeds(count, slow_from):
     return pytest.mark.parametrize("seed", [*range(slow_from), *slow])
 
 
+def data_of(name):
+    """Return the data of a method, half of them if it takes long; the others are slow tests."""
+    return list(DATA)[::2] if name in COSTLY else list(DATA)
+
+
 def takers(what):
     """Return the methods that have what is asked."""
     return [name for name in sorted(METHODS) if asked(name, what, N) is not None]
@@ -290,16 +296,24 @@ def takers(what):
 def pairs():
     """Return triples that hold all pairs of a method, data and what is asked.
 
-    Every method takes all data as they are, and what is asked goes over all data, each time of the
-    next one of the methods that have it.
+    Every method takes all data as they are, a costly one every other row, and what is asked goes
+    over all data, each time of the next one of the methods that have it.
     """
-    turns = [
-        (names[(place + at) % len(names)], data, what)
+    turns = []
+    for at, what in enumerate(ASKED):
+        names = takers(what)
+        for place, data in enumerate(DATA):
+            turn = (place + at) % len(names)
+            able = (n for n in (*names[turn:], *names[:turn]) if data in data_of(n))
+            turns.append((next(able), data, what))
+    plain = {(name, data, "nothing") for name in METHODS for data in data_of(name)}
+    rare = {
+        (name, data_of(name)[at], what)
         for at, what in enumerate(ASKED)
-        for names in [takers(what)]
-        for place, data in enumerate(DATA)
-    ]
-    return {(name, data, "nothing") for name in METHODS for data in DATA}.union(turns)
+        for name in COSTLY
+        if name in takers(what)
+    }
+    return plain.union(turns, rare)
 
 
 PAIRS = pairs()
@@ -307,7 +321,8 @@ PAIRS = pairs()
 
 def test_all_pairs_are_there():
     assert {(data, what) for _, data, what in PAIRS} == {(a, b) for a in DATA for b in ASKED}
-    assert {(name, data) for name, data, _ in PAIRS} == {(a, b) for a in METHODS for b in DATA}
+    wanted = {(name, data) for name in METHODS for data in data_of(name)}
+    assert {(name, data) for name, data, _ in PAIRS} == wanted
     assert {(name, what) for name, _, what in PAIRS} == {(a, b) for b in ASKED for a in takers(b)}
 
 
@@ -320,20 +335,20 @@ def check_rows(name, data, rows):
             check_row(name, data, what, X, *row)
 
 
-every_pair = pytest.mark.parametrize(
-    ("name", "data"), [(name, data) for name in sorted(METHODS) for data in DATA]
-)
+def every_pair(data_of):
+    pairs = [(name, data) for name in sorted(METHODS) for data in data_of(name)]
+    return pytest.mark.parametrize(("name", "data"), pairs)
 
 
 @pytest.mark.jit
-@every_pair
+@every_pair(data_of)
 def test_degenerate_data(name, data):
     check_rows(name, data, [what for what in ASKED if (name, data, what) in PAIRS])
 
 
 @pytest.mark.slow
 @pytest.mark.jit
-@every_pair
+@every_pair(lambda name: DATA)
 def test_degenerate_data_with_all_that_may_be_asked(name, data):
     check_rows(name, data, [what for what in ASKED if (name, data, what) not in PAIRS])
 

@@ -31,6 +31,7 @@ def test_the_guide_has_examples():
     assert {"start", "rls", "choice", "competitive"} <= {path.stem for path in PAGES}
 
 
+@pytest.mark.slow  # .ci/run has it run from a wheel
 def test_the_example_of_the_readme(capsys):
     runpy.run_path(str(ROOT / ".ci" / "readme_example.py"))
     code = capsys.readouterr().out

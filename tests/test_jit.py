@@ -55,8 +55,8 @@ def env(tmp_path):
     """
     package = Path(fastmmc.__file__).parent
     copy = tmp_path / "src" / "fastmmc"
-    for name in ("core/jit.py", "rls/engine/_loops_moves.py"):
-        (copy / name).parent.mkdir(parents=True)
+    for name in ("core/jit.py", "core/compat.py", "rls/engine/_loops_moves.py"):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(package / name, copy / name)
         for folder in (copy / name).relative_to(copy).parents:
             (copy / folder / "__init__.py").touch()

@@ -49,7 +49,7 @@ class Table:
 
     def cluster(self):
         k = np.unique(self.group).size
-        return fastmmc.sammc(self.X, k, random_state=0)
+        return fastmmc.sammc(self.X, k, population=2, patience=4, random_state=0)
 
 
 def same_clusters(new, new_ids, old, old_ids):
@@ -63,13 +63,12 @@ def same_clusters(new, new_ids, old, old_ids):
                 yield a, b
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_same_clusters_keep_their_numbers_over_100_updates(seed):
-    table = Table(np.random.default_rng(seed))
+def test_the_same_clusters_keep_their_numbers_over_60_updates():
+    table = Table(np.random.default_rng(0))
     kept, ids = table.cluster(), table.ids
     ever = set(range(4))
     n_new = n_vanished = 0
-    for _ in range(100):
+    for _ in range(60):
         before, before_ids = kept, ids
         table.update(largest=60)
         result, ids = table.cluster(), table.ids

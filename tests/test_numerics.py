@@ -248,8 +248,7 @@ def test_labels_that_no_point_tells_are_told_of(digits, k, params):
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("rank", [None, 50])
-@pytest.mark.parametrize("k", [2, 3, 10, 30])
+@pytest.mark.parametrize(("k", "rank"), [(2, 50), (3, None), (10, 50), (30, None)])
 def test_ordinary_data_does_not_warn(digits, k, rank):
     rng = np.random.default_rng(0)
     sets = [fastmmc.datasets.load(name)[0] for name in ("iris", "moons")]

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import os
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -45,3 +46,28 @@ def ratio(repeats, ours, theirs):
     """Return our seconds over theirs."""
     own, other = best_of(repeats, ours, theirs)
     return own / other
+
+
+@cache
+def blobs(n, k, d=10):
+    """Return n points of k Gaussians that overlap a little, and which Gaussian they are of."""
+    from sklearn.datasets import make_blobs  # after the environment is set
+
+    return make_blobs(n, d, centers=k, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
+
+
+@cache
+def two_classes(n, d=10):
+    """Return n points of two Gaussians that overlap, whatever d is, and which they are of."""
+    from sklearn.datasets import make_blobs
+
+    centers = [[0.0] * d, [4.0 / d**0.5] * d]
+    return make_blobs(n, centers=centers, random_state=0)
+
+
+@cache
+def blobs_factor(n, k):
+    """Return the hat matrix of the blobs."""
+    import fastmmc
+
+    return fastmmc.factor(blobs(n, k)[0])

@@ -6,7 +6,7 @@ Nothing is run: the figures are those of the pages. See README.md in this folder
 import argparse
 from pathlib import Path
 
-from common import table, write_page
+from common import commit, table, write_page
 
 FOLDER = Path(__file__).parent
 
@@ -103,8 +103,9 @@ def main():
     args = parser.parse_args()
     parts = [
         "# Every method on every data set",
-        "Joined by `all_methods.py` from the pages of the single families, which tell protocols, "
-        "settings and versions: [iterSVR and its kin](iter_svr.md), [EvoMMC](evo_mmc.md), "
+        f"Joined by `all_methods.py` on commit {commit()} from the pages of the single families, "
+        "which tell protocols, settings and versions: "
+        "[iterSVR and its kin](iter_svr.md), [EvoMMC](evo_mmc.md), "
         "[cutting planes](cutting_plane.md), [semidefinite programs](sdp.md), "
         "[UMC-RLS](umc_rls.md) and [with bounds](umc_rls_bounds.md), "
         "[competitive learning](competitive.md), [SAMMC](sammc.md). "

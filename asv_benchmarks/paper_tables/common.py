@@ -1,11 +1,12 @@
 """The runner of this folder's scripts: sets, tasks, figures that describe runs, Markdown pages.
 
-A script declares its sets, methods and tables and hands a function ``page(run)``, which returns
-the paragraphs of its page, to :func:`main`.
+A script declares its sets, methods and tables and hands functions ``page(run)``, which return the
+paragraphs of a page, to :func:`main`.
 """
 
 import argparse
 import platform
+import subprocess
 import sys
 import time
 import warnings
@@ -13,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from importlib import import_module
 from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,6 +27,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc import datasets
+
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -190,11 +194,13 @@ class Run(argparse.Namespace):
         return dict(with_progress(results, len(tasks)))
 
     def made(self):
-        """Say which script made the page, how long it took, and where."""
-        command = Path(sys.argv[0]).name + (" --quick" if self.quick else "")
+        """Say which script made the page, of which code, how long it took, and where."""
+        command = " ".join(
+            [Path(sys.argv[0]).name, self.name, *(["--quick"] if self.quick else [])]
+        )
         minutes = (time.perf_counter() - self.started) / 60
         return (
-            f"Made by `{command}` in {minutes:.0f} min on {cpu_count()} CPUs "
+            f"Made by `{command}` on commit {commit()} in {minutes:.0f} min on {cpu_count()} CPUs "
             f"({platform.machine()}), Python {platform.python_version()}, "
             f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
             f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
@@ -217,26 +223,47 @@ class Run(argparse.Namespace):
         return f"{self.out.stem}_{name}.png"
 
 
-def main(page, sets=(), options=()):
-    """Read the options, call ``page(run)`` for the paragraphs, and write and print them.
+def commit():
+    """Return the commit of the code that runs, and whether it has changes."""
 
-    ``sets`` is {name: source}; ``options`` are (flag, arguments of ``add_argument``) of this
-    script alone.
+    def git(*args):
+        done = subprocess.run(
+            ["git", *args], cwd=Path(__file__).parent, capture_output=True, text=True
+        )
+        return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+    is_changed = git("status", "--porcelain", "--", ":/fastmmc")
+    return git("rev-parse", "--short=10", "HEAD") + (" with changes" if is_changed else "")
+
+
+def main(pages, options=()):
+    """Read the options, call ``page(run)`` for the paragraphs of each page, write and print them.
+
+    ``pages`` is {name: (function, {name of a set: source})}; ``options`` are (flag, arguments of
+    ``add_argument``) of this script alone.
     """
-    script = sys.modules[page.__module__]
-    out = Path(script.__file__).with_suffix(".md")
+    # By its own name, under which other processes find functions that keep what they returned.
+    script = import_module(Path(sys.argv[0]).stem)
+    pages = script.PAGES
+    sets = {name: source for _, of_page in pages.values() for name, source in of_page.items()}
     parser = argparse.ArgumentParser(description=script.__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(pages)}; all")
     parser.add_argument("--quick", action="store_true", help="a small grid, about two minutes")
     parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), metavar="SET")
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep results, so that a second run goes on"
     )
-    parser.add_argument("--out", type=Path, default=out, help="Markdown file")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the pages")
     for flag, arguments in options:
         parser.add_argument(flag, **arguments)
-    run = parser.parse_args(namespace=Run(sources=dict(sets), started=time.perf_counter()))
-    write_page(run.out, quietly(page, run))
+    given = vars(parser.parse_args())
+    for name in given["pages"] or pages:
+        page, sources = pages[name]
+        run = Run(**given | {"name": name, "sources": sources, "started": time.perf_counter()})
+        run.sets = [one for one in given["sets"] if one in sources]
+        run.out = given["out"] / f"{name}.md"
+        write_page(run.out, quietly(page, run))
 
 
 def write_page(path, parts):

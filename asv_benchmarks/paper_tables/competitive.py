@@ -271,5 +271,7 @@ def page(run):
     ]
 
 
+PAGES = {"competitive": (page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS)
+    main(PAGES)

@@ -288,5 +288,7 @@ def page(run):
     return parts
 
 
+PAGES = {"cutting_plane": (page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS)
+    main(PAGES)

@@ -655,5 +655,7 @@ def page(run):
 
 NO_PAIRS = "--no-pairs", {"action": "store_true", "help": "leave all pairs of digits out"}
 
+PAGES = {"evo_mmc": (page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS, [NO_PAIRS])
+    main(PAGES, [NO_PAIRS])

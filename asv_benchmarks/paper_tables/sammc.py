@@ -271,5 +271,7 @@ def page(run):
 
 OPTIONS = [("--repeats", {"type": int, "default": REPEATS, "help": "seeds of each cell"})]
 
+PAGES = {"sammc": (page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS, OPTIONS)
+    main(PAGES, OPTIONS)

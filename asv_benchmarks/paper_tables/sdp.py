@@ -244,5 +244,7 @@ def page(run):
     return parts
 
 
+PAGES = {"sdp": (page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS)
+    main(PAGES)

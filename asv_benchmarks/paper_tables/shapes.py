@@ -1,23 +1,8 @@
-"""Measure the choice without labels on made shapes, beside scikit-learn's methods.
-
-See README.md in this folder for the protocol.
-"""
-
-import warnings
+"""Made shapes, and drawn parts of bundled sets: a collection of quality.py."""
 
 import numpy as np
-from common import main, number, table
 from sklearn import datasets as bundled
-from sklearn.cluster import AgglomerativeClustering
-from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import scale
-from suite import BEYOND, CHOICES, MOST_COUNT, PEERS, agreement, count_clusters
-from suite import label as label_default
-
-import fastmmc
-from fastmmc.choice.results import RULES
-from fastmmc.kernels.gram import squared_distances
-from fastmmc.rls.engine.genie import Genie
 
 # The cluster of points that are none's.
 NOISE = -1
@@ -25,9 +10,6 @@ NOISE = -1
 # Share of the points of a bundled set that a seed draws, and the most.
 DRAWN = 0.8
 MOST = 800
-
-# Threshold of the published Genie.
-GINI = 0.3
 
 SETS = {}
 
@@ -422,11 +404,6 @@ for name in ("iris", "wine", "breast_cancer", "digits"):
         SEEN.add(f"{name} {kind}")
 
 
-def split(names):
-    """Return the names, those in view and those not."""
-    return names, [n for n in names if n in SEEN], [n for n in names if n not in SEEN]
-
-
 def make(name, seed):
     """Return points in random order, and their clusters 1..k or 0 for noise."""
     rng = np.random.default_rng([seed, *name.encode()])
@@ -439,150 +416,3 @@ def make(name, seed):
         y += [h] * len(points)
     order = rng.permutation(len(y))
     return np.vstack(X)[order], np.array(y)[order] + 1
-
-
-OTHERS = {
-    "GaussianMixture, n_init=5": lambda X, k: GaussianMixture(
-        k, n_init=5, random_state=0
-    ).fit_predict(X),
-    "AgglomerativeClustering, single": lambda X, k: AgglomerativeClustering(
-        k, linkage="single"
-    ).fit_predict(X),
-    f"Genie (threshold {GINI})": lambda X, k: Genie(squared_distances(X, X)).cut(k)[GINI],
-}
-METHODS = ("cluster", "umc_rls", *PEERS, *OTHERS)
-
-
-def measure_given(method, name, seed):
-    """Return the agreement, and that of the best labels that could have been returned."""
-    X, y = make(name, seed)
-    k = count_clusters(y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if method == "cluster":
-            result = fastmmc.cluster(X, k, random_state=0)
-            tried = [one.labels[result.cells] for one in result.candidates if one.rule in RULES]
-            best = max(agreement(y, labels) for labels in (*tried, result.labels))
-            return agreement(y, result.labels), best
-        labels = OTHERS[method](X, k) if method in OTHERS else label_default(method, X, k)
-    return agreement(y, labels), None
-
-
-def measure_unknown(method, name, seed):
-    """Return the number of clusters found, and the agreement."""
-    X, y = make(name, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        labels = CHOICES[method](X, max(MOST_COUNT, int(np.ceil(BEYOND * count_clusters(y)))))
-    # Noise of HDBSCAN, -1, is a cluster of the agreement but not of the count.
-    return np.unique(labels[labels >= 0]).size, agreement(y, labels)
-
-
-def mean_of(values):
-    values = list(values)
-    return np.mean(values) if values else np.nan
-
-
-def rows_of_given(found, names, seeds):
-    """Return one row a method, the highest mean first."""
-    means = {
-        m: {name: np.mean([found[m, name, s][0] for s in seeds]) for name in names} for m in METHODS
-    }
-    most = {name: max(round(of[name], 3) for of in means.values()) for name in names}
-    rows = []
-    for method in sorted(METHODS, key=lambda m: -np.mean([*means[m].values()])):
-        values = means[method]
-        parts = [number(mean_of(values[n] for n in part), 3) for part in split(names)]
-        shown = f"`{method}`" if method in ("cluster", "umc_rls") else method
-        rows.append([shown, *parts, sum(round(values[n], 3) == most[n] for n in names)])
-    return rows
-
-
-def rows_of_sets(found, names, seeds):
-    rows = []
-    for name in names:
-        X, y = make(name, 0)
-        best = np.mean([found["cluster", name, s][1] for s in seeds])
-        row = [name, "seen" if name in SEEN else "", *X.shape, count_clusters(y), number(best)]
-        rows.append(row + [number(np.mean([found[m, name, s][0] for s in seeds])) for m in METHODS])
-    return rows
-
-
-def rows_of_unknown(found, names, seeds):
-    """Return one row a method: how often k was found, and the mean agreement."""
-    rows = []
-    for method in CHOICES:
-        row = [method]
-        for part in split(names):
-            runs = [(name, s) for name in part for s in seeds]
-            right = sum(found[method, *r][0] == count_clusters(make(*r)[1]) for r in runs)
-            mean = mean_of(found[method, *r][1] for r in runs)
-            row += [f"{right} of {len(runs)}", number(mean, 3)]
-        rows.append(row)
-    return rows
-
-
-def rows_of_counts(found, names, seeds):
-    rows = []
-    for name in names:
-        row = [name, count_clusters(make(name, 0)[1])]
-        for method in CHOICES:
-            counts, values = zip(*(found[method, name, s] for s in seeds), strict=True)
-            row.append(f"{', '.join(map(str, counts))} ({number(np.mean(values))})")
-        rows.append(row)
-    return rows
-
-
-def page(run):
-    seeds = range(1 if run.quick else run.seeds)
-    few = range(1 if run.quick else run.unknown)
-    names = list(run.sets)
-    given = run.do(
-        {(m, n, s): (measure_given, m, n, s) for m in METHODS for n in names for s in seeds}
-    )
-    unknown = run.do(
-        {(m, n, s): (measure_unknown, m, n, s) for m in CHOICES for n in names for s in few}
-    )
-    yield "# Made shapes"
-    yield run.made()
-    yield (
-        f"{len(names)} sets. Figures are adjusted Rand indices with the clusters as they were "
-        "made; noise is left out of the score, not of the data. The sets were made after the rules "
-        "of `cluster` and the default of `umc_rls`, and none was changed after a score had been "
-        "seen. Then the score of the number of clusters, the second width of `umc_rls` and the "
-        'borders that all widths draw in `cluster` were made with every other set, "seen" below, '
-        "in view; the bundled sets had been in view long before. The others were scored when each "
-        "rule stood."
-    )
-    yield "## k given"
-    yield (
-        f"Drawings of each set: {len(seeds)}. A set is won by every method that is best to three "
-        "digits."
-    )
-    header = ["method", "mean ARI", "seen", "unseen", "sets won"]
-    yield table(header, rows_of_given(given, names, seeds))
-    yield "### Set by set"
-    yield '"Best tried": the best of the labels that `cluster` could have returned.'
-    header = ["set", "", "n", "features", "k", "best tried", *METHODS]
-    yield table(header, rows_of_sets(given, names, seeds))
-    yield "## k unknown"
-    yield (
-        f"Drawings of each set: {len(few)}. Numbers from 2 to {MOST_COUNT} are considered, or to "
-        f"{BEYOND} times the number made where that is more; HDBSCAN has no such limit. Its noise "
-        "is one more cluster of the agreement, not of the count."
-    )
-    header = ["method", "k found", "mean ARI", "seen", "", "unseen", ""]
-    yield table(header, rows_of_unknown(unknown, names, few))
-    yield "### Numbers of clusters found, and mean ARI"
-    yield table(["set", "k", *CHOICES], rows_of_counts(unknown, names, few))
-
-
-if __name__ == "__main__":
-    main(
-        page,
-        SETS,
-        [
-            ("--seeds", {"type": int, "default": 3, "help": "drawings of each set, k given"}),
-            ("--unknown", {"type": int, "default": 1, "help": "drawings of each, k unknown"}),
-        ],
-    )

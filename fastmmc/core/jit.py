@@ -8,8 +8,8 @@ from functools import cached_property
 import numba
 from numba import types
 from numba.core import event
-from numba.core.caching import FunctionCache
-from numba.core.registry import CPUDispatcher
+
+from fastmmc.core.compat import CPUDispatcher, FunctionCache
 
 logger = logging.getLogger("fastmmc")
 

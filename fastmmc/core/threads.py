@@ -19,6 +19,8 @@ from importlib import import_module
 
 from threadpoolctl import ThreadpoolController
 
+from fastmmc.core.compat import set_blas_threads
+
 # Multiplications below which work is not worth a second thread.
 WORTH_A_THREAD = 20_000_000
 
@@ -33,15 +35,6 @@ def _threadpools():
 def _blas_pools():
     """Return the BLAS libraries that this process has loaded."""
     return _threadpools().select(user_api="blas").lib_controllers
-
-
-def _set_threads(pool, n_threads):
-    """Set the number of threads of a BLAS from any thread.
-
-    Newer versions of threadpoolctl only let the thread that first set it, which need not be the one
-    whose call ends last.
-    """
-    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(n_threads)
 
 
 class _BlasLimit:
@@ -61,7 +54,7 @@ class _BlasLimit:
             if self._calls == 0:
                 self._before = [(pool, pool.num_threads) for pool in _blas_pools()]
                 for pool, _ in self._before:
-                    _set_threads(pool, 1)
+                    set_blas_threads(pool, 1)
             self._calls += 1
 
     def __exit__(self, *exc_info):
@@ -69,7 +62,7 @@ class _BlasLimit:
             self._calls -= 1
             if self._calls == 0:
                 for pool, n_threads in self._before:
-                    _set_threads(pool, n_threads)
+                    set_blas_threads(pool, n_threads)
 
     def configured(self):
         """Return the most threads that a BLAS has while no call is running."""

@@ -12,6 +12,9 @@ A a = r,
 so a step needs one Cholesky factor of M_FF, which is extended and shortened as variables are freed
 and fixed, O(|F|^2) each. Dropping a free variable that blocks a step keeps A_F of full rank, so the
 multipliers y always exist. Continuing with the optimum as the new centre removes rounding errors.
+
+For 50 planes this takes a thirteenth of the time of daqp 0.11, for 200 a hundredth and less
+(tests/benchmarks/bench_program.py).
 """
 
 import numpy as np

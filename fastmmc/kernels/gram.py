@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics._pairwise_fast import _sparse_manhattan
+from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
@@ -383,10 +383,7 @@ def _city_distances(X, Z):
     """Return sums of absolute differences, (m, n) float64; both sides may be sparse, or Z."""
     if not issparse(Z):
         return cdist(X, Z, "cityblock")
-    distances = np.zeros((X.shape[0], Z.shape[0]))
-    sides = [csr_array(side, dtype=np.float64) for side in (X, Z)]
-    _sparse_manhattan(*(a for s in sides for a in (s.data, s.indices, s.indptr)), distances)
-    return distances
+    return manhattan_distances(*(csr_array(side, dtype=np.float64) for side in (X, Z)))
 
 
 def median_width(X, metric="sqeuclidean"):

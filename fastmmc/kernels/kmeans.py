@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.cluster._kmeans import _kmeans_single_lloyd
-from sklearn.metrics.pairwise import _euclidean_distances
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from fastmmc.core.compat import euclidean_distances, kmeans_single_lloyd
 from fastmmc.core.threads import exhaust
 from fastmmc.kernels.gram import dense_rows
 
@@ -122,7 +121,7 @@ class PlusPlus:
 
     def _distances_to(self, chosen):
         points = self._rows[chosen]
-        return _euclidean_distances(points, self._rows, Y_norm_squared=self._norms, squared=True)
+        return euclidean_distances(points, self._rows, Y_norm_squared=self._norms, squared=True)
 
 
 def begin_choice(rows, k, seed, weights=None, tries=None):
@@ -184,7 +183,7 @@ def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):
     cost = k * (rows.nnz if issparse(rows) else rows.size)
     n_rounds = min(ROUNDS, max(LEAST_ROUNDS, PIECE // max(1, cost)))
     for _ in range(0, MOST_ROUNDS, n_rounds):
-        labels, _, centers, made = _kmeans_single_lloyd(
+        labels, _, centers, made = kmeans_single_lloyd(
             rows, weights, centers, max_iter=n_rounds, tol=tolerance
         )
         if made < n_rounds:

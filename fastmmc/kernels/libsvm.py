@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.svm import _liblinear as liblinear
-from sklearn.svm import _libsvm as libsvm
+
+from fastmmc.core.compat import liblinear, libsvm
 
 # Their numbers for the kinds of machines.
 C_SVC, EPSILON_SVR = 0, 3

@@ -86,7 +86,7 @@ def test_slices_change_nothing():
 
 
 def test_parts_change_the_way_and_not_the_solution(monkeypatch):
-    K, _, y = problem(150)
+    K, _, y = problem(80)
     cost = np.full(y.size, 20.0)
     in_parts = train(DualMachine(K, cost, False, 0.0, 1e-6), y)
     monkeypatch.setattr(machines, "LARGEST_PART", 0.0)  # every part is all points

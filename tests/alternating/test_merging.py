@@ -226,6 +226,7 @@ def test_threads_change_nothing(function, halves):
     assert one.objective == two.objective
 
 
+@pytest.mark.jit
 def test_as_many_representatives_as_points_train_them_all(halves):
     given = {"rank": 20, "random_state": 0}
     whole = fastmmc.iter_svr(halves, **given)

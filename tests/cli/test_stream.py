@@ -349,7 +349,8 @@ def start(job, code):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
-@pytest.mark.parametrize("count", [7, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [7, 8])
 def test_killed_by_the_system_at_a_flush(job, tmp_path, count):
     code = (
         "flush, calls = os.fsync, []\n"
@@ -628,7 +629,7 @@ def test_two_processes_and_a_kill(job, capsys):
     job.check()
 
 
-@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("linked", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_labels_of_two_runs_are_not_mixed(job, tmp_path, capsys, linked):
     code = "import time\nflush = os.fsync\nos.fsync = lambda fd: (flush(fd), time.sleep(0.05))"
     out = job.out

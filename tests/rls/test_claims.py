@@ -291,6 +291,7 @@ def test_slicing_never_changes_a_result(overlapping, monkeypatch):
         assert a.objective == b.objective
 
 
+@pytest.mark.jit
 def test_more_than_256_clusters():
     X = np.arange(600.0)[:, None]
     result = fastmmc.umc_rls(X, 300, n_init=1, sigma=1.0, random_state=0, sizes="equal")

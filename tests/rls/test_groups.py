@@ -14,8 +14,8 @@ from fastmmc.rls.engine.groups import Groups, cost_of, make_state
 from tests.rls import naive
 
 
-def hat(n, seed=0, lam=0.25):
-    X = np.random.default_rng(seed).standard_normal((n, 2))
+def hat(n, seed=0, lam=0.25, d=2):
+    X = np.random.default_rng(seed).standard_normal((n, d))
     return fastmmc.factor(X, lam=lam, rank=None).R
 
 
@@ -98,10 +98,10 @@ def test_the_error_of_groups_is_the_mean_that_the_formula_says():
     assert points.error(labels, 3) == pytest.approx(wanted)
 
 
-def swapped(points, labels, rule, free):
-    """Return the state after all swaps, in slices."""
+def swapped(points, labels, rule, free, budget=100):
+    """Return the state after all swaps, in slices of so many operations: one group each."""
     state = points.state(labels, rule, free)
-    while not loops.swap(state, points.least, 100):
+    while not loops.swap(state, points.least, budget):
         pass
     return state
 
@@ -132,6 +132,16 @@ def test_swaps_of_masses_are_the_naive_ones(seed, free):
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
     assert (state.counts >= rule.lower).all() and (state.counts <= rule.upper).all()
     assert state.pos[loops.MOVES] > 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_swaps_in_one_slice_are_the_naive_ones(seed):
+    """What each cluster offers at most is brought up to date after a swap, not only at first."""
+    R, labels = hat(40, seed, d=4), np.random.default_rng(seed).permutation(np.arange(40) % 13)
+    rule = size_rule(40, 13, balance=0)
+    state = swapped(Groups.of_points(R), labels, rule, True, budget=2**40)
+    args = R, np.ones(40, dtype=int), labels, 13, True, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -36,7 +36,7 @@ def test_known_labels_that_a_sample_draws_unevenly_do_not_hang_it():
     assert (result.labels[:4000] == 0).all()
 
 
-@pytest.mark.parametrize("rule", [{"balance": 0.1}, {"target_sizes": [3000, 5000, 1000]}, {}])
+@pytest.mark.parametrize("rule", [{"balance": 0.1}, {"target_sizes": [3000, 5000, 1000]}])
 def test_a_sample_keeps_to_what_known_labels_leave_of_the_bounds(rule):
     X = np.random.default_rng(2).standard_normal((9000, 3))
     y = np.full(9000, -1)
@@ -54,9 +54,8 @@ def test_a_sample_keeps_to_what_known_labels_leave_of_the_bounds(rule):
     )
     assert result.converged
     assert (result.labels[y >= 0] == y[y >= 0]).all()
-    if rule:
-        slack = 3000 * rule.get("balance", 0.5)
-        assert (np.abs(result.sizes - rule.get("target_sizes", 3000)) <= slack).all()
+    slack = 3000 * rule.get("balance", 0.5)
+    assert (np.abs(result.sizes - rule.get("target_sizes", 3000)) <= slack).all()
 
 
 @pytest.mark.parametrize("k", [2, 6])
@@ -203,7 +202,7 @@ def fresh_search(monkeypatch, module, name, X, told):
     [
         (search, "FreeSearch", 9000, {"sizes": "free", "rank": 40}),
         (search, "FreeSearch", 1200, {"sizes": "free"}),
-        (search, "FreeSearch", 5200, {"sizes": "free"}),
+        pytest.param(search, "FreeSearch", 5200, {"sizes": "free"}, marks=pytest.mark.slow),
         (search, "BoundedSearch", 9000, {"sizes": "equal", "rank": 40}),
         (search, "BoundedSearch", 9000, {"balance": 0, "rank": 40}),
     ],
@@ -219,10 +218,10 @@ def test_a_search_stopped_at_once_has_the_clusters_of_a_few_points(
         assert_array_equal(np.bincount(search.labels), n / 3)
 
 
-@pytest.mark.parametrize("k", [2, 3, 7, 15, 30, 50])
+@pytest.mark.parametrize("k", [2, 7, 30])
 def test_shaking_ends_within_half_of_the_mean_size_of_its_target(digits, k):
     X, _ = digits
-    result = fastmmc.umc_rls(X[:600], k, n_init=2, random_state=0, sizes="equal")
+    result = fastmmc.umc_rls(X[:600], k, method="shaking", n_init=2, random_state=0)
     assert (np.abs(result.sizes - 600 / k) <= max(1.0, 300 / k)).all()
     low = fastmmc.umc_rls(X[:600], k, method="shaking", n_init=1, rank=50, random_state=0)
     assert (np.abs(low.sizes - 600 / k) <= max(1.0, 300 / k)).all()

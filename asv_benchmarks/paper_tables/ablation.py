@@ -1,21 +1,140 @@
-"""What the memetic search gains, and which of its parts matter.
+"""What the numbers and parts of `cluster` and of the searches of UMC-RLS are worth, changed alone.
 
-See README.md in this folder for the protocols.
+Pages: ``ablation_choice``, ``ablation_search``. See README.md in this folder for the protocols.
 """
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from unittest import mock
 
 import numpy as np
-from common import draw, load_source, main, sources, spread, table
+from common import draw, load_source, main, number, sources, spread, table
+from quality import agreement, count_clusters
+from shapes import SETS as SHAPES
+from shapes import make
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_circles
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.choice import candidates, given, methods, vote
 from fastmmc.data.sizes import fit_sizes
 from fastmmc.rls import plan, search
+from fastmmc.rls.engine import coarse, group_search
 from fastmmc.rls.engine.memetic import MemeticSearch, matched_clusters
+
+RINGS = (300, 500, 1000, 2000)
+
+WHOLE = candidates.KERNELS
+
+
+def kernels(*kept):
+    """Return the change that keeps some of the kernels, and what judges in their places."""
+    judges = candidates.JUDGES
+    return [
+        (candidates, "KERNELS", tuple(WHOLE[i] for i in kept)),
+        (candidates, "JUDGES", tuple(judges[i] for i in kept)),
+    ]
+
+
+def without(*rules):
+    """Return the change in which the labellings of some rules do not vote."""
+    whole = vote.vote
+
+    def voted(found, *args):
+        return whole([one for one in found if one[0] not in rules], *args)
+
+    return [("fastmmc.choice.methods", "vote", voted)]
+
+
+# What is changed: (module, name, value).
+CHANGES = {
+    "as it is": [],
+    "300 cells": [(coarse, "CELLS", 300)],
+    "1,000 cells": [(coarse, "CELLS", 1000)],
+    "20 cells for each cluster": [(coarse, "CELLS_PER_CLUSTER", 20)],
+    "without the widest kernel": kernels(1, 2, 3),
+    "without the wide kernel": kernels(0, 2, 3),
+    "without the narrow kernel": kernels(0, 1, 3),
+    "without the narrowest kernel": kernels(0, 1, 2),
+    "no labels of about equal sizes": without("near"),
+    "one of about equal sizes": [(candidates, "N_NEAR", 1)],
+    "no labels of free sizes": without("free"),
+    "no clusters of Genie": without("genie"),
+    "no smoothed clusters of Genie": without("smoothed"),
+    "no k-means": without("k-means"),
+    "four clusterings by k-means": [(candidates, "N_MEANS", 4)],
+    "16 clusterings by k-means": [(candidates, "N_MEANS", 16)],
+    "floor of k-means .01": [(vote, "MEANS_FLOOR", 0.01)],
+    "floor of k-means .1": [(vote, "MEANS_FLOOR", 0.1)],
+    "no dithering": [(methods, "dithered", lambda cells, X, rng: cells)],
+    "judged by the kernels that search": [(candidates, "JUDGES", WHOLE)],
+    "sizes within 20 %": [(given, "BALANCE", 0.2)],
+    "sizes within 60 %": [(given, "BALANCE", 0.6)],
+    "price 1": [(vote, "PRICE", 1.0)],
+    "price 2": [(vote, "PRICE", 2.0)],
+    "floor .0001": [(vote, "FLOOR", 1e-4)],
+    "floor .01": [(vote, "FLOOR", 1e-2)],
+    "2 starts, patience 6": [
+        (group_search, "STARTS", 2),
+        (group_search, "PATIENCE", 6),
+    ],
+    "10 starts, patience 24": [
+        (group_search, "STARTS", 10),
+        (group_search, "PATIENCE", 24),
+    ],
+}
+
+
+def changed(change):
+    """Return a context in which a change holds."""
+    stack = ExitStack()
+    for module, name, value in CHANGES[change]:
+        if isinstance(module, str):
+            stack.enter_context(mock.patch(f"{module}.{name}", value))
+        else:
+            stack.enter_context(mock.patch.object(module, name, value))
+    return stack
+
+
+def measure(change, name, seed):
+    """Return the agreement on a set."""
+    X, y = make(name, seed)
+    with changed(change):
+        return agreement(y, fastmmc.cluster(X, count_clusters(y), random_state=seed).labels)
+
+
+def measure_rings(change, n, seed):
+    """Tell whether two rings are found."""
+    X, y = make_circles(n, noise=0.03, factor=0.8, random_state=seed)
+    with changed(change):
+        return agreement(y + 1, fastmmc.cluster(X, 2, random_state=seed).labels) > 0.98
+
+
+def choice_page(run):
+    seeds, ring_seeds = range(1 if run.quick else 2), range(1 if run.quick else 5)
+    names = [n for n in run.sets if "digits" not in n or not run.quick]
+    tasks = {(c, n, s): (measure, c, n, s) for c in CHANGES for n in names for s in seeds}
+    tasks |= {
+        (c, n, s): (measure_rings, c, n, s) for c in CHANGES for n in RINGS for s in ring_seeds
+    }
+    found = run.do(tasks)
+    yield "# What the parts of `cluster` are worth"
+    yield run.made()
+    yield (
+        f"Adjusted Rand index over {len(names)} made and bundled sets, k given, {len(seeds)} "
+        f"drawings each, and how many of {len(RINGS) * len(ring_seeds)} draws of two rings "
+        f"(`make_circles(n, noise=.03, factor=.8)`, n = {', '.join(map(str, RINGS))}) are found. "
+        "Differences of less than about .005 are chance."
+    )
+    rows = []
+    for change in CHANGES:
+        scores = [found[change, n, s] for n in names for s in seeds]
+        rings = sum(bool(found[change, n, s]) for n in RINGS for s in ring_seeds)
+        rows.append([change, number(np.mean(scores), 3), rings])
+    yield table(["changed", "mean ARI", "rings"], rows)
+
+
+# ------------------------------------------------------------------------------- the searches
 
 # (sigma^2 / its median, lam) on digits / 16.
 SETTINGS = ((1, 1 / 4), (1, 1.0), (2, 1 / 4))
@@ -248,7 +367,7 @@ def sets_table(results, names):
     return table(header, rows)
 
 
-def page(run):
+def search_page(run):
     seeds = range(2 if run.quick else 10)
     settings = SETTINGS[:1] if run.quick else SETTINGS
     loaded = run.load(load_source)
@@ -272,5 +391,7 @@ def page(run):
     ]
 
 
+PAGES = {"ablation_choice": (choice_page, SHAPES), "ablation_search": (search_page, SETS)}
+
 if __name__ == "__main__":
-    main(page, SETS)
+    main(PAGES)
