@@ -26,7 +26,7 @@ TESTS = {
     "competitive": ["online", "batch"],
     "cutting_plane": ["program", "planes"],
     "evolution": ["evolution"],
-    "rls": ["groups", "linked", "genie", "claims", "low_rank_claims", "batches"],
+    "rls": ["groups", "linked", "genie", "claims", "low_rank_claims", "blocks"],
 }
 # And those of what several families share.
 SHARED = {
