@@ -65,8 +65,9 @@ class Standardization(Parameters):
         doc="""
         Whether every column is shifted to mean 0 and divided by its standard deviation first (as
         :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
-        predictions as well. For columns in different units, which a warning tells of; it may harm
-        where the columns share one unit.
+        predictions as well. Columns of 0 and 1 that code a category, side by side and with one 1 in
+        each row, are divided by 2.83, as far apart as categories of a data frame are. For columns
+        in different units, which a warning tells of; it may harm where the columns share one unit.
         """,
     )
 
