@@ -83,10 +83,11 @@ class Metric(Parameters):
         - "cosine": rows are scaled to length 1, in predictions as well, as for texts and
           embeddings. A row of zeros is an error.
         - "precomputed": X holds distances, (n, n). They become points by classical scaling (of more
-          than 2,000 points on as many of them), so that Euclidean distances do what their points
-          would; ``predict`` takes those of new points to the n. A sparse X is a graph of neighbours
-          with their distances, as of :func:`sklearn.neighbors.kneighbors_graph`: it becomes points
-          by a diffusion map, and there is no ``predict``.
+          than 2,000 points on as many of them, or fewer where ``max_time`` is short), so that
+          Euclidean distances do what their points would; ``predict`` takes those of new points to
+          the n. A sparse X is a graph of neighbours with their distances, as of
+          :func:`sklearn.neighbors.kneighbors_graph`: it becomes points by a diffusion map, and
+          there is no ``predict``.
 
         Another one than "euclidean" does not go with ``standardize=True`` or
         ``kernel="precomputed"``.
