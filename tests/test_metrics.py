@@ -2,14 +2,17 @@
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import coo_array, csr_array, issparse
+from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.model_selection import GridSearchCV
@@ -17,6 +20,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import normalize
 
 import fastmmc
+from fastmmc.data import metrics
 from fastmmc.data.metrics import Distances, embed_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:clusters of free sizes")
@@ -404,3 +408,18 @@ def test_what_was_chosen_names_the_metric(metric):
 def test_the_default_says_nothing_new():
     assert "metric" not in fastmmc.umc_rls(POINTS, 3, random_state=0).params
     assert "metric" not in fastmmc.cluster(POINTS, 3, random_state=0).chosen
+
+
+def test_fewer_distances_place_the_points_where_time_is_short():
+    X, y = make_blobs(700, centers=3, cluster_std=0.5, random_state=0)
+    D = squareform(pdist(X))
+    counts = [metrics._affordable_references(seconds) for seconds in (None, 1e-9, 0.01, 0.1, 100)]
+    assert counts[0] == counts[-1] == metrics.REFERENCES
+    assert counts[1] == metrics.LEAST_REFERENCES and counts == [counts[0], *sorted(counts[1:])]
+    told = {"random_state": 0, "metric": "precomputed"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = fastmmc.cluster(D, 3, max_time=0.01, **told)
+    assert result.model.scaler.indices.size == counts[2] < 700
+    assert adjusted_rand_score(y, result.labels) > 0.95
+    assert fastmmc.cluster(D, 3, **told).model.scaler.indices.size == 700

@@ -86,9 +86,11 @@ class ChoiceParameters(
         doc="""
         Whether every column is shifted to mean 0 and divided by its standard deviation first (as
         :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
-        predictions as well. "auto": where the columns of dense points seem to have different units,
-        as a fifth of them span less than a fifteenth of what the widest one spans; points in blocks
-        are left as they are, with a warning.
+        predictions as well. Columns of 0 and 1 that code a category, side by side and with one 1 in
+        each row, are divided by 2.83, as far apart as categories of a data frame are. "auto":
+        where the columns of dense points seem to have different units, as a fifth of them span less
+        than a fifteenth of what the widest one spans; points in blocks are left as they are, with a
+        warning.
         ``res.params["standardize"]`` tells what was done.
         """,
     )

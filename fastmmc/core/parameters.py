@@ -65,8 +65,9 @@ class Standardization(Parameters):
         doc="""
         Whether every column is shifted to mean 0 and divided by its standard deviation first (as
         :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
-        predictions as well. For columns in different units, which a warning tells of; it may harm
-        where the columns share one unit.
+        predictions as well. Columns of 0 and 1 that code a category, side by side and with one 1 in
+        each row, are divided by 2.83, as far apart as categories of a data frame are. For columns
+        in different units, which a warning tells of; it may harm where the columns share one unit.
         """,
     )
 
@@ -82,10 +83,11 @@ class Metric(Parameters):
         - "cosine": rows are scaled to length 1, in predictions as well, as for texts and
           embeddings. A row of zeros is an error.
         - "precomputed": X holds distances, (n, n). They become points by classical scaling (of more
-          than 2,000 points on as many of them), so that Euclidean distances do what their points
-          would; ``predict`` takes those of new points to the n. A sparse X is a graph of neighbours
-          with their distances, as of :func:`sklearn.neighbors.kneighbors_graph`: it becomes points
-          by a diffusion map, and there is no ``predict``.
+          than 2,000 points on as many of them, or fewer where ``max_time`` is short), so that
+          Euclidean distances do what their points would; ``predict`` takes those of new points to
+          the n. A sparse X is a graph of neighbours with their distances, as of
+          :func:`sklearn.neighbors.kneighbors_graph`: it becomes points by a diffusion map, and
+          there is no ``predict``.
 
         Another one than "euclidean" does not go with ``standardize=True`` or
         ``kernel="precomputed"``.

@@ -20,6 +20,11 @@ from fastmmc.kernels.gram import evenly
 
 # Distances to so many points, evenly spaced, place all others: as many as tell the default width.
 REFERENCES = 2000
+# Seconds for each multiplication that places them (one core, a million to eight thousand millions
+# of them), the share of max_time that they may take, and the fewest.
+PLACING_SECONDS = 2e-10
+PLACING_SHARE = 0.2
+LEAST_REFERENCES = 100
 
 # Columns of the diffusion map of a graph, at least one for each cluster, and its steps. On 22 sets
 # of 150 to 800 points, of which the graph has 10 neighbours each, the mean index of `cluster` is
@@ -52,7 +57,7 @@ def make_points(call):
         points = embed_graph(X, call.k if isinstance(getattr(call, "k", None), int) else 1)
         scaler = Graph(*points.shape)
     else:
-        scaler = Distances.of(X)
+        scaler = Distances.of(X, _affordable_references(getattr(call, "max_time", None)))
         points = scaler.transform(X)
     changed = {"X": points}
     if np.ndim(getattr(call, "landmarks", None)) == 2:
@@ -62,6 +67,14 @@ def make_points(call):
     if hasattr(call, "standardize"):
         changed["standardize"] = False
     return replace(call, **changed), scaler
+
+
+def _affordable_references(max_time):
+    """Return to how many points distances are used; max_time may be too short for all."""
+    if max_time is None:
+        return REFERENCES
+    affordable = (PLACING_SHARE * max_time / PLACING_SECONDS) ** (1 / 3)
+    return min(REFERENCES, max(LEAST_REFERENCES, int(affordable)))
 
 
 def _check_call(call):
@@ -142,11 +155,11 @@ class Distances(PointMaker):
     what = "distances to the training points"
 
     @classmethod
-    def of(cls, D):
-        """Return the space of points with these distances, (n, n)."""
+    def of(cls, D, count=REFERENCES):
+        """Return the space of points with these distances, (n, n), to ``count`` of them."""
         _check_distances(D)
         n = D.shape[0]
-        rows = evenly(n, REFERENCES)
+        rows = evenly(n, count)
         unit = float(D.max()) or 1.0
         S = (D[np.ix_(rows, rows)] / unit).astype(np.float64) ** 2
         # Distances may differ from their mirror images by rounding.

@@ -91,18 +91,12 @@ def _lost(span, whole):
 
 
 def _spans(points):
-    """Return what each column spans between its quantiles, and in all, by some of the points.
-
-    Columns that code a category span 0.
-    """
+    """Return what each column spans between its quantiles, and in all, by some of the points."""
     n, d = points.shape
     sample = points[evenly(n, max(LEAST_POINTS, MOST_NUMBERS // d))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
         low, high = np.quantile(sample, QUANTILES, axis=0)
-        span, whole = high - low, np.ptp(sample, axis=0)
-    # What codes a category has no unit.
-    has_unit = ~find_indicators(points)
-    return np.where(has_unit, span, 0.0), np.where(has_unit, whole, 0.0)
+        return high - low, np.ptp(sample, axis=0)
 
 
 def _list(columns, names):
