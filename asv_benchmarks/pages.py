@@ -45,7 +45,7 @@ def report(root):
     """Return a line for every page that is overtaken, or does not say what it was made on."""
     found = (page for pattern in PAGES for page in sorted(Path(root).glob(pattern)))
     pages = {page: state(root, page) for page in found if page.name != "README.md"}
-    return [f"{page.relative_to(root)} {said}" for page, said in pages.items() if said]
+    return [f"{page.relative_to(root).as_posix()} {said}" for page, said in pages.items() if said]
 
 
 if __name__ == "__main__":

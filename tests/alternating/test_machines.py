@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastmmc.alternating import interior, machines
+from fastmmc.alternating import _loops_interior, interior, machines
 from fastmmc.alternating.interior import InteriorMachine, _Core
 from fastmmc.alternating.machines import (
     DualMachine,
@@ -206,3 +206,21 @@ def test_liblinear_comes_near(hinge, epsilon):
     linear = train(LinearMachine(Z, cost, hinge, epsilon, 1e-6, 0), y)
     assert np.corrcoef(linear.scores, exact.scores)[0, 1] > 0.95
     assert np.isnan(linear.relative_gap()) and not linear.refine()
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_right_hand_sides_are_those_of_the_formula(rng, corrected):
+    names = _loops_interior.Parts._fields[1:]
+    parts = _loops_interior.Parts(
+        np.array([1.0, -1.0]), **{name: rng.uniform(1.0, 2.0, (2, 6)) for name in names}
+    )
+    parts = parts._replace(low=parts.v - 0.5, high=parts.v + parts.high)
+    second_low, second_high = corrected * parts.dv * (parts.dz_low, parts.dz_high)
+    low = (0.3 - second_low) / 0.5 - parts.z_low
+    high = (0.3 + second_high) / (parts.high - parts.v) - parts.z_high
+    h = np.empty(6)
+    _loops_interior.aim(parts, 0.3, corrected, h)
+    np.testing.assert_allclose(parts.dz_low, low)
+    np.testing.assert_allclose(parts.dz_high, high)
+    np.testing.assert_allclose(parts.rhs, low - high - parts.residual)
+    np.testing.assert_allclose(h, parts.sign @ (parts.weight * parts.rhs))
