@@ -677,3 +677,15 @@ def test_displays_of_memberships_refuse_what_they_cannot_draw(blobs, result):
         ExemplarDisplay.from_result(result, count=0)
     with pytest.raises(ValueError, match="75 points"):
         ExemplarDisplay.from_result(result, blobs[0][:10])
+
+
+def test_one_cluster_rings_none_of_the_numbers_that_have_scores():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    rings = []
+    for k in (1, 2):
+        points = X if k == 1 else X + 12.0 * (np.arange(300) % 2)[:, None]
+        result = fastmmc.cluster(points, max_k=3, random_state=0)
+        assert len(result.sizes) == k
+        axes = ChoiceDisplay.from_result(result).axes_
+        rings.append([len(ax.collections) for ax in axes[1:]])
+    assert rings == [[1, 1], [2, 2]]

@@ -110,7 +110,7 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
     The first panel has the leave-one-out error of each labelling against its width, those of a
     width side by side; a point is the larger, the more votes the labelling got, and a ring marks
     the one that won. With ``k="auto"`` two panels more have, for each number of clusters, the
-    score, whose largest value wins, and the error.
+    score, whose largest value wins unless there is one cluster, and the error.
 
     Parameters
     ----------
@@ -188,10 +188,11 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
 
     def _draw_numbers(self, ax, values, name, **kwargs):
         numbers, height = list(values), list(values.values())
-        best = max(self.scores, key=self.scores.__getitem__)
         ax.plot(numbers, height, color="0.6", lw=1, zorder=1)
         ax.scatter(numbers, height, **({"s": LARGEST_POINT, "color": COLORS[0]} | kwargs))
-        ax.scatter(best, values[best], **RING)
+        found = int(self.winner.labels.max()) + 1
+        if found in values:  # one cluster is none of the numbers that have scores
+            ax.scatter(found, values[found], **RING)
         ax.set(xlabel="k", ylabel=name, yscale="log" if name == "error" else "linear")
         ax.xaxis.get_major_locator().set_params(integer=True)
 
