@@ -145,7 +145,7 @@ class LinkParameters(Parameters):
     cannot_link: MatrixLike | None = parameter(
         default=None,
         kind="(p, 2) or (n,) array_like, sparse matrix",
-        doc="Pairs that belong apart, in the same forms.",
+        doc="Pairs that belong apart; in a vector, different labels do.",
     )
 
 

@@ -80,7 +80,7 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
         If the run was stopped early, no point predicts the cluster of another, a cannot-link is
         broken, or free sizes fit far better.
     UserWarning
-        If columns of X seem to have different units.
+        If columns seem to have different units.
     FutureWarning
         If ``sizes`` is "auto".
 
