@@ -318,6 +318,15 @@ def test_docstrings(name):
     assert not [error for error in validate(name)["errors"] if error[0] in wanted]
 
 
+@pytest.mark.parametrize("function, most", [(fastmmc.umc_rls, 900), (fastmmc.cluster, 500)])
+def test_docstrings_are_short_and_name_the_guide(function, most):
+    text = inspect.getdoc(function)
+    assert len(text.split()) <= most
+    title = re.search(r'guide, "(.*?)"', " ".join(text.split()))[1]
+    pages = (ROOT / "docs" / "guide").glob("*.md")
+    assert f"# {title}" in {page.read_text(encoding="utf-8").splitlines()[0] for page in pages}
+
+
 @pytest.mark.parametrize("name", sorted(set(public_objects())))
 def test_what_is_public_has_an_example(name):
     module, _, key = name.rpartition(".")

@@ -1,12 +1,10 @@
 """Clusters without settings: widths and size rules are tried, and the labels decide by vote."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, isqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
@@ -21,7 +19,6 @@ from fastmmc.choice.widths import LAM, Widths, dithered
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
-    Progress,
     RunControl,
     fixed_seed,
     restart_stream,
@@ -84,39 +81,14 @@ class ChoiceParameters(
     standardize: bool | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
-        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
-        predictions as well. Columns of 0 and 1 that code a category, side by side and with one 1 in
-        each row, are divided by 2.83, as far apart as categories of a data frame are. "auto":
-        where the columns of dense points seem to have different units, as a fifth of them span less
-        than a fifteenth of what the widest one spans; points in blocks are left as they are, with a
-        warning.
-        ``res.params["standardize"]`` tells what was done.
+        Scale columns to mean 0 and standard deviation 1 first. "auto": if their units seem to
+        differ.
         """,
     )
     max_k: int | None = parameter(
         default=None,
         least=2,
-        doc="""
-        Largest number that "auto" considers. None: 30, or the root of n where that is less: few
-        points lie in small groups by chance, which all labellings find.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; the best labels found by then are returned. "auto" stops after
-        two fifths of them, at the best number by then. Where time is short for the number of points
-        there are fewer cells. The first labellings are always made.
-        """,
-    )
-    callback: Callable[[Progress], bool | None] | None = parameter(
-        default=None,
-        doc="""
-        Called with a :class:`~fastmmc.Progress`, whose ``n_done`` and ``n_init`` count
-        the numbers of clusters and the labellings that are tried, and whose ``objective`` is inf; a
-        true return value stops the run.
-        """,
+        doc='Largest number that "auto" considers. None: 30, or sqrt(n) if less.',
     )
 
 
@@ -125,26 +97,12 @@ class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Cluste
 
     X: MatrixLike = parameter(
         kw_only=False,
-        doc="""
-        Points (float32 is kept, else float64).
-        """,
+        doc="Points (float32 is kept, else float64).",
     )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         kw_only=False,
-        doc="""
-        Number of clusters, 1 <= k <= n. "auto": 2 to ``max_k``, by how much the labellings agree
-        and how fast the error rises behind k; or 1 if points without clusters would have errors
-        nearly as small.
-        """,
-    )
-    sample_weight: ArrayLike | None = parameter(
-        default=None,
-        doc="""
-        How much each point counts, >= 0, in the errors, the widths and all sizes. An integer weight
-        does what that many equal rows would. Points of weight 0 are labelled by the model of the
-        others.
-        """,
+        doc='Number of clusters, 1 <= k <= n. "auto": 1 to ``max_k``.',
     )
 
 
@@ -162,80 +120,38 @@ def _source_of_scores(call):
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 
-    With four kernels, two wide ones of little regularisation and two narrow ones, labels are made
-    by three rules: Genie's clusters in the metric of the hat matrix, the least cost of free sizes
-    that a search finds, and the two least Q of about equal sizes. Eight clusterings by k-means and
-    Genie's clusters of the points vote, too. A labelling's weight is the sum over the kernels of
-    1 / error, times exp(-1.5 (log k - entropy of its sizes)); the error is that of leave-one-out
-    predictions of the clusters' indicators. The labels with the largest expected adjusted Rand
-    index win: those that are predicted nearly without error, if there are such, and else those most
-    like the others.
+    The labellings come from four widths of the kernel, k-means and Genie's linkage. Their weight
+    falls with their leave-one-out error, and the largest expected adjusted Rand index wins. See the
+    guide, "Everything chosen: a vote".
 
     Returns
     -------
     ChoiceResult
-        What :func:`fastmmc.umc_rls` returns, with the table of ``candidates`` and the parameters
-        that were ``chosen``.
+        What :func:`fastmmc.umc_rls` returns, with the ``candidates`` and the parameters ``chosen``.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, X not a finite matrix, or no labelling keeps to what is
-        known and to the sizes.
+        If a parameter is out of range, X is not a finite matrix, or no labelling satisfies what is
+        given.
     MemoryError
         If the hat matrices do not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end: what had been made by then voted. Also if X has fewer
-        distinct points than there are clusters, no point tells the cluster of another, or a
-        cannot-link is broken.
+        If the run was stopped early, no point predicts the cluster of another, or a cannot-link is
+        broken.
 
     Notes
     -----
-    The choice is made on cells of the points, 600 and six for each cluster (3,000 at most, and all
-    distinct points if there are no more): what is nearest to one of as many points, half of them
-    drawn at random and the others where these are far. A cell counts by its points and lies at
-    their mean. The labels that won are then those of all points, which descend in the cost of free
-    sizes at the width that won, on a hat matrix whose landmarks are the cells. So time and memory
-    of the choice do not grow with n, and the rest grows in proportion to it. Above 2,000 points
-    ``lam`` is in proportion to n.
-
-    Columns of few values, as of answers or bits, have gaps that mean nothing. So errors and numbers
-    are found with dithered points: each value is drawn evenly from what reaches half way to the
-    nearer of the two values beside it, which leaves columns of measured numbers as they are. The
-    error of k-means has a floor of .03, that of the others one of .001: where gaps divide the
-    points k-means has no say.
-
-    With ``k="auto"`` a vote of fewer labellings is taken for every number (weights error^-3, widths
-    that all numbers share). The score of k is the largest vote plus max(0, 1 - 1/e), where e is the
-    elasticity behind k of the error added over the clusters: the harmonic mean, over the widths
-    that k and k + 1 share, of the least error at each.
-
-    There is one cluster if ``res.evidence`` is below 1.4. It compares the least errors of two to
-    four clusters with those of four clouds, which have the covariance and the tails of the points
-    and a density that falls from the mean: it is how many times as large the errors of a cloud are,
-    at the number where this is most, of the cloud where it is least. Known labels of two classes,
-    cannot-links and ``max_size`` ask for more clusters, and wide sparse points have two at least.
-
-    Every candidate keeps known labels, links and the bounds on sizes, as the labels of all points
-    do in the end: they are never broken, but cannot-links for which no labelling was found that
-    satisfies all. A candidate's weight is multiplied by how likely each kernel makes the known
-    labels and links, predicted from the other cells. With ``k="auto"`` the number is chosen without
-    links, and known labels and bounds only limit it.
-
-    Points in blocks (a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers) never come
-    together: cells, labels and the descent are made in passes over the blocks. Known labels, links,
-    weights and ``trim`` are not supported there.
+    The choice is made on at most 3,000 cells of the points. Dask arrays and large memory maps allow
+    no known labels, links, weights or ``trim``.
 
     References
     ----------
-    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
-    least-squares classification, ICDM 2012. The free sizes and the vote are this package's own.
-
-    M. Gagolewski, M. Bartoszuk, A. Cena, Genie: a new, fast, and outlier-resistant hierarchical
-    clustering algorithm, Information Sciences 363, 2016.
+    Pahikkala, Airola, Gieseke, Kramer, Unsupervised multi-class regularized least-squares
+    classification, ICDM 2012. The vote is this package's own.
 
     Examples
     --------

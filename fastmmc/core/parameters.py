@@ -62,13 +62,7 @@ class Standardization(Parameters):
 
     standardize: bool = parameter(
         default=False,
-        doc="""
-        Whether every column is shifted to mean 0 and divided by its standard deviation first (as
-        :class:`sklearn.preprocessing.StandardScaler` does; sparse ones are divided only), in
-        predictions as well. Columns of 0 and 1 that code a category, side by side and with one 1 in
-        each row, are divided by 2.83, as far apart as categories of a data frame are. For columns
-        in different units, which a warning tells of; it may harm where the columns share one unit.
-        """,
+        doc="Scale columns to mean 0 and standard deviation 1 first.",
     )
 
 
@@ -78,19 +72,8 @@ class Metric(Parameters):
     metric: Literal["euclidean", "cosine", "precomputed"] = parameter(
         default="euclidean",
         doc="""
-        Distances that the points have.
-
-        - "cosine": rows are scaled to length 1, in predictions as well, as for texts and
-          embeddings. A row of zeros is an error.
-        - "precomputed": X holds distances, (n, n). They become points by classical scaling (of more
-          than 2,000 points on as many of them, or fewer where ``max_time`` is short), so that
-          Euclidean distances do what their points would; ``predict`` takes those of new points to
-          the n. A sparse X is a graph of neighbours with their distances, as of
-          :func:`sklearn.neighbors.kneighbors_graph`: it becomes points by a diffusion map, and
-          there is no ``predict``.
-
-        Another one than "euclidean" does not go with ``standardize=True`` or
-        ``kernel="precomputed"``.
+        "cosine": rows are scaled to length 1. "precomputed": X holds (n, n) distances or, if
+        sparse, a graph of neighbours.
         """,
     )
 
@@ -113,10 +96,7 @@ class KnownLabels(Parameters):
     known_labels: ArrayLike | None = parameter(
         default=None,
         kind="(n,) array_like",
-        doc="""
-        Partial labels: 0..k-1, or strings, where known; -1, NaN or None elsewhere. Known labels
-        never change. Strings name the first clusters, in sorted order: ``classes`` of the result.
-        """,
+        doc="Labels 0..k-1 or strings, which never change; -1, NaN or None: unknown.",
     )
 
 
@@ -138,11 +118,7 @@ class KnownTrust(Parameters):
         default=1.0,
         kind="float or (n,) array_like",
         check=check_trust,
-        doc="""
-        How likely a known label is right, 0 < trust <= 1, of all or of each point. 1: it never
-        changes. Below, it is overruled where the other points are surer of another cluster, see
-        Notes.
-        """,
+        doc="Probability that a known label is right; below 1 it may change.",
     )
 
 
@@ -163,20 +139,13 @@ class LinkParameters(Parameters):
 
     must_link: MatrixLike | None = parameter(
         default=None,
-        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
-        doc="""
-        Pairs of objects 0..n-1 that belong together; of an (n, n) sparse matrix the entries other
-        than 0; or a vector of n labels, equal for objects that belong together, and -1, NaN or None
-        for those of which nothing is known.
-        """,
+        kind="(p, 2) or (n,) array_like, sparse matrix",
+        doc="Pairs that belong together; in a vector, equal labels do (-1, NaN or None: unknown).",
     )
     cannot_link: MatrixLike | None = parameter(
         default=None,
-        kind="(p, 2) array_like of int, sparse matrix or (n,) array_like",
-        doc="""
-        Pairs of objects that do not belong together, in the same form; a vector has different
-        labels for them.
-        """,
+        kind="(p, 2) or (n,) array_like, sparse matrix",
+        doc="Pairs that belong apart; in a vector, different labels do.",
     )
 
 
@@ -204,30 +173,25 @@ class KernelParameters(Parameters):
 
     kernel: KernelName | Callable[..., Any] = parameter(
         default="rbf",
-        doc="Kernel; a callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.",
+        doc="A callable takes (X, Z) and returns their (n_X, n_Z) Gram matrix.",
     )
     sigma: float | None = parameter(
         default=None,
         above=0,
         doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: the median distance, and for k > 4 clusters that of a
-        point to its (2 n / k)-th neighbour.
+        Width: exp(-||x-z||^2 / sigma^2), or exp(-||x-z||_1 / sigma) for "laplacian". None: the
+        median distance, for k > 4 that to the (2 n / k)-th neighbour.
         """,
     )
     gamma: float | None = parameter(
         default=None,
         above=0,
-        doc="""
-        1 / sigma^2 (Gaussian), 1 / sigma (Laplacian), or the factor of the polynomial kernel.
-        """,
+        doc='1 / sigma^2 ("rbf"), 1 / sigma ("laplacian"), or the factor of "poly".',
     )
-    degree: int = parameter(default=3, least=1, doc="Degree of the polynomial kernel.")
-    coef0: float = parameter(
-        default=1.0, doc="Constant of the linear and polynomial kernels, at least 0."
-    )
+    degree: int = parameter(default=3, least=1, doc='Degree of "poly".')
+    coef0: float = parameter(default=1.0, doc='Constant of "linear" and "poly", >= 0.')
     kernel_params: dict[str, Any] | None = parameter(
-        default=None, kind="dict", doc="Keyword arguments of a callable kernel."
+        default=None, kind="dict", doc="Arguments of a callable kernel."
     )
 
 
@@ -246,16 +210,13 @@ class LandmarkParameters(Parameters):
     landmarks: Landmarks = parameter(
         default="uniform",
         kind='{"uniform", "k-means++", "pivoted"} or array_like',
-        doc="""
-        How they are chosen, or their indices, or the (b, d) points themselves. "pivoted" takes the
-        worst approximated points until ``rank_tol`` is reached; ``rank`` is then a limit.
-        """,
+        doc="How they are chosen, their indices, or (b, d) points.",
     )
     rank_tol: float = parameter(
         default=1e-6,
         least=0,
         below=1,
-        doc="Share of the trace of K that pivoted landmarks may miss.",
+        doc='Share of the trace of K that "pivoted" may miss.',
     )
 
 
@@ -265,20 +226,14 @@ class PrecisionParameters(Parameters):
     dtype: Literal["float32", "float64"] | None = parameter(
         default=None,
         check=lambda name, value: validation.check_dtype(value),
-        doc="""
-        Precision of the hat matrix; single precision halves its memory and the time of the search.
-        None: that of X, but single for a low-rank one of more than 1e8 entries in memory, if lam
-        is not lost in that.
-        """,
+        doc="Precision of the hat matrix. None: that of X, or single if large.",
     )
 
 
 class Regularisation(Parameters):
     """The regularisation of the hat matrix."""
 
-    lam: float = parameter(
-        default=0.25, above=0, doc="Regularisation, > 0. The 2009 paper's lambda is lam / n."
-    )
+    lam: float = parameter(default=0.25, above=0, doc="Regularisation, > 0.")
 
 
 class SizeParameters(Parameters):
@@ -287,19 +242,15 @@ class SizeParameters(Parameters):
     balance: float | None = parameter(
         default=None,
         least=0,
-        doc="Every size stays within balance * n / k of its target.",
+        doc="Sizes stay within balance * n / k of their targets.",
     )
     target_sizes: ArrayLike | None = parameter(
         default=None,
-        kind="(k,) array_like of int or float",
-        doc="""
-        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / k each.
-        """,
+        kind="(k,) array_like",
+        doc="Integers with sum n, or shares with sum 1. None: n / k each.",
     )
-    min_size: int = parameter(default=1, least=0, doc="No cluster ends smaller than this.")
-    max_size: int | None = parameter(
-        default=None, least=1, doc="No cluster ends larger than this. None: n."
-    )
+    min_size: int = parameter(default=1, least=0, doc="Smallest size allowed.")
+    max_size: int | None = parameter(default=None, least=1, doc="Largest size allowed. None: n.")
 
 
 def check_trim(name, value):
@@ -319,11 +270,7 @@ class Trimming(Parameters):
     trim: float | int = parameter(
         default=0,
         check=check_trim,
-        doc="""
-        Points to leave out: how many or, below 1, their share. Those with the highest
-        ``outlier_scores`` get the label -1, and the others are clustered as if there were no more.
-        Points whose labels are known stay.
-        """,
+        doc="Outliers to leave out, with label -1: their number, or share below 1.",
     )
 
 
@@ -342,10 +289,8 @@ class BinarySizeParameters(SizeParameters):
     )
     target_sizes: ArrayLike | None = parameter(
         default=None,
-        kind="(2,) array_like of int or float",
-        doc="""
-        Sizes asked for: integers that sum to n, or shares that sum to 1. None: n / 2 each.
-        """,
+        kind="(2,) array_like",
+        doc="Integers with sum n, or shares with sum 1. None: n / 2 each.",
     )
     min_size: int = parameter(default=1, least=1)
 
@@ -377,7 +322,7 @@ class Threads(Parameters):
     n_jobs: int | None = parameter(
         default=None,
         check=check_n_jobs,
-        doc="Threads. None: 1, or what joblib's configuration says; -1: all.",
+        doc="Threads. None: joblib's configuration, or 1; -1: all.",
     )
 
 
@@ -387,7 +332,7 @@ class TimeLimit(Parameters):
     max_time: float | None = parameter(
         default=None,
         above=0,
-        doc="Seconds for the whole call; the best labels found by then are returned.",
+        doc="Seconds for the call, which returns the best labels so far.",
     )
 
 
@@ -397,9 +342,7 @@ class Watch(Parameters):
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         check=check_callback,
-        doc="""
-        Called with a :class:`~fastmmc.Progress`; a true return value stops the run.
-        """,
+        doc="Called with a :class:`~fastmmc.Progress`; true stops the run.",
     )
 
 
@@ -407,7 +350,7 @@ class Verbosity(Parameters):
     """What is shown."""
 
     verbose: int = parameter(
-        default=0, check=check_verbose, doc="1 shows a progress bar (needs the extra ``progress``)."
+        default=0, check=check_verbose, doc="1 shows a progress bar (extra ``progress``)."
     )
 
 

@@ -20,6 +20,7 @@ from fastmmc.core.parameters import (
     PrecisionParameters,
     Rank,
     Regularisation,
+    RunParameters,
     SizeParameters,
     Standardization,
 )
@@ -33,7 +34,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import box_diagonal
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.other_sizes import warn_of_other_sizes
-from fastmmc.rls.source import FactorSource, RLSRunParameters, best_result, check_source
+from fastmmc.rls.source import FactorSource, best_result, check_source
 
 
 class _EvolutionRegularisation(Regularisation):
@@ -118,7 +119,7 @@ class _EvolutionKernel(KernelParameters):
     )
 
 
-class _EvolutionRun(RLSRunParameters):
+class _EvolutionRun(RunParameters):
     """The run of EvoMMC."""
 
     n_init: int = parameter(default=10, doc="Starts; the one with the lowest F wins.")

@@ -50,81 +50,49 @@ class _PathCall(UMCRLSBut, Weights, LinkParameters, KnownLabels, Parameters):
 def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
 
-    It looks for the labels that kernel ridge classification fits best. With R the hat matrix
-    K (K + lam I)^-1, E the n x k label indicator and P = 2E - 1, it minimises
+    With R = K (K + lam I)^-1 the hat matrix, E the n x k label indicator and P = 2E - 1, it
+    minimises
 
-        Q = sum_h (n - p_h^T R p_h) = k n + (4 - k) e^T R e - 4 tr(E^T R E)
+        Q = sum_h (n - p_h^T R p_h)
 
-    over labellings of about equal (or given) sizes. With ``sizes="free"`` it minimises instead,
-    with e_h the indicator and s_h the size of cluster h,
+    over labellings of about equal or given sizes. With ``sizes="free"`` it minimises
 
-        cost = sum_h (1 - e_h^T R e_h / s_h),
+        cost = sum_h (1 - e_h^T R e_h / s_h)
 
-    the unexplained share of each cluster's indicator, added over the clusters.
-
-    ``sizes`` alone names the objective. The other parameters change how it is searched, or which
-    labels are allowed. If you do not know width and sizes, use :func:`fastmmc.cluster`.
+    over those of any sizes s_h. If you do not know width and sizes, use :func:`fastmmc.cluster`.
+    See the guide, "Regularised least squares".
 
     Returns
     -------
     RLSResult
-        ``labels``, ``objective`` (Q, or the cost of free sizes), ``loo_mse``, ``history``,
-        ``predict`` and more.
+        ``labels``, ``objective``, ``loo_mse``, ``predict`` and more.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
-        matrix.
+        If a parameter is out of range or X is not a finite matrix.
     MemoryError
-        If the n x n hat matrix, or its n x r factor, does not fit into free memory.
+        If the hat matrix does not fit into free memory.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the run was stopped before its end, X has fewer distinct points than there are clusters,
-        no point predicts the cluster of another, or a cannot-link is broken. Also if no sizes are
-        given and clusters of free sizes, found on up to 500 of the points, have less than 45 % of
-        the labels' cost and of their leave-one-out error.
+        If the run was stopped early, no point predicts the cluster of another, a cannot-link is
+        broken, or free sizes fit far better.
     UserWarning
-        If columns of X seem to have different units.
+        If columns seem to have different units.
     FutureWarning
-        If ``sizes`` is "auto", which means "equal" and will be removed.
+        If ``sizes`` is "auto".
 
     Notes
     -----
-    Moving one point changes Q by 8 (U[o, j] - U[d, j] - R_jj) with the cached sums U = (R E)^T, so
-    a move costs O(n) on the dense hat matrix, or O(r) at rank r. The dense matrix takes O(n^3) time
-    and n^2 numbers of memory, the one of rank r O(n r^2) and n r.
-
-    Many points are searched on cells of them: with the memetic search of equal sizes above 3,000
-    points, with free sizes above 5,000. The sums of R over the cells make the cost exact. Then all
-    points descend, within the bounds on sizes.
-
-    Known labels first name the clusters that are found without them; the guide says when they also
-    decide where to start. A known label whose ``known_trust`` is below 1 is overruled if the other
-    points predict another cluster with enough certainty.
-
-    Must-links merge points, and sizes count all points of a group. Cannot-links are prices during
-    the search; in the end none is broken unless no labelling that satisfies them all was found.
-
-    Points in blocks (a Dask array, or a ``numpy.memmap`` of more than 2^27 numbers) never come
-    together. A sample is searched, then all points descend pass by pass; ``n_iter`` counts passes.
-    Initial labels, known labels, links, weights, ``trim`` and ``bound`` are not supported there.
-
-    The user guide has the details: "Regularised least squares".
+    Dask arrays and large memory maps allow no initial or known labels, links, weights, ``trim`` or
+    ``bound``.
 
     References
     ----------
-    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
-    least-squares classification, ICDM 2012, Algorithms 1-3. Batches, cells and the memetic search
-    are this package's own.
-
-    F. Bach, Z. Harchaoui, DIFFRAC: a discriminative and flexible framework for clustering, NIPS
-    2007: the cost of free sizes for two clusters and a centred R.
-
-    A. Damle, V. Minden, L. Ying, Simple, direct and efficient multi-way spectral clustering,
-    Information and Inference 8, 2019: the spectral start of free sizes.
+    Pahikkala, Airola, Gieseke, Kramer, Unsupervised multi-class regularized least-squares
+    classification, ICDM 2012.
 
     Examples
     --------
@@ -133,8 +101,6 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     >>> res = fastmmc.umc_rls(X, 2, random_state=0)
     >>> res.sizes, res.status.name
     (array([100, 100]), 'CONVERGED')
-    >>> bool((res.predict(X) == res.labels).all())
-    True
     """
     if comes_in_blocks(call.X):
         return search_in_blocks(call, control, umc_rls)

@@ -16,7 +16,7 @@ from fastmmc.core.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.core.parameters import KernelParameters, Points, RunParameters
+from fastmmc.core.parameters import KernelParameters, Points
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
@@ -78,29 +78,7 @@ class FactorSource(Points):
         kw_only=False,
         kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
-        Points (float32 is kept, anything else becomes float64); with
-        ``kernel="precomputed"`` their (n, n) Gram matrix; or a factor made by
-        :func:`fastmmc.factor`, which then brings lam and the kernel with it. The blocks of a Dask
-        array, or of a large memory map, never come together, see Notes.
-        """,
-    )
-
-
-class RLSRunParameters(RunParameters):
-    """How a run on a hat matrix is carried out."""
-
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="""
-        Threads that share the hat matrix. None: 1, or what joblib's configuration says; -1: all.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; the best labels found by then are returned. Where that is too
-        short for the hat matrix, the search runs on one of rank 100 or less, and the warning says
-        so.
+        Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
         """,
     )
 
