@@ -116,18 +116,24 @@ def test_figures_are_those_of_the_labels(points, mapped, params):
 @pytest.mark.parametrize("params", [{}, FREE, {"balance": 0.3}])
 def test_passes_lower_the_objective(mapped, params):
     result = run(mapped, **params)
-    assert result.history.size >= 2 and (np.diff(result.history) < 0).all()
+    passes = result.history if "balance" not in params else result.history[:-1]
+    assert passes.size >= 2 and (np.diff(passes) < 0).all()
+    # What brings the last points within bounds may cost a little.
+    assert result.history[-1] < 1.001 * passes[-1]
     assert result.n_iter >= result.history.size - 1
 
 
-@pytest.mark.parametrize("params", [{}, pytest.param(FREE, marks=slow)])
+@slow
+@pytest.mark.parametrize("params", [{}, FREE])
 def test_clusters_are_as_good_as_in_memory(points, mapped, params):
+    # The index of one seed has a deviation of .03: nine tell differences of .02.
     X, y = points
 
     def score(given, seed):
         return adjusted_rand_score(y, run(given, random_state=seed, **params).labels)
 
-    assert np.mean([score(mapped, seed) for seed in range(3)]) > score(X, 0) - 0.02
+    means = [np.mean([score(given, seed) for seed in range(9)]) for given in (mapped, X)]
+    assert means[0] > means[1] - 0.02
 
 
 @pytest.mark.parametrize(
