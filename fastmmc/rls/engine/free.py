@@ -302,7 +302,7 @@ def cut(Z, sizes):
     Each cut is across the line from the point farthest from the mean to that farthest from it, of a
     sample.
     """
-    labels = np.empty(len(Z), dtype=np.int64)
+    labels, Z = np.empty(len(Z), dtype=np.int64), Z.astype(np.float32, copy=False)
     waiting = [(np.arange(len(Z)), 0, sizes.size)]
     while waiting:
         points, first, last = waiting.pop()
