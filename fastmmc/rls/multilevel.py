@@ -59,8 +59,8 @@ class BoundedSearch(LabelSearch):
         if self._plan.known is None:
             yield from self._search_cells()
             self._extend_cells()
-        self._fill()
-        self._repair()
+        else:
+            self._take(self._state.labels)
         # The paper's rule fixes the sizes, so only swaps are left.
         self._set_bounds(*self._plan.rule.bounds_at(self._state.counts.copy()))
         self._note()
@@ -101,21 +101,20 @@ class BoundedSearch(LabelSearch):
 
     def _extend_cells(self):
         """Give all points the labels of their cells, unless given ones are better."""
-        state = self._state
-        given, labels = state.labels.copy(), self._best.labels[self._members]
+        state, given = self._state, self._state.labels.copy()
+        self._take(self._best.labels[self._members])
         self._best = None
-        state.labels[:] = labels
+        if isinstance(self._plan.init, np.ndarray):
+            found, labels = state.value[moves.OBJECTIVE], state.labels.copy()
+            self._take(given)
+            if state.value[moves.OBJECTIVE] > found:
+                self._take(labels)
+
+    def _take(self, labels):
+        """Go on from labels, whose sizes are brought within the bounds."""
+        self._state.labels[:] = labels
         self._fill()
         self._repair()
-        if not isinstance(self._plan.init, np.ndarray):
-            return
-        found, labels = state.value[moves.OBJECTIVE], state.labels.copy()
-        state.labels[:] = given
-        self._fill()
-        self._repair()
-        if state.value[moves.OBJECTIVE] > found:
-            state.labels[:] = labels
-            self._fill()
 
     def _is_begun(self):
         """Tell whether the labels of points are more than those that the search began with."""
