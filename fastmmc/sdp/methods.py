@@ -269,12 +269,16 @@ def _size_limits(n, balance, target_sizes, min_size, max_size):
     return max(0.0, offset - slack), min(offset + slack, n - 2.0 * min_size, most)
 
 
-def _best_of(labellings, train, may_swap):
-    """Return the labels of the lowest value, and their machine.
+def _best_of(labellings, train, may_swap, control):
+    """Return the labels of the lowest value, and their machine, of as many as there is time for.
 
     Where the clusters may be exchanged, the first point is in cluster 0, whose label is -1.
     """
-    trained = [(y, train(y)) for y in distinct(labellings)]
+    trained = []
+    for y in distinct(labellings):
+        trained.append((y, train(y)))
+        if control.out_of_time():
+            break
     y, machine = min(trained, key=lambda pair: pair[1].value)
     return (-y, replace(machine, u=-machine.u)) if may_swap and y[0] > 0 else (y, machine)
 
@@ -387,7 +391,9 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
         relaxation = relax_mmc(K, call.C, least, largest, call.solver, control)
         v = leading_vectors(_or_kernel(relaxation, data.K))[:, 0]
         labellings = [split_by_rank(scores, lower, upper) for scores in (v, -v)]
-        y, machine = _best_of(labellings, lambda y: train_soft(K, y, call.C), lower + upper == n)
+        y, machine = _best_of(
+            labellings, lambda y: train_soft(K, y, call.C), lower + upper == n, control
+        )
         n_changed = int(np.sum((v >= 0) != (y > 0)))
         n_moves = min(n_changed, n - n_changed)
         constant = 0.0 if call.center_kernel else None
@@ -454,7 +460,7 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
         relaxation = relax_gmmc(K, call.C_delta, call.solver, control)
         scores = _scores(K, data.K, relaxation, call.rounding)
         labellings = [split_by_rank(v, 1, n - 1) for v in scores]
-        y, machine = _best_of(labellings, lambda y: train_hard(K, y), may_swap=True)
+        y, machine = _best_of(labellings, lambda y: train_hard(K, y), True, control)
         return _make_result(data, y, machine, constant, relaxation, 0, params, control)
 
 

@@ -380,8 +380,8 @@ def fit_masses_by_scores(labels, scores, lower, upper, movable, masses):
             left.remove(worst)
 
 
-def fit_masses(G, masses, labels, k, C, free, lower, upper):
-    """Moves that bring sizes nearer to the bounds, until they are in.
+def move_groups(G, masses, labels, k, C, free, lower, upper, parting):
+    """Moves that part pairs, or that bring sizes nearer to the bounds and join no pair.
 
     Of those that each group has the cheapest for its mass counts, and of these the cheapest eighth.
     """
@@ -396,31 +396,30 @@ def fit_masses(G, masses, labels, k, C, free, lower, upper):
         new[i] = h
         return new
 
-    def is_allowed(i, h):
-        return (
-            off(moved(i, h)) < off(labels)
-            and C[i, labels == h].sum() <= C[i, labels == labels[i]].sum()
-        )
+    def helps(i, h):
+        saved = C[i, labels == labels[i]].sum() - C[i, labels == h].sum()
+        if parting:
+            return saved > 0
+        return saved >= 0 and off(moved(i, h)) < off(labels)
 
     def cost(labels):
         return linked_cost(G, masses, labels, k, C, free)
 
-    while off(labels) > 0:
+    while True:
         options = {}
         for i in range(len(labels)):
             changes = [
                 ((cost(moved(i, h)) - cost(labels)) / masses[i], i, h)
                 for h in range(k)
-                if is_allowed(i, h)
+                if h != labels[i] and helps(i, h)
             ]
             if changes:
                 options[i] = min(changes)
         if not options:
-            break
+            return labels
         for _, i, h in sorted(options.values())[: 1 + len(options) // 8]:
-            if is_allowed(i, h):
+            if helps(i, h):
                 labels[i] = h
-    return labels
 
 
 def genie_order(first, second, most_gini):

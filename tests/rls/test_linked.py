@@ -15,7 +15,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine._loops_ward import merge_groups
 from fastmmc.rls.engine.groups import Groups
-from fastmmc.rls.engine.linked import Merging, fit_sizes
+from fastmmc.rls.engine.linked import Merging, move_groups
 from tests.rls import naive
 from tests.rls.test_claims import new_state
 
@@ -130,19 +130,23 @@ def test_the_first_group_is_parted_from_one_that_is_known():
     np.testing.assert_array_equal(state.labels, [1, 0])
 
 
+@pytest.mark.parametrize("parting", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_sizes_are_fitted_as_naively(seed):
+def test_groups_are_moved_as_naively(seed, parting):
     problem = Problem(seed)
-    problem.rule = SizeRule(None, np.array([9, 4, 4]), np.array([10, 10, 10]), True)
+    problem.rule = rule = SizeRule(None, np.array([9, 4, 4]), np.array([10, 10, 10]), True)
     problem.labels = np.where(problem.labels == 1, 2, problem.labels)
     state = problem.state(problem.labels)
-    fits = fit_sizes(state, problem.pairs)
-    rule = problem.rule
-    wanted = naive.fit_masses(*problem.args, rule.lower, rule.upper)
+    move_groups(state, problem.pairs, parting)
+    wanted = naive.move_groups(*problem.args, rule.lower, rule.upper, parting)
     np.testing.assert_array_equal(state.labels, wanted)
-    assert fits == naive.within_bounds(
-        wanted, K, problem.merging.masses, rule.lower, rule.upper, range(K)
-    )
+    together = problem.merging.count_together(problem.labels)
+    assert problem.merging.count_together(state.labels) <= together
+    if parting:
+        assert 0 < together > problem.merging.count_together(state.labels)
+    else:
+        held = rule.lower <= state.counts, state.counts <= rule.upper
+        assert np.all(held)
 
 
 def state_of_masses(hat, labels, masses):

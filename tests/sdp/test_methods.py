@@ -95,6 +95,21 @@ class TestRuns:
         assert res.status == Status.TIME_LIMIT and res.solver_status == "optimal_inaccurate"
         assert res.bound <= res.objective and len(res.labels) == 60
 
+    def test_one_labelling_is_tried_where_there_is_no_time(
+        self, function, monkeypatch, overlapping
+    ):
+        name = "train_hard" if function is fastmmc.gmmc else "train_soft"
+        train, trained = getattr(methods, name), []
+
+        def count(K, y, *rest):
+            trained.append(y)
+            return train(K, y, *rest)
+
+        monkeypatch.setattr(methods, name, count)
+        with pytest.warns(ConvergenceWarning, match="max_time"):
+            res = function(overlapping, max_time=1e-6)
+        assert len(trained) == 1 and res.objective > 0
+
     @pytest.mark.parametrize("by", ["cvxpy", "SCS"])
     def test_an_interrupt_gives_labels(self, function, by, monkeypatch, two_blobs):
         from cvxpy.reductions.solvers.solving_chain import SolvingChain

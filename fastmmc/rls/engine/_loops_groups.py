@@ -453,35 +453,44 @@ def brings_nearer(state, i, h):
 
 
 @njit
-def price_fits(state, pairs, costs, goals):
-    """Set the cost for its mass of each group's best move towards sizes within the bounds.
+def helps(state, near, i, h, parting):
+    """Tell whether moving group i to cluster h parts pairs, or else brings sizes nearer."""
+    saved = near[state.labels[i]] - near[h]
+    return saved > 0.0 if parting else saved >= 0.0 and brings_nearer(state, i, h)
 
-    Such a move brings the sizes nearer to the bounds and puts no pair together that should not be;
-    ``goals`` (g,) tells where it leads, and ``costs`` (g,) are inf where there is none.
+
+@njit
+def price_moves(state, pairs, parting, costs, goals):
+    """Set the cost for its mass of each group's best move that helps, and where it leads.
+
+    ``parting`` says whether a move is to part pairs or to bring sizes within bounds; ``costs`` (g,)
+    are inf where none does.
     """
     labels, masses = state.labels, state.masses
     k = state.counts.size
     near, changes = np.empty(k), np.empty(k)
     for i in range(labels.size):
         costs[i] = np.inf
+        if not state.movable[i] or (parting and pairs.start[i] == pairs.start[i + 1]):
+            continue
+        fill_near(pairs, labels, i, near)
         ready = False
         for h in range(k):
-            if h == labels[i] or not state.movable[i] or not brings_nearer(state, i, h):
+            if h == labels[i] or not helps(state, near, i, h, parting):
                 continue
             if not ready:
-                fill_near(pairs, labels, i, near)
                 fill_changes(state, i, near, changes)
                 ready = True
-            if near[h] <= near[labels[i]] and changes[h] / masses[i] < costs[i]:
+            if changes[h] / masses[i] < costs[i]:
                 costs[i] = changes[h] / masses[i]
                 goals[i] = h
 
 
 @njit
-def make_fits(state, pairs, groups, goals):
-    """Make the moves of some groups from :func:`price_fits` that still are such moves."""
+def make_moves(state, pairs, parting, groups, goals):
+    """Make the moves of some groups from :func:`price_moves` that still help."""
     near = np.empty(state.counts.size)
     for i in groups:
         fill_near(pairs, state.labels, i, near)
-        if brings_nearer(state, i, goals[i]) and near[goals[i]] <= near[state.labels[i]]:
+        if helps(state, near, i, goals[i], parting):
             shift_group(state, i, goals[i])

@@ -314,7 +314,9 @@ def cut(Z, sizes):
         corner = some[np.sum((some - some.mean(axis=0)) ** 2, axis=1).argmax()]
         opposite = some[np.sum((some - corner) ** 2, axis=1).argmax()]
         count = int(sizes[first:middle].sum())
-        order = np.argpartition(Z[points] @ (opposite - corner), min(count, points.size - 1))
+        order = np.argpartition(
+            Z.take(points, axis=0) @ (opposite - corner), min(count, points.size - 1)
+        )
         waiting.append((points[order[:count]], first, middle))
         waiting.append((points[order[count:]], middle, last))
     return labels

@@ -53,20 +53,20 @@ MOST_SAMPLED = 10_000
 PARTINGS = 50
 
 
-def fit_sizes(state, pairs):
-    """Move groups until all sizes are within the bounds; return whether they are.
+def move_groups(state, pairs, parting):
+    """Move groups while that parts pairs which are to be apart, or else brings sizes within bounds.
 
     Moves of the least cost for their mass come first, an eighth of the groups at a time.
     """
     g = state.labels.size
     costs, goals = np.empty(g), np.empty(g, dtype=np.int64)
-    while not np.array_equal(np.clip(state.counts, state.lower, state.upper), state.counts):
-        loops.price_fits(state, pairs, costs, goals)
+    while True:
+        loops.price_moves(state, pairs, parting, costs, goals)
         n_found = np.count_nonzero(np.isfinite(costs))
         if n_found == 0:
-            return False
-        loops.make_fits(state, pairs, np.argsort(costs, kind="stable")[: 1 + n_found // 8], goals)
-    return True
+            return
+        first = np.argsort(costs, kind="stable")[: 1 + n_found // 8]
+        loops.make_moves(state, pairs, parting, first, goals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +211,12 @@ class Merging:
         """Part groups that must not be together, and bring sizes within bounds as far as can be."""
         pairs = self.pairs(0.0)
         n_linked = np.unique(self.cannot).size
-        if self.hard and self.count_together(state.labels):
-            loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
-        fit_sizes(state, pairs)
+        if self.hard:
+            # Most pairs are parted by groups that go where they fit; a search parts the others.
+            move_groups(state, pairs, True)
+            if self.count_together(state.labels):
+                loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
+        move_groups(state, pairs, False)
 
     def merge_rows(self, Z):
         """Return the sums of the rows of Z over the groups: Z where every group is a point."""
