@@ -54,6 +54,13 @@ def test_cutting_planes_without_time(points, init, rank):
     np.testing.assert_array_equal(result.predict(points), result.labels)
 
 
+def test_cutting_planes_leave_time_for_the_first_pass(points, monkeypatch):
+    monkeypatch.setattr(fastmmc.cutting_plane.search, "PASS_SECONDS", 1.0)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = fastmmc.cpm3c(points, 2, kernel="rbf", rank=200, max_time=60, random_state=0)
+    assert result.params["rank"] <= 50
+
+
 @pytest.mark.parametrize("search", ["memetic", "annealing"])
 def test_sammc_without_time(points, search):
     with pytest.warns(ConvergenceWarning, match="time limit"):

@@ -34,7 +34,7 @@ from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.cutting_plane.blocked import search_in_blocks
-from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem
+from fastmmc.cutting_plane.search import STARTS, PlaneSearch, Problem, pass_seconds
 from fastmmc.data.blocks import in_blocks
 from fastmmc.data.labels import check_init
 from fastmmc.kernels.factors import eigh_seconds
@@ -439,7 +439,13 @@ def _make_features(points, kernel, form, seed, k, control):
     n = points.shape[0]
     try:
         if form.rank is not None:
-            return form_features(points, kernel, form, seed, control.check_time), False
+            # A pass over them comes next, and cannot be left out.
+            spare = pass_seconds(k, n * form.rank)
+
+            def look(ahead=0.0):
+                control.check_time(ahead + spare)
+
+            return form_features(points, kernel, form, seed, look), False
         if control.max_time is not None:
             control.check_time(eigh_seconds(n))
         memory.check_memory(

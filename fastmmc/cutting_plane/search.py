@@ -283,6 +283,11 @@ def first_weights(problem, rng):
     return Weights(np.ascontiguousarray(W), b, 0.5 * float(np.vdot(W, W)))
 
 
+def pass_seconds(k, size):
+    """Return what a pass takes over points of so many numbers, for k clusters."""
+    return PASS_SECONDS * k * size
+
+
 def _first_centers(problem, rng):
     """Return the means of the first clusters, (k, d), that of all points for an empty one.
 
@@ -297,7 +302,7 @@ def _first_centers(problem, rng):
     if init == "random":
         return None
     # The first pass comes next, and cannot be left out.
-    ahead = PASS_SECONDS * k * (rows.nnz if issparse(rows) else rows.size)
+    ahead = pass_seconds(k, rows.nnz if issparse(rows) else rows.size)
     seed = int(rng.integers(2**31))
     try:
         return k_means(rows, k, seed, look=lambda: problem.control.check_time(ahead))[1]
