@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastmmc
 from fastmmc import Status
+from fastmmc.alternating import rounds
 from fastmmc.core import execution
 from fastmmc.kernels.kmeans import choose_points, k_means
 
@@ -40,6 +41,26 @@ def test_alternation_without_time(points, function, form, init):
     assert result.predict(points).shape == (300,) and result.sizes.min() > 0
     if form not in ("linear",):
         assert result.params["rank"] <= 50
+
+
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm])
+def test_alternation_whose_time_ends_with_its_sample(points, function, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_WITHOUT_SAMPLE", 100)
+    monkeypatch.setattr(rounds, "SAMPLE", 100)
+    began, clock, ahead = rounds.Alternation._begin, time.perf_counter, []
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + sum(ahead))
+
+    def begin(search, y):
+        began(search, y)
+        if y.size == len(points):
+            ahead.append(1e3)
+            time.sleep(5 * execution.POLL_SECONDS)  # the caller looks at the clock meanwhile
+
+    monkeypatch.setattr(rounds.Alternation, "_begin", begin)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        result = function(points, rank=100, max_time=100, n_init=1, n_jobs=1, random_state=0)
+    assert result.status == Status.TIME_LIMIT and np.isfinite(result.objective)
+    assert result.labels.size == 300 and result.sizes.min() > 0
 
 
 @pytest.mark.parametrize("rank", [None, 100])
