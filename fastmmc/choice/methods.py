@@ -54,8 +54,7 @@ from fastmmc.rls.engine.coarse import coarsen, count_cells, points_of
 from fastmmc.rls.parameters import Weights
 from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
-from fastmmc.rls.trimming import leaving_out
-from fastmmc.rls.weights import without_weightless
+from fastmmc.rls.task import Task
 
 # Points whose outlier scores come from a dense hat matrix, and the rank for more.
 DENSE_SCORES = 2_000
@@ -115,8 +114,6 @@ def _source_of_scores(call):
 
 
 @function_of(_ChoiceCall)
-@leaving_out(_source_of_scores)
-@without_weightless(_source_of_scores)
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster without a width, sizes or their number: a vote of labellings chooses them.
 
@@ -161,8 +158,15 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     >>> res.sizes, res.winner.rule in fastmmc.choice.results.RULES
     (array([100, 100]), True)
     """
+    task = Task.of(call, _source_of_scores)
     if comes_in_blocks(call.X):
-        return _cluster_in_blocks(call, control)
+        return task.result(_cluster_in_blocks(task.call, control))
+    with task.running():
+        return task.result(_cluster(task.call, control))
+
+
+def _cluster(call, control):
+    """Return the result for points in memory."""
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     n, weights = X.shape[0], call.sample_weight
     if call.k == "auto":

@@ -36,7 +36,6 @@ from fastmmc.core.docstrings import entry, insert_section, with_sections_of
 from fastmmc.core.execution import RunControl, one_call
 from fastmmc.core.results import ClusteringResult
 from fastmmc.data.columns import learn_coding
-from fastmmc.data.standardization import solve_in_units
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
@@ -59,12 +58,14 @@ def parameter(
     below: float | None = None,
     most: float | None = None,
     check: Callable[[str, Any], Any] | None = None,
+    per: Literal["point", "pair"] | None = None,
     kw_only: bool = True,
 ) -> Any:
     """Declare a parameter; what is left out is taken from the parameter that it overrides.
 
     Its check follows from its type and bounds, unless ``check(name, value)`` is given, which
-    returns the value to be used. ``kind`` replaces the type's own text in the docs.
+    returns the value to be used. ``kind`` replaces the type's own text in the docs, and ``per``
+    says whether an array has an entry for each point, or names pairs of points.
     """
     told = {
         "doc": None if doc is None else inspect.cleandoc(doc),
@@ -74,6 +75,7 @@ def parameter(
         "below": below,
         "most": most,
         "check": check,
+        "per": per,
     }
     metadata = {name: value for name, value in told.items() if value is not None}
     return field(default=default, kw_only=kw_only, metadata=metadata)
@@ -117,6 +119,7 @@ class Parameter:
     below: float | None = None
     most: float | None = None
     check: Callable[[str, Any], Any] | None = None
+    per: str | None = None
 
     def checked(self, value):
         """Return the value to be used; raise what is wrong with it."""
@@ -299,10 +302,7 @@ def function_of(
             with one_call():
                 if names and trains:
                     names["coding"] = _in_numbers(call)
-                if hasattr(call, "standardize") or hasattr(call, "metric"):
-                    result = solve_in_units(solve, call, control)
-                else:
-                    result = solve(call, control)
+                result = solve(call, control)
             seconds = time.perf_counter() - started
             of_call = names | {"method": function.__name__, "seconds": seconds}
             return _with_call(result, call, of_call)

@@ -96,6 +96,7 @@ class KnownLabels(Parameters):
     known_labels: ArrayLike | None = parameter(
         default=None,
         kind="(n,) array_like",
+        per="point",
         doc="Labels 0..k-1 or strings, which never change; -1, NaN or None: unknown.",
     )
 
@@ -118,6 +119,7 @@ class KnownTrust(Parameters):
         default=1.0,
         kind="float or (n,) array_like",
         check=check_trust,
+        per="point",
         doc="Probability that a known label is right; below 1 it may change.",
     )
 
@@ -140,11 +142,13 @@ class LinkParameters(Parameters):
     must_link: MatrixLike | None = parameter(
         default=None,
         kind="(p, 2) or (n,) array_like, sparse matrix",
+        per="pair",
         doc="Pairs that belong together; in a vector, equal labels do (-1, NaN or None: unknown).",
     )
     cannot_link: MatrixLike | None = parameter(
         default=None,
         kind="(p, 2) or (n,) array_like, sparse matrix",
+        per="pair",
         doc="Pairs that belong apart; in a vector, different labels do.",
     )
 

@@ -58,8 +58,25 @@ class Scaler:
         return self._scaler().inverse_transform(X)
 
 
-def solve_in_units(solve, call, control):
-    """Return what a solver makes of the points, in the metric and units that the call names.
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What was done to the points of a call before they were clustered, for its result."""
+
+    params: dict  # metric and standardize, as far as the call has them
+    scaler: Scaler | None = None  # None: nothing
+
+    def tell(self, result):
+        """Return a result, or a factor, that knows, and whose model takes points as given."""
+        if not hasattr(result, "params"):
+            return result if self.scaler is None else replace(result, scaler=self.scaler)
+        changed = {"params": result.params | self.params}
+        if self.scaler is not None:
+            changed["model"] = result.model.with_scaler(self.scaler)
+        return replace(result, **changed)
+
+
+def in_units(call):
+    """Return the call with points in the metric and units that it names, and these :class:`Units`.
 
     "auto" standardises what would be warned of; both are settled here, before the solver checks X.
     Points in blocks stay as they are, and the warning stands.
@@ -75,10 +92,10 @@ def solve_in_units(solve, call, control):
         is_first("units")
     if scaler is None and getattr(call, "standardize", False):
         call, scaler = _standardized(call)
-    made = solve(call, control)
-    if isinstance(made, list):
-        return [_told(one, call, scaler) for one in made]
-    return _told(made, call, scaler)
+    params = {"metric": call.metric} if has_metric(call) else {}
+    if hasattr(call, "standardize"):
+        params["standardize"] = call.standardize
+    return call, Units(params, scaler)
 
 
 def _standardized(call):
@@ -112,15 +129,3 @@ def fit_scaler(X, what):
     # Columns of 0 and 1 would weigh more than one of numbers, the more the rarer they are.
     scale = np.where(find_indicators(X), 2**0.5 / CATEGORY_DISTANCE, scaler.scale_)
     return Scaler(scale, scaler.mean_ if scaler.with_mean else None)
-
-
-def _told(result, call, scaler):
-    """Return a result that tells of the units, and whose model takes points as they were given."""
-    if not hasattr(result, "params"):  # a factor
-        return result if scaler is None else replace(result, scaler=scaler)
-    params = result.params | {"metric": call.metric} if has_metric(call) else result.params
-    if hasattr(call, "standardize"):
-        params = params | {"standardize": call.standardize}
-    if scaler is None:
-        return replace(result, params=params)
-    return replace(result, params=params, model=result.model.with_scaler(scaler))

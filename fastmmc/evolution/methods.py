@@ -28,6 +28,7 @@ from fastmmc.core.results import RLSResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.labels import check_init
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
+from fastmmc.data.standardization import in_units
 from fastmmc.evolution.search import EvolutionPlan, EvolutionSearch
 from fastmmc.kernels.block_factor import BlockFactor, comes_in_blocks
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
@@ -234,7 +235,8 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     >>> abs(int(res.sizes[0]) - int(res.sizes[1])) <= 0.03 * len(X)
     True
     """
-    return _evolve(call, control)
+    call, units = in_units(call)
+    return units.tell(_evolve(call, control))
 
 
 @function_of(_FastEvoMMCCall, like=evo_mmc)
@@ -263,9 +265,10 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     >>> fastmmc.fast_evo_mmc(X, rank=20, random_state=0).params["rank"] <= 20
     True
     """
+    call, units = in_units(call)
     if comes_in_blocks(call.X):
-        return search_in_blocks(call, control, fast_evo_mmc)
-    return _evolve(call, control)
+        return units.tell(search_in_blocks(call, control, fast_evo_mmc))
+    return units.tell(_evolve(call, control))
 
 
 def _evolve(call, control):

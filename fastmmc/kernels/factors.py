@@ -27,6 +27,7 @@ from fastmmc.core.parameters import (
 from fastmmc.core.threads import counter, exhaust, map_of_threads, one_blas_thread
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import in_blocks, make_blocks
+from fastmmc.data.standardization import in_units
 from fastmmc.kernels.block_factor import (
     SAMPLE,
     BlockFactor,
@@ -448,18 +449,20 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     >>> Z.shape[0], Z.shape[1] <= 50
     (200, True)
     """
+    call, units = in_units(call)
     kernel = validation.check_kernel(**values(call, KernelParameters))
     X = call.X
     if in_blocks(X):
         blocks = make_blocks(X)
         if blocks.shape[0] > SAMPLE:
-            return _factor_blocks(call, kernel, blocks)
+            return units.tell(_factor_blocks(call, kernel, blocks))
         X = blocks.everything()
     X = validation.check_points(X, kernel, sparse=True)
     form = check_form(X, kernel, **values(call, LandmarkParameters, PrecisionParameters))
     with one_blas_thread():
         kernel = resolve_kernel(kernel, X, default_width(call.k))
-        return make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
+        made = make_factor(X, call.lam, kernel, form, fixed_seed(call.random_state))
+    return units.tell(made)
 
 
 def _factor_blocks(call, kernel, blocks):

@@ -19,8 +19,7 @@ from fastmmc.rls.parameters import UMCRLSBut, UMCRLSParameters, Weights
 from fastmmc.rls.planning import prepare
 from fastmmc.rls.search import search_labels
 from fastmmc.rls.source import FactorSource, check_source
-from fastmmc.rls.trimming import leaving_out
-from fastmmc.rls.weights import without_weightless
+from fastmmc.rls.task import Task
 
 
 class _UMCRLSCall(UMCRLSParameters, Weights, LinkParameters, KnownLabels, Clusters, FactorSource):
@@ -45,8 +44,6 @@ class _PathCall(UMCRLSBut, Weights, LinkParameters, KnownLabels, Parameters):
 
 
 @function_of(_UMCRLSCall)
-@leaving_out(check_source)
-@without_weightless(check_source)
 def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     """Cluster by unsupervised multi-class regularised least squares (UMC-RLS).
 
@@ -102,13 +99,15 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
     >>> res.sizes, res.status.name
     (array([100, 100]), 'CONVERGED')
     """
+    task = Task.of(call, check_source)
+    call = task.call
     if comes_in_blocks(call.X):
-        return search_in_blocks(call, control, umc_rls)
+        return task.result(search_in_blocks(call, control, umc_rls))
     source, plan = prepare(call, check_source)
     seed = fixed_seed(call.random_state)
-    with show_progress(control) as control:
+    with show_progress(control) as control, task.running():
         factor, control = source.make_factor(default_width(plan.k), seed, control)
-        return search_labels(seed, factor, plan, control)
+        return task.result(search_labels(seed, factor, plan, control))
 
 
 def _source_of_path(call):
@@ -117,8 +116,6 @@ def _source_of_path(call):
 
 
 @function_of(_PathCall, like=umc_rls)
-@leaving_out(_source_of_path)
-@without_weightless(_source_of_path)
 def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     """Run :func:`umc_rls` for several lam; the kernel of a dense hat matrix is evaluated once.
 
@@ -146,11 +143,13 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     (3, True)
     """
     lams = _check_lams(call)
+    task = Task.of(call, _source_of_path)
+    call = task.call
     source, plan = prepare(call, _source_of_path)
     seed = fixed_seed(call.random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points, default_width(plan.k))
-    with show_progress(control) as control:
+    with show_progress(control) as control, task.running():
         path = factor_path(source.points, lams, kernel, source.form, seed, control.prepare)
         try:
             for factor in path:
@@ -166,7 +165,7 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
             else:
                 factor, control = source.make_quick_factor(kernel, seed, control)
                 results = [search_labels(seed, factor, plan, control)]
-    return results
+    return task.result(results)
 
 
 def _check_lams(call):

@@ -50,6 +50,7 @@ class UMCRLSSearch(Parameters):
     init: Literal["random", "kmeans"] | ArrayLike = parameter(
         default="random",
         kind='{"random", "kmeans"} or (n,) array_like',
+        per="point",
         doc="Labels to start from.",
     )
     n_rounds: int = parameter(
@@ -146,6 +147,7 @@ class Weights(Parameters):
     sample_weight: ArrayLike | None = parameter(
         default=None,
         kind="(n,) array_like",
+        per="point",
         doc="Weights, >= 0. An integer counts as that many equal rows.",
     )
 

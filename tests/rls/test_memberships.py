@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import fastmmc
 from fastmmc.data import memberships
 from fastmmc.kernels.gram import Kernel, kernel_product
-from fastmmc.rls import known, outliers, source, trimming
+from fastmmc.rls import known, outliers, source, task
 from tests.rls import naive
 
 # max_iter=0 keeps given labels, and says that it stopped.
@@ -80,7 +80,7 @@ def test_trimming_scores_all_points_and_not_the_rest_again(overlapping, monkeypa
         sizes.append(len(points))
         return score(points, *told)
 
-    for module in (outliers, trimming):
+    for module in (outliers, task):
         monkeypatch.setattr(module, "score_outliers", count)
     told = {"n_init": 1, "sizes": "equal", "random_state": 0, "sample_weight": weights}
     result = fastmmc.umc_rls(overlapping, 3, trim=5, **told)

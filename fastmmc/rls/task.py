@@ -1,0 +1,268 @@
+"""What a solver clusters of the points of its call, and how its result becomes one of all points.
+
+Metric and units come first, then the outlier scores that tell which points ``trim`` leaves out, and
+then points of weight 0, which the model of the others labels in the end.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fastmmc.core import validation
+from fastmmc.core.declare import declared
+from fastmmc.core.execution import fixed_seed
+from fastmmc.data.labels import check_init, read_known_labels
+from fastmmc.data.links import check_pairs
+from fastmmc.data.standardization import Units, in_units
+from fastmmc.kernels.block_factor import comes_in_blocks
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
+from fastmmc.kernels.gram import default_width, resolve_kernel
+from fastmmc.kernels.nystroem import Form
+from fastmmc.rls.outliers import score_outliers, without_outlier_scores
+
+LINKS = ("must_link", "cannot_link")
+
+# Rows that a message names.
+ROWS_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The part of a call that is clustered: ``call`` is for its points alone.
+
+    What is None, or false, where no point is left out: all ``points`` of the call, which of them
+    are trimmed and which have no weight, and the outlier scores that tell the former.
+    """
+
+    call: Any
+    units: Units
+    points: Any = None
+    is_trimmed: np.ndarray | None = None  # (n,) bool
+    is_weightless: np.ndarray | None = None  # (n,) bool
+    scores: np.ndarray | None = None  # (n,) float64
+    trim: float | int = 0
+
+    @classmethod
+    def of(cls, call, make_source):
+        """Return the task of a call; ``make_source(call)`` gives the :class:`Source` of scores."""
+        call, units = in_units(call)
+        if comes_in_blocks(call.X) or not (call.trim or call.sample_weight is not None):
+            return cls(call, units)
+        source = make_source(call)
+        n = source.points.shape[0]
+        weights = _check_weights(call, n)
+        call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
+        is_trimmed, scores, trim = np.zeros(n, dtype=bool), None, call.trim
+        if trim:
+            is_trimmed, scores, call = _trimmed(call, source)
+        is_weightless = np.zeros(n, dtype=bool) if weights is None else ~is_trimmed & (weights == 0)
+        if is_weightless.any():
+            _refuse_told(call, is_weightless)
+        rest = np.flatnonzero(~(is_trimmed | is_weightless))
+        if rest.size < n:
+            if isinstance(call.k, int) and rest.size < call.k:
+                raise ValueError(
+                    f"sample_weight is above 0 in {rest.size} rows, fewer than k = {call.k} "
+                    "clusters"
+                )
+            call = _of_rows(call, source, rest)
+        return cls(call, units, source.points, is_trimmed, is_weightless, scores, trim)
+
+    def running(self):
+        """Return the context of the search: trimmed points have their scores already."""
+        return nullcontext() if self.scores is None else without_outlier_scores()
+
+    def result(self, made):
+        """Return a result, or each of a list of them, as one of all points of the call."""
+        if isinstance(made, list):
+            return [self.result(one) for one in made]
+        if self.points is not None and (self.trim or self.is_weightless.any()):
+            made = self._of_all(made)
+        return self.units.tell(made)
+
+    def _of_all(self, result):
+        """Return the result of the points that were clustered as one of all points."""
+        out = self.is_trimmed | self.is_weightless
+        rest = np.flatnonzero(~out)
+        model = result.model
+        if model.kernel.name == "precomputed":
+            at = rest if model.indices is None else rest[model.indices]
+            basis, n = self.points[at], out.size
+            model = replace(model, basis=basis, indices=at, n_features=n)
+        # The model knows nothing of the other points, so what it predicts of them leaves them out.
+        predicted = model.decision_function(self.points[out]) if out.any() else None
+        labels = np.full(out.size, -1)
+        labels[rest] = result.labels
+        if self.is_weightless.any():
+            labels[self.is_weightless] = predicted[self.is_weightless[out]].argmax(axis=1)
+        sizes = np.bincount(labels[labels >= 0], minlength=result.sizes.size)
+        changed = {"model": model, "labels": labels, "sizes": sizes}
+        changed["outlier_scores"] = self._all_scores(result)
+        if result.loo_scores is not None:
+            changed["loo_scores"] = np.empty((out.size, result.sizes.size))
+            changed["loo_scores"][rest] = result.loo_scores
+            if out.any():  # a share of few points may be none
+                changed["loo_scores"][out] = predicted
+        if self.trim:
+            changed["params"] = result.params | {"trim": self.trim}
+        return replace(result, **changed)
+
+    def _all_scores(self, result):
+        """Return the outlier scores of all points."""
+        if self.scores is not None:
+            return self.scores
+        # No point of weight 0 has a share in any prediction, its own either.
+        scores = np.zeros(self.is_weightless.size)
+        if result.outlier_scores is not None:
+            scores[~self.is_weightless] = result.outlier_scores
+        return scores
+
+
+def _check_weights(call, n):
+    """Return the weights of n points as float64, None if there are none or all are 1."""
+    if call.sample_weight is None:
+        return None
+    if isinstance(call.X, DenseFactor | LowRankFactor):
+        raise ValueError(
+            "sample_weight: X is a factor, whose hat matrix has no weights in it; give the points"
+        )
+    weights = np.asarray(call.sample_weight)
+    if weights.shape != (n,) or weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight must be {n} numbers, one for each point; got an array of shape "
+            f"{weights.shape} and type {weights.dtype}"
+        )
+    weights = weights.astype(np.float64)
+    for wrong, what in ((~np.isfinite(weights), "finite"), (weights < 0, "at least 0")):
+        if wrong.any():
+            row = np.flatnonzero(wrong)[0]
+            raise ValueError(
+                f"sample_weight must be {what}; got {weights[row]} in {_name_rows(wrong)}"
+            )
+    if not weights.any():
+        raise ValueError(
+            f"every weight of sample_weight is zero, in all {n} rows; some point must count"
+        )
+    return None if (weights == 1.0).all() else weights
+
+
+def _name_rows(mask):
+    """Return the text of the rows where the mask is true."""
+    rows = np.flatnonzero(mask)
+    named = ", ".join(map(str, rows[:ROWS_NAMED]))
+    return f"row{'s' * (rows.size > 1)} {named}{' ...' * (rows.size > ROWS_NAMED)}"
+
+
+def _refuse_told(call, is_out):
+    """Refuse known labels and links of points that have no weight, and so no say."""
+    n = is_out.size
+    told = {name: check_pairs(name, getattr(call, name), n) for name in LINKS}
+    known, _ = read_known_labels(call.known_labels, n, n)
+    if known is not None:
+        told["known_labels"] = np.flatnonzero(known >= 0)
+    for name, rows in told.items():
+        wrong = np.zeros(n, dtype=bool)
+        wrong[rows] = True
+        wrong &= is_out
+        if wrong.any():
+            raise ValueError(
+                f"{name} tells of {_name_rows(wrong)}, whose sample_weight is 0: such points are "
+                "labelled by the model of the others; give them a small weight"
+            )
+
+
+def _trimmed(call, source):
+    """Return which points are left out, (n,) bool, their outlier scores, and the checked call."""
+    movable, call = _check_told(call, source)
+    count = _count(call, movable)
+    width = default_width(call.k if isinstance(call.k, int) else None)
+    kernel = resolve_kernel(source.kernel, source.points, width)
+    scores = score_outliers(source.points, kernel, source.lam)
+    ranked = np.argsort(np.where(movable, -scores, np.inf), kind="stable")
+    is_out = np.zeros(scores.size, dtype=bool)
+    is_out[ranked[:count]] = True
+    return is_out, scores, replace(call, trim=0)
+
+
+def _check_told(call, source):
+    """Return which points have no known label and no link, (n,) bool, and the call, checked."""
+    n = source.points.shape[0]
+    movable = np.ones(n, dtype=bool)
+    k = n
+    if not isinstance(call.k, str):
+        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    known, _ = read_known_labels(call.known_labels, n, k)
+    if known is not None:
+        movable = known < 0
+    if hasattr(call, "init"):
+        call = replace(call, init=check_init(call.init, n, k, source.kernel))
+    for name in LINKS:
+        movable[check_pairs(name, getattr(call, name), n)] = False
+    return movable, call
+
+
+def _count(call, movable):
+    """Return how many points are left out."""
+    n, k = movable.size, call.k if isinstance(call.k, int) else 1
+    count = int(call.trim * n) if isinstance(call.trim, float) else call.trim
+    most = min(n - k, np.count_nonzero(movable))
+    if count > most:
+        held = n - np.count_nonzero(movable)
+        raise ValueError(
+            f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
+            f"{k} cluster{'s' * (k > 1)} need a point each, and {held} have known labels or links"
+        )
+    return count
+
+
+def _of_rows(call, source, rows):
+    """Return the call for some of its points alone."""
+    points, told = source.points, {}
+    n = points.shape[0]
+    for one in declared(type(call)):
+        value = getattr(call, one.name)
+        if one.per == "pair" and value is not None:
+            told[one.name] = np.searchsorted(rows, check_pairs(one.name, value, n))
+        elif one.per == "point" and np.ndim(value) > 0:
+            told[one.name] = _rows_of(value, rows)
+    is_square = source.kernel.name == "precomputed"
+    told["X"] = points[np.ix_(rows, rows)] if is_square else points[rows]
+    if source.factor is not None:
+        told["X"] = _factor_of_rows(source, told["X"], rows, call.random_state)
+    elif np.ndim(getattr(call, "landmarks", None)) == 1:
+        told["landmarks"] = _among(rows, np.asarray(call.landmarks))
+        told["rank"] = told["landmarks"].size
+    return replace(call, **told)
+
+
+def _rows_of(values, rows):
+    """Return some of the values; those of a list keep their types."""
+    return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]
+
+
+def _factor_of_rows(source, points, rows, seed):
+    """Return what a factor that was given would be without the points that are left out."""
+    form, factor = Form(), source.factor
+    if isinstance(factor, LowRankFactor):
+        given = factor.basis
+        if factor.indices is not None:
+            given = _among(rows, factor.indices)
+        form = Form(len(given), given, dtype=factor.Z.dtype)
+    else:
+        form = Form(dtype=factor.R.dtype)
+    return make_factor(points, source.lam, source.kernel, form, seed)
+
+
+def _among(rows, landmarks):
+    """Return the places in ``rows`` of those of the landmarks that are there, in their order."""
+    kept = landmarks[np.isin(landmarks, rows)]
+    if kept.size == 0:
+        raise ValueError(
+            f"none of the {landmarks.size} landmarks is among the {rows.size} points that are "
+            "clustered; give others, or leave out fewer points"
+        )
+    return np.searchsorted(rows, kept)
