@@ -150,8 +150,8 @@ def k_means(X, k, seed=0, n_init=10):
     return KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
 
 
-def mixture(X, k, seed=0, n_init=1):
-    return GaussianMixture(k, n_init=n_init, random_state=seed).fit_predict(X)
+def mixture(X, k, seed=0, **given):
+    return GaussianMixture(k, random_state=seed, **given).fit_predict(X)
 
 
 def spectral(X, k, seed=0):

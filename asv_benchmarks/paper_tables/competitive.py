@@ -14,7 +14,6 @@ from common import (
     tell_labels,
     timed,
 )
-from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
 import fastmmc
@@ -58,9 +57,6 @@ STREAMED = {
     "LCVQE": fastmmc.lcvqe,
     **{name: partial(CONSTRAINED[name], **ONE_PASS) for name in list(CONSTRAINED)[:3]},
 }
-
-# True constraints between random objects of digits.
-DIGITS_CONSTRAINTS = 50
 
 # RPCL's estimate of the number of clusters.
 PROTOTYPES, COUNT_SEEDS = 14, 10
@@ -146,45 +142,6 @@ def stream_table(X, y, seeds):
     return table(header, rows)
 
 
-def round_costs(X, k):
-    """Return seconds of a round: ours, and of scikit-learn's k-means."""
-    init = X[:k]
-
-    def lcvqe_rounds(most):
-        return fastmmc.lcvqe(X, k, init=init, max_iter=most, cannot_link=[(0, 1)]).n_iter
-
-    def kmeans_rounds(most):
-        return KMeans(k, init=init, n_init=1, max_iter=most, tol=0).fit(X).n_iter_
-
-    found = {lcvqe_rounds: [], kmeans_rounds: []}
-    # In turns, so that what else the machine does hits both alike.
-    for _ in range(7):
-        for run, seconds in found.items():
-            (few, short), (many, long) = timed(run, 2), timed(run, 50)
-            seconds.append((long - short) / (many - few))
-    return [np.median(seconds) for seconds in found.values()]
-
-
-def digits_table(seeds):
-    """Return time and violations of one start on digits with true constraints, beside k-means."""
-    X, y = datasets.load("digits")
-    rows = []
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        pairs = np.array([rng.choice(y.size, 2, replace=False) for _ in range(DIGITS_CONSTRAINTS)])
-        same = y[pairs[:, 0]] == y[pairs[:, 1]]
-        links = {"must_link": pairs[same], "cannot_link": pairs[~same], "random_state": seed}
-        _, whole = timed(KMeans(10, n_init=10, random_state=seed).fit, X)
-        row = [seed, f"{whole:.3f}"]
-        for function in (fastmmc.c_rpcl, fastmmc.lcvqe):
-            result, seconds = timed(partial(function, X, 10, **links))
-            row += [f"{seconds:.3f} ({seconds / whole:.2f})", result.n_violations]
-            row.append(nmi(y, result.labels))
-        rows.append(row)
-    header = ["seed", "k-means, ten starts, s", "C-RPCL, s (ratio)", "violations", "NMI"]
-    return table([*header, "LCVQE, s (ratio)", "violations", "NMI"], rows)
-
-
 def count_prototypes(spread, beta, seed):
     """Return how many of the prototypes RPCL leaves in use."""
     X, _ = datasets.make_nine_gaussians(900, spread=spread, random_state=seed)
@@ -226,13 +183,6 @@ def page(run):
         "one thread. LCVQE runs until labels come back."
     )
     yield stream_table(X, y, run.pick(5, 1))
-    ours, theirs = round_costs(X, len(np.unique(y)))
-    yield (
-        f"A round of LCVQE takes {ours:.3f} s, of scikit-learn's KMeans (lloyd) {theirs:.3f} s, "
-        f"{ours / theirs:.2f} times as long."
-    )
-    yield f"## Digits, ten classes, {DIGITS_CONSTRAINTS} true constraints, one start"
-    yield digits_table(run.pick(5, 2))
     yield f"## What RPCL counts of nine Gaussians, given {PROTOTYPES} prototypes"
     yield count_table(run.pick(COUNT_SEEDS, 3))
 

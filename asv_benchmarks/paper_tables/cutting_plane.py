@@ -147,20 +147,18 @@ def summarise_pair(name, y, results, protocol):
 
 
 def summarise_classes(name, samples, results, protocol):
-    """Return the figures at the oracle's setting of each sample, and the settings.
+    """Return the figures at the oracle's setting of each sample.
 
     Single starts: the mean over them; best: the start of the lowest objective.
     """
-    rows = {"starts": [], "starts cell": [], "best": [], "best cell": [], "k-means": []}
+    rows = {"starts": [], "best": [], "k-means": []}
     for s, (_, y) in enumerate(samples):
         ari, objective = np.stack([results[name, s, w] for w in protocol.shares], axis=1)
-        for rule, figures in (("starts", ari.mean(axis=-1)), ("best", at_lowest(objective, ari))):
-            cell = best_cell(-figures)
-            rows[rule].append(figures[cell])
-            rows[f"{rule} cell"].append(cell)
+        rows["starts"].append(ari.mean(axis=-1).max())
+        rows["best"].append(at_lowest(objective, ari).max())
         labels = results[name, s, None]
         rows["k-means"].append(np.mean([adjusted_rand_score(y, row) for row in labels]))
-    return {rule: found if "cell" in rule else np.array(found) for rule, found in rows.items()}
+    return {rule: np.array(found) for rule, found in rows.items()}
 
 
 def cell_text(cell, protocol):
@@ -190,19 +188,6 @@ def classes_table(classes):
         rows.append([name, n, k, *figures, ARIS[name], *right])
     header = ["set", "n", "k", "k-means", "mean of single starts", "lowest objective of the starts"]
     return table([*header, "paper", "single starts reach it", "lowest objective reaches it"], rows)
-
-
-def settings_table(classes, protocol):
-    rows = []
-    for name, (*_, found) in classes.items():
-        row = [name]
-        for rule in ("starts", "best"):
-            chosen = zip(*found[f"{rule} cell"], strict=True)
-            for values, indices in zip((protocol.shares, protocol.Cs), chosen, strict=True):
-                row.append(", ".join(sorted({f"{values[i]:g}" for i in indices})))
-        rows.append(row)
-    header = ["set", "single: sigma/sigma_0", "single: C", "lowest: sigma/sigma_0", "lowest: C"]
-    return table(header, rows)
 
 
 def page(run):
@@ -237,8 +222,6 @@ def page(run):
             "The choice of the setting looks at the labels."
         )
         yield classes_table(classes)
-        yield "Settings chosen:"
-        yield settings_table(classes, protocol)
 
 
 TITLE = "CPMMC and CPM3C: their columns in Gieseke et al. (2009) and Pahikkala et al. (2012)"

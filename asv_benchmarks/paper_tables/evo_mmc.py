@@ -4,7 +4,6 @@ F. Gieseke, T. Pahikkala, O. Kramer, Fast Evolutionary Maximum Margin Clustering
 README.md in this folder for the protocols.
 """
 
-from collections import Counter
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -72,23 +71,18 @@ BARS = {"digits 3-8": 2.8}
 # error that this is to stay below.
 CLAIM_LAM, CLAIM_BAR = 1 / 4, 1.5
 CLAIM_METHODS = {"EvoMMC, mu = nu = 1": partial(evo_mmc, mu=1, nu=1), **METHODS}
-WORST_PAIRS = 10
 
 # Sets of the figure, its greatest number of restarts, and those that the table shows.
 RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2")
 MAX_RESTARTS, SHOWN_RESTARTS = 60, (1, 2, 5, 10, 20, 40, 60)
 
-# Widths are multiples of the bounding box's diagonal. Repeats are of sets up to 1000 points, of
-# larger ones, of MNIST; the finalists are settings that have more repeats, where the grid had
-# fewer; runs are those of one repeat.
+# Widths are multiples of the bounding box's diagonal. Repeats are those of sets without a dense hat
+# matrix and of others; runs are those of one repeat.
 FULL = SimpleNamespace(
     widths=(1, 3, 5),
     lams=(1 / 2, 1 / 200, 1 / 1000),
     balances=(0.03, 0.1, 0.3, 0.4),
-    repeats=(10, 5, 1),
-    pair_repeats=2,
-    finalists=8,
-    final_repeats=10,
+    repeats=(1, 10),
     runs=10,
     pairs=tuple(PAIRS),
     claim_starts=60,
@@ -97,10 +91,7 @@ QUICK = SimpleNamespace(
     widths=(1, 3),
     lams=(1 / 2, 1 / 200),
     balances=(0.03, 0.4),
-    repeats=(2, 1, 1),
-    pair_repeats=2,
-    finalists=2,
-    final_repeats=3,
+    repeats=(1, 2),
     runs=5,
     pairs=tuple(PAIRS)[::8],
     claim_starts=10,
@@ -136,23 +127,23 @@ def setting_of(name, X, protocol, w, at):
     return protocol.widths[w] * box_diagonal(X), protocol.lams[at], rank
 
 
-def run_setting(methods, X, y, setting, balances, repeats, runs):
+def run_setting(X, y, setting, balances, repeats, runs):
     """Return what describes every run, (4, methods, balances, repeats, runs).
 
     NaN where a method is left out. Every run of FastEvoMMC draws its own landmarks.
     """
     sigma, lam, rank = setting
     make = partial(fastmmc.factor, X, sigma=sigma, lam=lam)
-    figures = np.full((4, len(methods), len(balances), repeats * runs), np.nan)
-    dense = make(rank=None) if "EvoMMC" in methods and y.size <= DENSE_LIMIT else None
-    for m, seed in np.ndindex(len(methods), repeats * runs):
-        is_dense = methods[m] == "EvoMMC"
-        factor = dense if is_dense else make(rank=rank, random_state=seed)
-        for b, balance in enumerate(balances if factor is not None else ()):
-            res = METHODS[methods[m]](factor, balance=balance, n_init=1, random_state=seed)
-            error = clustering_error(y, res.labels)
-            figures[:, m, b, seed] = error, res.objective, res.loo_mse, res.n_iter
-    return figures.reshape(4, len(methods), len(balances), repeats, runs)
+    figures = np.full((4, len(METHODS), len(balances), repeats * runs), np.nan)
+    dense = make(rank=None) if y.size <= DENSE_LIMIT else None
+    for seed in range(repeats * runs):
+        factors = dense, make(rank=rank, random_state=seed)
+        for m, (solve, factor) in enumerate(zip(METHODS.values(), factors, strict=True)):
+            for b, balance in enumerate(balances if factor is not None else ()):
+                res = solve(factor, balance=balance, n_init=1, random_state=seed)
+                error = clustering_error(y, res.labels)
+                figures[:, m, b, seed] = error, res.objective, res.loo_mse, res.n_iter
+    return figures.reshape(4, len(METHODS), len(balances), repeats, runs)
 
 
 def run_k_means(X, y, repeats):
@@ -168,49 +159,20 @@ def run_claim(X, y, starts):
     return np.array([clustering_error(y, run.labels) for run in runs])
 
 
-def grid_tasks(name, X, y, protocol, repeats):
-    """Return the tasks of one set, keyed by (set, width, lam) and (set, None)."""
-    runs = protocol.balances, repeats, protocol.runs
-    tasks = {
-        (name, w, at): (
-            run_setting,
-            list(METHODS),
-            X,
-            y,
-            setting_of(name, X, protocol, w, at),
-            *runs,
-        )
-        for w, at in np.ndindex(len(protocol.widths), len(protocol.lams))
-    }
-    return tasks | {(name, None): (run_k_means, X, y, repeats)}
+def make_tasks(sets, pairs, protocol):
+    """Return all tasks, keyed by (set, width, lam), (set, None) and ("claim", pair).
 
-
-def final_tasks(name, X, y, figures, protocol):
-    """Return the tasks that repeat the settings that lead the grid as often as the paper does."""
+    Those of large sets come first, as they take longest.
+    """
     tasks = {}
-    for m, method in enumerate(METHODS):
-        means = smallest_errors(figures[:, m]).mean(axis=-1)
-        if np.isnan(means).any() or figures.shape[-2] >= protocol.final_repeats:
-            continue
-        for at in np.argsort(means, axis=None, kind="stable")[: protocol.finalists]:
-            cell = w, lam, b = tuple(map(int, np.unravel_index(at, means.shape)))
-            setting = setting_of(name, X, protocol, w, lam)
-            runs = [protocol.balances[b]], protocol.final_repeats, protocol.runs
-            tasks[name, method, cell] = run_setting, [method], X, y, setting, *runs
-    return tasks
-
-
-def make_tasks(loaded, pair_sets, protocol):
-    """Return all tasks, those of large sets first as they take longest."""
-    tasks = {}
-    for name, (X, y) in sorted(loaded.items(), key=lambda item: -item[1][1].size):
-        small, large, huge = protocol.repeats
-        repeats = small if y.size <= 1000 else large if y.size <= DENSE_LIMIT else huge
-        tasks |= grid_tasks(name, X, y, protocol, repeats)
-    for name, (X, y) in pair_sets.items():
-        tasks |= grid_tasks(name, X, y, protocol, protocol.pair_repeats)
-        tasks["claim", name] = run_claim, X, y, protocol.claim_starts
-    return tasks
+    for name, (X, y) in sorted(sets.items(), key=lambda item: -item[1][1].size):
+        repeats = protocol.repeats[y.size <= DENSE_LIMIT]
+        grid = protocol.balances, repeats, protocol.runs
+        for w, at in np.ndindex(len(protocol.widths), len(protocol.lams)):
+            setting = setting_of(name, X, protocol, w, at)
+            tasks[name, w, at] = run_setting, X, y, setting, *grid
+        tasks[name, None] = run_k_means, X, y, repeats
+    return tasks | {("claim", p): (run_claim, *sets[p], protocol.claim_starts) for p in pairs}
 
 
 # ------------------------------------------------------------------------------------------ choices
@@ -245,30 +207,23 @@ def errors_chosen_elsewhere(smallest):
     return np.array([smallest[(*best_cell(others[..., at]), at)] for at in repeats])
 
 
-def at_cell(figures, cell):
-    """Return what the oracle's setting gives, of its runs (4, repeats, runs)."""
-    return {
-        "oracle": smallest_errors(figures),
-        "fittest at the oracle's": fittest(figures)[ERROR],
-        "generations": figures[GENERATIONS],
-        "runs": figures[:2].reshape(2, -1),
-        "cell": cell,
-    }
-
-
 def summarise(figures):
     """Return the errors of every rule, one figure a repeat, and the cells chosen."""
     smallest, winners = smallest_errors(figures), fittest(figures)
     cell = best_cell(smallest.mean(axis=-1))
     # In each repeat the cell whose winner has the lowest leave-one-out error.
     loo_cells = [best_cell(winners[LOO, ..., at]) for at in range(winners.shape[-1])]
-    return at_cell(figures[(slice(None), *cell)], cell) | {
+    return {
+        "oracle": smallest[cell],
+        "fittest at the oracle's": winners[(ERROR, *cell)],
+        "generations": figures[(GENERATIONS, *cell)],
+        "runs": figures[(slice(2), *cell)].reshape(2, -1),
+        "cell": cell,
         "oracle elsewhere": errors_chosen_elsewhere(smallest),
         "fittest at the default": winners[(ERROR, *DEFAULT)],
         "fittest at the lowest LOO": np.array(
             [winners[(ERROR, *c, at)] for at, c in enumerate(loo_cells)]
         ),
-        "LOO cells": loo_cells,
     }
 
 
@@ -279,20 +234,6 @@ def summarise_set(figures):
         for m, method in enumerate(METHODS)
         if not np.isnan(figures[ERROR, m]).any()
     }
-
-
-def run_finals(summaries, figures, sets, protocol, run):
-    """Put the oracle's setting among those with all repeats into the summaries."""
-    tasks, best = {}, {}
-    for name in summaries:
-        tasks |= final_tasks(name, *sets[name], figures[name], protocol)
-    for (name, method, cell), runs in run.do(tasks).items():
-        found = at_cell(runs[:, 0, 0], cell)
-        known = best.get((name, method))
-        if known is None or found["oracle"].mean() < known["oracle"].mean():
-            best[name, method] = found
-    for (name, method), found in best.items():
-        summaries[name][method] |= found
 
 
 def summarise_pairs(figures, pair_summaries):
@@ -391,25 +332,19 @@ def bar_table(summaries, pairs):
     return table(["set", "method", "paper", "bar", "here", "reached"], rows)
 
 
-def rule_table(summaries):
-    """Return the errors of all rules side by side."""
+def rule_table(summaries, protocol):
+    """Return the errors of all rules side by side, and the setting (sigma, lam, balance)."""
     rows = (
-        [name, method, *(found[rule] for rule in RULES.values())]
+        [
+            name,
+            method,
+            *(found[rule] for rule in RULES.values()),
+            cell_text(found["cell"], protocol),
+        ]
         for name, (_, summary, _) in summaries.items()
         for method, found in summary.items()
     )
-    return table(["set", "method", *RULES], rows)
-
-
-def settings_table(summaries, protocol):
-    """Return where on the grid the rules ended up."""
-    rows = []
-    for name, (_, summary, _) in summaries.items():
-        for method, found in summary.items():
-            (cell, count), *_ = Counter(found["LOO cells"]).most_common(1)
-            often = f"{cell_text(cell, protocol)} ({count} of {len(found['LOO cells'])})"
-            rows.append([name, method, cell_text(found["cell"], protocol), often])
-    return table(["set", "method", "oracle", "lowest LOO, most often"], rows)
+    return table(["set", "method", *RULES, "oracle's setting"], rows)
 
 
 def pairs_table(pairs, protocol):
@@ -428,13 +363,6 @@ def claim_table(claim):
         figures = errors.mean(), CLAIM_BAR, within, np.median(errors), np.sum(errors > 5)
         rows.append([method, *figures])
     return table(["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows)
-
-
-def worst_table(claim):
-    """Return the pairs with the greatest error of any method."""
-    worst = sorted(claim, key=lambda name: -claim[name].max())[:WORST_PAIRS]
-    rows = ([name.removeprefix("pair "), *claim[name]] for name in worst)
-    return table(["digits", *CLAIM_METHODS], rows)
 
 
 def time_table(summaries, seconds):
@@ -488,11 +416,6 @@ def sets_parts(summaries, pairs, seconds, protocol):
         "deviation over the repeats"
     )
     yield error_table(summaries)
-    yield (
-        f"The setting is the best of the grid in {protocol.repeats[0]} repeats. Above 1000 points "
-        f"the grid has {protocol.repeats[1]}, and the {protocol.finalists} settings that lead it "
-        f"have {protocol.final_repeats}, of which the best is taken."
-    )
     yield "The bar is the paper's mean plus one standard deviation:"
     yield bar_table(summaries, pairs)
     yield f"## Without labels: the run of lowest fitness among {runs}"
@@ -500,9 +423,7 @@ def sets_parts(summaries, pairs, seconds, protocol):
         "The default setting is the same for all sets: D, 1/2, 0.03. Lowest LOO: the setting whose "
         "winner has the lowest leave-one-out error, chosen anew in every repeat."
     )
-    yield rule_table(summaries)
-    yield "Settings (sigma, lam, balance):"
-    yield settings_table(summaries, protocol)
+    yield rule_table(summaries, protocol)
     yield "## Table 2: generations and seconds at the oracle's setting"
     yield (
         "Generations are means over all runs, seconds are of one call in one thread. The paper "
@@ -515,9 +436,7 @@ def pairs_parts(pairs, claim, k_means_error, protocol):
     """Yield the sections on all pairs of digits."""
     yield f"## All pairs of digits: means over {len(protocol.pairs)} pairs"
     yield (
-        f"{protocol.pair_repeats} repeats of {protocol.runs} runs; the {protocol.finalists} "
-        f"settings that lead a pair have {protocol.final_repeats}, and the best of them is the "
-        f"oracle's. k-means: {number(k_means_error)}."
+        f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means_error)}."
     )
     yield pairs_table(pairs, protocol)
     yield (
@@ -525,8 +444,6 @@ def pairs_parts(pairs, claim, k_means_error, protocol):
         f"lam = {Fraction(CLAIM_LAM)}, balance 0.03, all pairs of digits"
     )
     yield claim_table(claim)
-    yield f"The {min(WORST_PAIRS, len(claim))} pairs with the greatest errors:"
-    yield worst_table(claim)
 
 
 def restarts_parts(curves, run):
@@ -545,10 +462,9 @@ def page(run):
     protocol = run.pick(FULL, QUICK)
     loaded = run.load(load_pair)
     pair_sets = {} if run.no_pairs else {name: load_pair(PAIRS[name]) for name in protocol.pairs}
-    results = run.do(make_tasks(loaded, pair_sets, protocol))
+    results = run.do(make_tasks(loaded | pair_sets, pair_sets, protocol))
     figures = {name: gather(name, results, protocol) for name in loaded | pair_sets}
     found = {name: summarise_set(runs) for name, runs in figures.items()}
-    run_finals(found, figures, loaded | pair_sets, protocol, run)
 
     pairs = {}
     if pair_sets:

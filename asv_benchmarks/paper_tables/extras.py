@@ -1,11 +1,10 @@
-"""What else a call takes and returns: known labels, links, outlier scores, probabilities.
+"""What else a call takes and returns: known labels, links, probabilities.
 
-Pages: ``known_labels``, ``links``, ``outliers``, ``memberships``. README.md has the protocols.
+Pages: ``known_labels``, ``links``, ``memberships``. README.md has the protocols.
 """
 
 import warnings
 from functools import partial
-from itertools import product
 
 import numpy as np
 from common import (
@@ -17,15 +16,12 @@ from common import (
     sources,
     table,
     tell_labels,
-    under,
 )
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.cluster import KMeans
-from sklearn.ensemble import IsolationForest
-from sklearn.metrics import adjusted_rand_score, average_precision_score
+from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import scale
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
@@ -222,85 +218,6 @@ def links_page(run):
     yield table(header, rows, 3)
 
 
-# ----------------------------------------------------------------------------------------- outliers
-
-NOISY_SETS = LETTERS | sources(
-    "breast_cancer", "digits", "iris", "moons", "page_blocks", "pima", "satimage", "usps"
-)
-NOISY_SETS |= sources(
-    "coil", "ionosphere", "nine_gaussians", "pendigits 3-8-9", "rings", "segment", "wine"
-)
-STANDARDISED = {"breast_cancer", "ionosphere", "page_blocks", "pima", "segment", "wine"}
-
-# Clusters are made of those whose classes are clusters.
-TRIMMED = "breast_cancer digits iris moons nine_gaussians rings segment wine".split()
-TRIMMED.append("pendigits 3-8-9")
-
-MOST_NOISY, MOST_TRIMMED, NOISE = 1200, 600, 0.05
-SCORES = ("outlier_scores", "IsolationForest", "LOF")
-
-
-def load_noisy(name, most, seed):
-    """Return points with 5 % of noise, uniform in the box around them, and the classes, -1 there.
-
-    Of more than ``most`` points as many are drawn.
-    """
-    X, y = load_drawn(NOISY_SETS[name], seed, most, name in STANDARDISED)
-    rng = np.random.default_rng([seed, 1])
-    count = max(1, round(NOISE * len(X)))
-    noise = rng.uniform(X.min(axis=0), X.max(axis=0), (count, X.shape[1]))
-    return np.vstack([X, noise]), np.append(y, np.full(count, -1))
-
-
-def measure_scores(name, seed):
-    """Return the average precision of each of the scores."""
-    X, y = load_noisy(name, MOST_NOISY, seed)
-    k = int(y.max()) + 1
-    given = {"method": "steepest", "init": np.arange(len(X)) % k, "max_iter": 0}
-    found = (
-        fastmmc.umc_rls(X, k, **given).outlier_scores,
-        -IsolationForest(random_state=seed).fit(X).score_samples(X),
-        -LocalOutlierFactor().fit(X).negative_outlier_factor_,
-    )
-    return [average_precision_score(y < 0, scores) for scores in found]
-
-
-def measure_trimming(name, method, seed):
-    """Return adjusted Rand indices without trim and with, of the rest and of all, (4,).
-
-    The rest are the points that are no noise and have labels in both runs; in all that are no
-    noise, one that was left out counts in the cluster that ``predict`` names.
-    """
-    X, y = load_noisy(name, MOST_TRIMMED, seed)
-    solve = partial(OURS[method], X, int(y.max()) + 1, random_state=seed)
-    plain, trimmed, real = solve(), solve(trim=NOISE / (1 + NOISE)), y >= 0
-    of_all = np.where(trimmed.labels >= 0, trimmed.labels, trimmed.predict(X))
-    return [
-        adjusted_rand_score(y[points], labels[points])
-        for points in (real & (trimmed.labels >= 0), real)
-        for labels in (plain.labels, of_all)
-    ]
-
-
-def outliers_page(run):
-    names = list(run.load(load_source))
-    seeds, trim_seeds = run.pick((3, 5), (1, 1))
-    found = run.each(measure_scores, names, range(seeds))
-    yield "## Scores"
-    yield f"Average precision, mean over {seeds} draws of points and noise."
-    rows = ([name, *under(found, name).mean(axis=0)] for name in names)
-    yield table(["set", *SCORES], rows, 3)
-    names = [name for name in names if name in TRIMMED]
-    found = run.each(measure_trimming, names, OURS, range(trim_seeds))
-    yield "## Trimming"
-    yield (
-        f"Adjusted Rand index of points that are no noise, mean over {trim_seeds} draws: of the "
-        "rest, which was not left out, and of all. As many are left out as were added."
-    )
-    rows = ([*at, *under(found, *at).mean(axis=0)] for at in product(names, OURS))
-    yield table(["set", "method", "rest", "rest, trim", "all", "all, trim"], rows, 3)
-
-
 # ------------------------------------------------------------------------------------ probabilities
 
 SOFT_SETS = sources("digits", "iris", "wine", "pendigits 3-8-9", "usps", "coil") | LETTERS
@@ -352,7 +269,6 @@ def memberships_page(run):
 PAGES = {
     "known_labels": ("Few known labels", known_page, KNOWN_SETS),
     "links": ("Must-links and cannot-links", links_page, LINK_SETS),
-    "outliers": ("Outliers", outliers_page, NOISY_SETS),
     "memberships": ("Probabilities", memberships_page, SOFT_SETS),
 }
 

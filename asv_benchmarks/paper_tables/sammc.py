@@ -39,9 +39,6 @@ ANNEALING = {
 LIBRARY = ("KM", "MBKM", "FCM", "DPGMM")
 EQUAL_TIME = ("memetic", "restarts", *ANNEALING)
 
-# Objectives that differ by a smaller share are called the same.
-SAME = 1e-5
-
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 SCALE_FEATURES, SCALE_CLUSTERS, SCALE_REPRESENTATIVES, SCALE_ITERATIONS = 10, 10, 500, 1000
 
@@ -149,22 +146,6 @@ def objective_table(searches, library, cells):
     return table(header, rows), least
 
 
-def duel(searches, cells, repeats):
-    """Count the cells in which the memetic search is better, equal and worse than restarts."""
-    ratios = [
-        np.mean([found[0]["memetic"] / found[0]["restarts"] for found in of_cell])
-        for cell in cells
-        for of_cell in [[found for key, found in searches.items() if key[:2] == cell]]
-    ]
-    better = sum(ratio < 1 - SAME for ratio in ratios)
-    worse = sum(ratio > 1 + SAME for ratio in ratios)
-    return (
-        f"Memetic against restarts at equal time, mean of {repeats} seeds: lower in {better} "
-        f"cells, the same (within {SAME:g}) in {len(ratios) - better - worse}, higher in {worse}; "
-        f"at most {max(0.0, 100 * (max(ratios) - 1)):.4f} % higher."
-    )
-
-
 def long_table(long_runs, least):
     rows = [
         [*cell, method, f"{first:.6g}", f"{found:.6g}", excess([found], least[cell])]
@@ -223,7 +204,6 @@ def page(run):
         "of 20 starts (KM, MBKM) and one start (FCM, DPGMM)."
     )
     yield objectives
-    yield duel(searches, cells, repeats)
     yield "## Annealing to its own end"
     yield long_table(long_runs, least)
     iterations = run.pick(SCALE_ITERATIONS, 50)

@@ -31,7 +31,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.core.memory import available_memory
 from fastmmc.data import blocks as in_blocks
-from fastmmc.data.blocks import make_blocks, split_rows
+from fastmmc.data.blocks import make_blocks
 from fastmmc.kernels.block_factor import _call, _Features, _square
 from fastmmc.kernels.gram import Kernel
 from fastmmc.kernels.nystroem import map_to_features
@@ -254,8 +254,8 @@ def rank_page(run):
 
 # ------------------------------------------------------------------------------------------- blocks
 
-# What is derived: so many rows on so many workers of one core, read at so many bytes a second.
-ALL_ROWS, WORKERS, BLOCK_FEATURES, READ = 10**9, 100, 50, 200e6
+# What is derived: so many rows on so many workers of one core.
+ALL_ROWS, WORKERS, BLOCK_FEATURES = 10**9, 100, 50
 CASES = [(10, 100), (10, 300), (100, 300), (100, 1000)]
 
 # Rows that a pass is measured on, and tasks that a scheduler is.
@@ -309,25 +309,10 @@ def seconds_per_task(rank):
         return timed(run, times=3, clock=time.process_time)[1] / TASKS
 
 
-def derive_all(k, rank, dtype, costs, task):
-    """Return a row of the table for the whole."""
-    made, squared, passed = costs
-    n_blocks = len(split_rows(ALL_ROWS, rank)) - 1
-    share = ALL_ROWS / WORKERS
-    read = share * BLOCK_FEATURES * 8 / READ
-    first = share * (made + squared) + 2 * read + 3 * n_blocks * task
-    one = share * passed + n_blocks * task
-    held = share * rank * np.dtype(dtype).itemsize / 2**30
-    minutes = first / 60, PASSES * one / 60, (first + PASSES * one) / 60
-    sums = n_blocks * k * rank * 8 / 2**20
-    return [k, rank, np.dtype(dtype).name, held, f"{n_blocks:,}", one, *minutes, f"{sums:,.0f}"]
-
-
 def blocks_page(run):
     task = seconds_per_task(100)
     cases = product(run.pick(CASES, CASES[:1]), (np.float64, np.float32))
     found = {(*case, dtype): seconds_per_row(*case, dtype) for case, dtype in cases}
-    yield "## Measured"
     yield (
         f"Microseconds of CPU time that a row of {BLOCK_FEATURES} columns takes, on a block of "
         f"{MEASURED_ROWS:,} rows: its features, their products Z^T Z, and a pass (scores, labels, "
@@ -336,18 +321,16 @@ def blocks_page(run):
     )
     rows = ([*at[:2], np.dtype(at[2]).name, *np.multiply(1e6, c)] for at, c in found.items())
     yield table(["k", "rank", "features", "make, us", "products, us", "pass, us"], rows)
-    yield "## Derived, not measured"
-    yield (
-        f"{ALL_ROWS:,} rows on {WORKERS} workers of one such core each, which read "
-        f"{READ / 1e6:.0f} MB a second: rows a worker times the cost of a row, plus tasks one "
-        "after the other through one scheduler. Preparation reads the points twice (sample, "
-        "features). The number of looks at all points depends on the points, see README.md; "
-        f"{PASSES} are assumed. The search on the sample, slow or lost workers, and a busy network "
-        "are not in it."
+    per_row = {at: c for at, c in found.items() if at[2] is np.float32}
+    minutes = (ALL_ROWS / WORKERS * (m + s + PASSES * p) / 60 for m, s, p in per_row.values())
+    shown = (
+        f"{m:.0f} min (k = {at[0]}, rank {at[1]})" for at, m in zip(per_row, minutes, strict=True)
     )
-    header = ["k", "rank", "features", "GiB a worker", "blocks", "pass, s", "preparation, min"]
-    header += [f"{PASSES} passes, min", "all, min", "MiB of sums a pass"]
-    yield table(header, (derive_all(*at, c, task) for at, c in found.items()))
+    yield (
+        f"By these figures {ALL_ROWS:,} rows on {WORKERS} such cores take {', '.join(shown)} in "
+        f"single precision: features and products once, and {PASSES} passes. Reading, tasks, slow "
+        "or lost workers and the search on the sample come on top."
+    )
 
 
 PAGES = {

@@ -137,27 +137,25 @@ def other_tasks(loaded, protocol, moves):
 
 
 def choose_by_oracle(figures):
-    """Return the ARIs (repeats,) of the setting with the highest mean ARI, and its (width, lam).
+    """Return the ARIs (repeats,) of the setting with the highest mean ARI.
 
     ``figures`` is (3, widths, lams, repeats): ARI, objective, LOO-MSE.
     """
-    cell = best_cell(-figures[0].mean(axis=-1))
-    return figures[0][cell], cell
+    return figures[0][best_cell(-figures[0].mean(axis=-1))]
 
 
 def choose_label_free(figures):
-    """Return the ARI and (width, lam) chosen without labels.
+    """Return the ARI of the setting and the repeat that are chosen without labels.
 
     In each setting the repeat with the lowest objective, then the setting with the lowest
     LOO-MSE.
     """
     ari, objective, loo_mse = figures
-    cell = best_cell(at_lowest(objective, loo_mse))
-    return at_lowest(objective, ari)[cell], cell
+    return at_lowest(objective, ari)[best_cell(at_lowest(objective, loo_mse))]
 
 
-def describe(aris, free, oracle_cells=(), free_cells=()):
-    """Return the row of a method: every figure is a mean over the samples, or their spread.
+def describe(aris, free):
+    """Return the row of a method: every figure is a mean over the samples.
 
     ``aris`` are those of the oracle (samples, repeats), ``free`` those found without labels.
     """
@@ -166,10 +164,6 @@ def describe(aris, free, oracle_cells=(), free_cells=()):
         "std": aris.std(axis=1).mean(),
         "best": aris.max(axis=1).mean(),
         "label-free": free.mean(),
-        "oracle spread": aris.mean(axis=1).std(),
-        "label-free spread": free.std(),
-        "oracle cells": oracle_cells,
-        "label-free cells": free_cells,
     }
 
 
@@ -178,9 +172,9 @@ def summarise(name, n_samples, results, methods):
     grids = [np.moveaxis(under(results, name, s), 0, 2) for s in range(n_samples)]
     rows = {}
     for m, method in enumerate(methods):
-        aris, cells = zip(*(choose_by_oracle(grid[:, m]) for grid in grids), strict=True)
-        free, free_cells = zip(*(choose_label_free(grid[:, m]) for grid in grids), strict=True)
-        rows[method] = describe(np.array(aris), np.array(free), cells, free_cells)
+        aris = np.array([choose_by_oracle(grid[:, m]) for grid in grids])
+        free = np.array([choose_label_free(grid[:, m]) for grid in grids])
+        rows[method] = describe(aris, free)
     baselines = under(results, name, "baselines")
     for b, method in enumerate(BASELINES if len(baselines) else ()):
         aris = baselines[:, b]
@@ -218,27 +212,6 @@ def paper_table(summaries):
         for method, printed in PAPER.get(name, {}).items()
     )
     return table(["set", "method", "paper", "here"], rows)
-
-
-def between(values, form):
-    """Return one value, or the least and the greatest."""
-    low, high = form.format(min(values)), form.format(max(values))
-    return low if low == high else f"{low} .. {high}"
-
-
-def settings_table(summaries, protocol):
-    """Return where on the grid UMC-RLS ended up and how much the samples differ."""
-    rules, rows = ("oracle", "label-free"), []
-    for name, (*_, summary) in summaries.items():
-        line, found = [name], summary["UMC-RLS"]
-        for rule in rules:
-            widths, lams = zip(*found[f"{rule} cells"], strict=True)
-            line.append(between([protocol.shares[w] for w in widths], "{:.1f}"))
-            line.append(between([np.log2(protocol.lams[at]) for at in lams], "{:.0f}"))
-            line.append(found[f"{rule} spread"] if len(widths) > 1 else None)
-        rows.append(line)
-    columns = ("sigma/sigma_0", "log2 lam", "std over samples")
-    return table(["set", *(f"{rule}: {column}" for rule in rules for column in columns)], rows)
 
 
 def moves_table(moves):
@@ -294,8 +267,6 @@ def page(run):
     yield "## Without labels: lowest objective, then lowest leave-one-out error"
     yield ari_table(summaries, lambda row: row["label-free"], names)
     yield "The scikit-learn methods have no grid: their figures are the means of Table I."
-    yield "## Settings chosen for UMC-RLS"
-    yield settings_table(summaries, protocol)
     moves = {key[1:]: counts for key, counts in results.items() if key[0] == "moves"}
     if moves:
         draw_moves(moves, run)
