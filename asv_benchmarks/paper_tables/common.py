@@ -143,6 +143,20 @@ def tell_labels(y, count, seed):
     return known
 
 
+def overlapping(n, d, k, step=10_000):
+    """Return n points of k Gaussians that overlap a little, whatever d is.
+
+    They are moved to their centres so many at a time, as there may be no room for them twice.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    centers = 8 * rng.standard_normal((k, d)) / np.sqrt(d)
+    y = rng.integers(k, size=n)
+    for start in range(0, n, step):
+        X[start : start + step] += centers[y[start : start + step]]
+    return X
+
+
 # ------------------------------------------------------------------------------------------- rivals
 
 

@@ -19,6 +19,7 @@ from common import (
     load_source,
     main,
     number,
+    overlapping,
     peak_memory,
     sources,
     table,
@@ -54,20 +55,6 @@ GRID_METHODS = {
 # them: Z of rank 1,000, or less for more points.
 COPIES = {"umc_rls": 1, "KMeans": 3, "MiniBatchKMeans": 1}
 GRID_RANK, MOST_NUMBERS = 1_000, 300_000_000
-
-# Points that are moved to their centres at a time.
-ROWS_AT_A_TIME = 10_000
-
-
-def overlapping(n, d, k):
-    """Return n points of k Gaussians that overlap a little, whatever d is."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    centers = 8 * rng.standard_normal((k, d)) / np.sqrt(d)
-    y = rng.integers(k, size=n)
-    for start in range(0, n, ROWS_AT_A_TIME):
-        X[start : start + ROWS_AT_A_TIME] += centers[y[start : start + ROWS_AT_A_TIME]]
-    return X
 
 
 def measure_grid(n, d, k, names):
