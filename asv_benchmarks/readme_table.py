@@ -178,7 +178,7 @@ def waiting_rows(folder):
 
 
 def compare(times):
-    """Return in words what it means to be so many times as fast."""
+    """Return a speed in words."""
     factor, word = (times, "faster") if times >= 1 else (1 / times, "slower")
     return f"{factor:,.{0 if factor >= 20 else 1}f} × {word} than"
 
@@ -206,9 +206,9 @@ def short_table(quality):
 
 def readme_lines(quality, speeds):
     """Return what the README says: a table, and a sentence for the first speed of each kind."""
-    told = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
+    lines = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
     when = f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()})."
-    return [*short_table(quality), "", *told, "", when]
+    return [*short_table(quality), "", *lines, "", when]
 
 
 def page_lines(quality, speeds, waiting):

@@ -44,7 +44,7 @@ class Calls:
         self.X, self.y = blobs(POINTS.get(method, 1000), self.k)
         try:
             call(method, self.X[:40], 2)
-        except ImportError as error:  # that is how asv is told to leave one out
+        except ImportError as error:  # asv leaves such a one out
             raise NotImplementedError(str(error)) from error
 
     def time_call(self, method):

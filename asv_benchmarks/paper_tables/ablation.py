@@ -145,7 +145,7 @@ VARIANTS = {
     "children in rounds 4 to 20": ({"rls.plan.CHILD_ROUNDS": 17}, {}),
     "children not shaken": ({"rls.plan.CHILD_ROUNDS": 0}, {}),
     "no crossover": ({"rls.search.MemeticSearch": MutationOnly}, {}),
-    **{f"sizes within {share:.0%}": ({}, {"balance": share}) for share in (0.1, 0.2, 0.8)},
+    **{f"sizes within {100 * share:.0f} %": ({}, {"balance": share}) for share in (0.1, 0.2, 0.8)},
 }
 
 # On other sets, with the default sigma and lam; k-means stands beside them.

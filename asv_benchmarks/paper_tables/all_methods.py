@@ -101,7 +101,7 @@ def main():
     out = parser.parse_args().out / "all_methods.md"
     made = (
         f"Joined by `all_methods.py` on commit {commit()} from the pages of the single families, "
-        "which tell protocols, settings and versions: "
+        "which give protocols, settings and versions: "
         "[iterSVR and its kin](iter_svr.md), [EvoMMC](evo_mmc.md), "
         "[cutting planes](cutting_plane.md), [semidefinite programs](sdp.md), "
         "[UMC-RLS](umc_rls.md) and [with bounds](umc_rls_bounds.md), "

@@ -105,14 +105,14 @@ def load_pair(source):
 
 
 def load_samples(source, count):
-    """Return that many samples of a source, one if it is taken whole."""
+    """Return ``count`` samples of a source, one if it is taken whole."""
     X, y = load_source(source)
     seeds = range(count if source.draw else 1)
     return [draw(X, y, source.draw, seed) for seed in seeds]
 
 
 def load_drawn(source, seed=0, most=None, is_scaled=False):
-    """Return a sample of a source, at most so many points, and its classes 0..k-1."""
+    """Return a sample of a source, of at most ``most`` points, and its classes 0..k-1."""
     X, y = load_source(source)
     size = source.draw or (most if most and y.size > most else None)
     if is_scaled:
@@ -134,8 +134,8 @@ def classes_of(y):
     return np.unique(y, return_inverse=True)[1]
 
 
-def tell_labels(y, count, seed):
-    """Return the labels of so many random points a class, -1 elsewhere."""
+def draw_labels(y, count, seed):
+    """Return the labels of ``count`` random points a class, -1 elsewhere."""
     rng = np.random.default_rng(seed)
     known = np.full(y.size, -1)
     for label in np.unique(y):
@@ -146,7 +146,7 @@ def tell_labels(y, count, seed):
 def overlapping(n, d, k, step=10_000):
     """Return n points of k Gaussians that overlap a little, whatever d is.
 
-    They are moved to their centres so many at a time, as there may be no room for them twice.
+    They are moved to their centres in steps, as there may be no room for them twice.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
@@ -369,6 +369,8 @@ def main(pages, **options):
         title, page, sources = pages[name]
         run = Run(**given | {"name": name, "sources": sources, "started": time.perf_counter()})
         run.sets = [one for one in given["sets"] if one in sources]
+        if sources and not run.sets:
+            continue
         run.out = given["out"] / f"{name}.md"
         parts = quietly(list, page(run))
         write_page(run.out, [f"# {title}", run.made(), *parts])

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 from common import (
+    draw_labels,
     load_drawn,
     main,
     sources,
     table,
-    tell_labels,
     timed,
 )
 from sklearn.metrics import normalized_mutual_info_score
@@ -75,13 +75,13 @@ def measure(name, n_labelled, method, repeats, starts):
     k = len(np.unique(y))
     figures = []
     for repeat in range(repeats):
-        known = tell_labels(y, n_labelled, repeat)
-        told = {"known_labels": known} if method in CONSTRAINED else {}
+        known = draw_labels(y, n_labelled, repeat)
+        given = {"known_labels": known} if method in CONSTRAINED else {}
         rows = np.flatnonzero(known >= 0)
         a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
         differ = known[a] != known[b]
         for seed in range(repeat * starts, (repeat + 1) * starts):
-            labels = METHODS[method](X, k, random_state=seed, **told).labels
+            labels = METHODS[method](X, k, random_state=seed, **given).labels
             together = labels[a[differ]] == labels[b[differ]]
             violated = 100 * together.mean() if differ.any() else np.nan
             figures.append((nmi(y, labels), violated))
@@ -128,8 +128,8 @@ def stream_table(X, y, seeds):
         method(X[:1000], k, cannot_link=[(0, 1)])
     rows, spent = [], dict.fromkeys(STREAMED, 0.0)
     for seed in range(seeds):
-        told = {"known_labels": tell_labels(y, STREAM_LABELLED, seed), "random_state": seed}
-        runs = {m: timed(partial(function, X, k, **told)) for m, function in STREAMED.items()}
+        given = {"known_labels": draw_labels(y, STREAM_LABELLED, seed), "random_state": seed}
+        runs = {m: timed(partial(function, X, k, **given)) for m, function in STREAMED.items()}
         for method, (result, seconds) in runs.items():
             spent[method] += seconds
             figures = f"{nmi(y, result.labels):.3f}", result.n_violations, result.n_iter

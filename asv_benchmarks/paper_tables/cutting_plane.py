@@ -42,7 +42,7 @@ ARIS = dict(zip(CLASSES, (0.47, 0.62, 0.69, 0.39, 0.69, 0.59, 0.57), strict=True
 ALPHA = EPS = 0.01
 BOUND = 10.0
 
-# Sets of more points than the first number have a kernel map of so many landmarks.
+# Sets of more points than the first number have a kernel map of this number of landmarks.
 DENSE_LIMIT, LANDMARKS = 1000, 300
 
 # Starts of a run of two clusters.

@@ -451,7 +451,7 @@ def restarts_parts(curves, run):
     draw_restarts(curves, run)
     yield "## Figure 2: error against the number of restarts"
     yield (
-        "At the oracle's setting; every point is the mean over all choices of so many runs from "
+        "At the oracle's setting; every point is the mean over all choices of that many runs from "
         "those of Table 1, at most six in ten of them."
     )
     yield f"![error against restarts]({run.picture_name('restarts')})"

@@ -10,12 +10,12 @@ import numpy as np
 from common import (
     LETTERS,
     Source,
+    draw_labels,
     load_drawn,
     load_source,
     main,
     sources,
     table,
-    tell_labels,
 )
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
@@ -73,9 +73,9 @@ def measure_known(name, method, seeds):
         for category in (RuntimeWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
         for level, seed in np.ndindex(figures.shape[1:]):
-            known = tell_labels(y, KNOWN[level], seed)
+            known = draw_labels(y, KNOWN[level], seed)
             if method in UMC:
-                found = [cluster_known(factor, k, method, told, seed) for told in (None, known)]
+                found = [cluster_known(factor, k, method, some, seed) for some in (None, known)]
             else:
                 found = [None, CLASSIFIERS[method]().fit(X, known).predict(X)]
             hidden = known < 0
@@ -116,7 +116,7 @@ ATTEMPTS, ROUNDS, NONE = 10, 100, np.empty((0, 2), dtype=int)
 
 
 def draw_links(y, share, seed):
-    """Return so many random pairs of equal classes, and of different ones."""
+    """Return random pairs of equal classes, and as many of different ones."""
     rng = np.random.default_rng(seed)
     count = round(share * y.size)
     pairs = rng.integers(y.size, size=(100 * count, 2))
@@ -201,11 +201,11 @@ def links_page(run):
     seeds, methods = run.pick(SEEDS, 2), (*UMC, *PROTOTYPES, COP)
     found = run.each(measure_links, run.sets, methods, [seeds])
     rows = []
-    for (name, method, _), (alone, told, broken) in found.items():
-        failed = np.isnan(told).sum(axis=1)
+    for (name, method, _), (alone, linked, broken) in found.items():
+        failed = np.isnan(linked).sum(axis=1)
         cells = [
             (f"{np.nanmean(row):.3f}" if f < seeds else "-") + (f" ({f} failed)" if f else "")
-            for row, f in zip(told, failed, strict=True)
+            for row, f in zip(linked, failed, strict=True)
         ]
         lost = (f"{np.nansum(row) / seeds:.1f}" for row in broken)
         rows.append([name, method, alone.mean(), *cells, *lost])

@@ -283,7 +283,7 @@ def label(method, X, k, seed):
 def measure_given(method, of, seed=0, only=None):
     """Return the best agreement with a reference, that of the best labels considered, and seconds.
 
-    Each reference has its own k; ``only`` limits them to those of so many clusters.
+    Each reference has its own k; ``only`` limits them to those of one number of clusters.
     """
     X, references = load(*of)
     best = tried = -1.0
@@ -449,7 +449,7 @@ def page(run):
     yield "## k given"
     yield (
         f"Drawings or seeds of each set: {len(seeds)}."
-        + (f" Sets of more than {most:,} points are cut to so many random ones." if most else "")
+        + (f" Sets of more than {most:,} points are cut to that many random ones." if most else "")
         + " A set is won by every method that is best to three digits. LCVQE and its kin had no "
         "constraints, and RPCL may leave clusters out."
     )

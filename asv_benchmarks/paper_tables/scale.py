@@ -241,7 +241,7 @@ def rank_page(run):
 
 # ------------------------------------------------------------------------------------------- blocks
 
-# What is derived: so many rows on so many workers of one core.
+# What is derived: the time of this number of rows on this number of workers of one core.
 ALL_ROWS, WORKERS, BLOCK_FEATURES = 10**9, 100, 50
 CASES = [(10, 100), (10, 300), (100, 300), (100, 1000)]
 

@@ -54,7 +54,7 @@ ERROR, SECONDS, GAP, ITERATIONS = range(4)
 
 
 def draw_subset(X, y, many, seed):
-    """Return so many points of each class."""
+    """Return ``many`` points of each class."""
     rng = np.random.default_rng(seed)
     rows = [rng.choice(np.flatnonzero(y == c), many, replace=False) for c in (0, 1)]
     return X[np.concatenate(rows)], y[np.concatenate(rows)]

@@ -150,7 +150,7 @@ def gaussians(rng, sizes, shape, scale):
 
 
 def circle(radius, begin, step):
-    """Return points of a circle from an angle in degrees, so many degrees apart."""
+    """Return points of a circle from an angle on, ``step`` degrees apart."""
     angles = np.deg2rad(np.arange(begin, begin + 360, step))
     return radius * np.column_stack([np.cos(angles), np.sin(angles)])
 
