@@ -16,6 +16,7 @@ import shapes
 from common import (
     LETTERS,
     Source,
+    classes_of,
     draw,
     k_means,
     load_source,
@@ -77,20 +78,16 @@ def mini_batches(X, k, seed):
 
 PEERS = {
     "KMeans": k_means,
+    "MiniBatchKMeans": mini_batches,
     "GaussianMixture": mixture,
     "GaussianMixture, n_init=5": partial(mixture, n_init=5),
     "SpectralClustering": spectral,
+    "Nyström-spectral": nystroem_spectral,
     "AgglomerativeClustering, Ward": model(AgglomerativeClustering),
     "AgglomerativeClustering, average": model(AgglomerativeClustering, linkage="average"),
     "AgglomerativeClustering, single": model(AgglomerativeClustering, linkage="single"),
     "Birch": model(Birch),
     f"Genie (threshold {GINI})": lambda X, k, seed: Genie(squared_distances(X, X)).cut(k)[GINI],
-}
-LARGE_PEERS = {
-    "KMeans": k_means,
-    "MiniBatchKMeans": mini_batches,
-    "Nyström-spectral": nystroem_spectral,
-    "AgglomerativeClustering, Ward": model(AgglomerativeClustering),
 }
 
 VARIANTS = {
@@ -199,7 +196,7 @@ def of_real(name, seed, folder):
         return np.random.default_rng(seed).normal(size=(y.size, 2)) + centers[y], y[None] + 1
     X, y = whole_source(source)
     X, y = draw(X, y, source.draw if source.draw and y.size > source.draw else None, seed)
-    return X, np.unique(y, return_inverse=True)[1][None] + 1
+    return X, classes_of(y)[None] + 1
 
 
 @cache
@@ -216,10 +213,11 @@ STANDARDISED = {"wine", "breast_cancer"}
 REAL = sources("digits", "wine", "breast_cancer") | {"blobs 900/80/20": Source("blobs")}
 REAL |= {name: Source(name, draw=DRAWN) for name in ("usps", "pendigits", "satimage", "segment")}
 REAL |= {"letter A-H": Source("letter", LETTERS["letter A-H"].classes, DRAWN)}
+OF_LARGE = "KMeans", "MiniBatchKMeans", "Nyström-spectral", "AgglomerativeClustering, Ward"
 LARGE = sources("digits", "coil20", "satimage", "usps", "letter")
 
 COLLECTIONS = {
-    "suite": Collection("", of_suite, most=DRAWN),
+    "suite": Collection("The bundled and generated sets.", of_suite, most=DRAWN),
     "shapes": Collection(
         "The sets were made after the rules of `cluster` and the default of `umc_rls`, and none "
         "was changed after a score had been seen. Then, with every other set in view "
@@ -241,7 +239,7 @@ COLLECTIONS = {
         of_real,
         seeds=10,
         seeded=True,
-        methods=("umc_rls", *list(VARIANTS)[:2], *LARGE_PEERS),
+        methods=("umc_rls", *list(VARIANTS)[:2], *OF_LARGE),
         parts=False,
     ),
 }
@@ -269,8 +267,8 @@ def agreement(reference, labels):
 
 def label(method, X, k, seed):
     """Return the labels of a method that is given k, and other labels that it considered."""
-    if method in PEERS or method in LARGE_PEERS:
-        return (PEERS | LARGE_PEERS)[method](X, k, seed), []
+    if method in PEERS:
+        return PEERS[method](X, k, seed), []
     if method in BINARY:
         return BINARY[method](X, random_state=seed).labels, []
     result = OURS[method](X, k, random_state=seed)
@@ -340,7 +338,7 @@ def given_table(scores, seconds, names, groups, published):
 
 def set_table(values, tried, first, names, groups, published):
     """Return one row a set: its shape, and the agreement of methods."""
-    shown = [m for m in SHOWN | LARGE_PEERS if (m, names[0]) in values]
+    shown = [m for m in SHOWN if (m, names[0]) in values]
     printed = SHOWN_PUBLISHED if published else ()
     rows = []
     for name in names:
@@ -382,7 +380,7 @@ def binary_table(found, two):
 
 # ------------------------------------------------------------------------------------------- pages
 
-SHOWN = dict.fromkeys(("cluster", "umc_rls", *VARIANTS, *PEERS))
+SHOWN = ("cluster", "umc_rls", *VARIANTS, *PEERS)
 SHOWN_PUBLISHED = ("Genie_G0.3", "ITM")
 PUBLISHED = {
     "Genie_G0.3": "Genie (threshold 0.3)",
