@@ -109,7 +109,7 @@ def measure_all(largest, limit, keep):
 
 def grid_page(run):
     largest = run.pick(run.largest, GRID_SIZES[0])
-    measured = {at: found for *at, found in measure_all(largest, run.seconds, run.keep)}
+    measured = {tuple(at): f for *at, f in measure_all(largest, run.seconds, run.keep)}
     taken = {at: found for at, found in measured.items() if not isinstance(found, str)}
     rows = []
     for n, d, k in dict.fromkeys(at[:3] for at in measured):
