@@ -13,48 +13,38 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
-import warnings
 from datetime import date
-from itertools import chain
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
 
 import numba
 import numpy as np
 import scipy
 import sklearn
-from benchmarks import best_of, blobs, calls, moves, ratio, two_classes
-from scipy.linalg import eigh, lapack
-from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from benchmarks import best_of, calls, moves, two_classes
+from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import fastmmc
-from fastmmc.kernels import cholesky, factors, gram
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent / "paper_tables"))
-from common import commit  # noqa: E402
+from common import commit, k_means, mixture, spectral, timed  # noqa: E402
 
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
 MARKERS = "<!-- tables -->", "<!-- end of tables -->"
 
-
-def clusterers(k, seed):
-    return {
-        "`umc_rls(X, k)`": lambda X: fastmmc.umc_rls(X, k, random_state=seed).labels,
-        "`cluster(X, k)`": lambda X: fastmmc.cluster(X, k, random_state=seed).labels,
-        "k-means (10 starts)": lambda X: KMeans(k, n_init=10, random_state=seed).fit_predict(X),
-        "Gaussian mixture (full)": lambda X: GaussianMixture(
-            k, reg_covar=1e-3, random_state=seed
-        ).fit_predict(X),
-        "spectral (10 neighbours)": lambda X: SpectralClustering(
-            k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
-        ).fit_predict(X),
-        "Ward": AgglomerativeClustering(k).fit_predict,
-    }
+CLUSTERERS = {
+    "`umc_rls(X, k)`": lambda X, k, seed: fastmmc.umc_rls(X, k, random_state=seed).labels,
+    "`cluster(X, k)`": lambda X, k, seed: fastmmc.cluster(X, k, random_state=seed).labels,
+    "k-means (10 starts)": k_means,
+    "Gaussian mixture (full)": partial(mixture, reg_covar=1e-3),
+    "spectral (10 neighbours)": spectral,
+    "Ward": lambda X, k, seed: AgglomerativeClustering(k).fit_predict(X),
+}
 
 
 def quality_sets():
@@ -69,129 +59,71 @@ def quality_sets():
 
 def quality_rows():
     """Yield set, method, median, least and greatest ARI over the seeds, and median seconds."""
-    for name, X, y in quality_sets():
-        k = len(np.unique(y))
-        for method in clusterers(k, 0):
-            scores, seconds = [], []
-            for seed in SEEDS:
-                began = time.perf_counter()
-                labels = clusterers(k, seed)[method](X)
-                seconds.append(time.perf_counter() - began)
-                scores.append(adjusted_rand_score(y, labels))
-            yield name, method, np.median(scores), min(scores), max(scores), np.median(seconds)
+    for (name, X, y), (method, labels_of) in product(quality_sets(), CLUSTERERS.items()):
+        runs = [timed(labels_of, X, np.unique(y).size, seed) for seed in SEEDS]
+        scores = [adjusted_rand_score(y, labels) for labels, _ in runs]
+        seconds = np.median([seconds for _, seconds in runs])
+        yield name, method, np.median(scores), min(scores), max(scores), seconds
 
 
-def restart_rows():
-    """Yield the price of one more start on digits against other ways to the same."""
-    X, _ = fastmmc.datasets.load("digits")
-    factor = fastmmc.factor(X / 16)
-    labels = np.arange(len(X)) % 10
-    # A balance of k bounds no size, so the round is all there is.
-    rounds = {"method": "shaking", "init": labels, "n_rounds": 1, "min_size": 0, "balance": 10}
-    claims = fastmmc.umc_rls(factor, 10, **rounds).n_moves
-    n_moves = np.mean([moves.shake(factor, random_state=i).n_moves for i in SEEDS])
-    one, eleven, one_round, twin, risk, one_eigh = best_of(
-        5,
-        lambda: moves.shake(factor),
-        lambda: moves.shake(factor, 11),
-        lambda: fastmmc.umc_rls(factor, 10, **rounds),
-        lambda: moves.numpy_round(factor.R, labels, 10),
-        lambda: moves.full_risk(factor.R, labels, 10),
-        lambda: eigh(factor.R),
-    )
-    start = (eleven - one) / 10
-    yield (
-        "one more start of shaking on digits",
-        "one `scipy.linalg.eigh` of its matrix",
-        one_eigh / start,
-    )
-    yield (
-        f"one round of shaking on digits ({claims} claims), call included",
-        "the same claims in vectorised NumPy",
-        twin / one_round,
-    )
-    yield (
-        f"one more start of shaking on digits ({n_moves:.0f} claims)",
-        "the risk in full, once a claim",
-        risk * n_moves / start,
-    )
+# Rows of (this, that, benchmark, its method, parameters).
 
 
-def whole_call_rows():
-    """Yield a whole call at n = 4000 against its linear algebra and against the eigenvalues."""
-    X, _ = blobs(4000, 10)
-    kernel = gram.resolve_kernel(gram.Kernel("rbf"), X)
-
-    def linear_algebra():
-        A = np.empty((4000, 4000))
-        gram.fill_lower_gram(kernel, X, A)
-        cholesky.add_to_diagonal(A, 0.25)
-        lapack.dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
-        lapack.dpotri(A.T, lower=0, overwrite_c=1)
-
-    def eigen_route():
-        A = np.empty((4000, 4000))
-        gram.fill_lower_gram(kernel, X, A)
-        factor = factors.DenseFactor(
-            factors.hat_from_eigh(*factors.eigh_lower(A), 0.25), 0.25, kernel, X
-        )
-        moves.shake(factor)
-
-    def ours():
-        fastmmc.umc_rls(X, 10, n_init=1, random_state=0, sigma=kernel.sigma, method="shaking")
-
-    yield (
-        '`umc_rls(X, 10, method="shaking", n_init=1)`, n = 4000',
-        "its Gram matrix, `potrf` and `potri` alone",
-        1 / ratio(5, ours, linear_algebra),
-    )
-    yield (
-        '`umc_rls(X, 10, method="shaking", n_init=1)`, n = 4000',
-        "the same through an eigendecomposition",
-        1 / ratio(1, ours, eigen_route),
-    )
+def shaking(this, that, method):
+    return f"one {this} of shaking, n = 2,000", that, moves.OneMove, method, (2000,)
 
 
-def claim_rows():
-    """Yield one claim against the pass over memory that any exact move must make."""
-    for n in (2000, 6000, 12000):
-        for dtype in ("float64", "float32"):
-            claim = moves.OneClaim()
-            claim.setup(n, dtype)
-            cost = claim.track_over_pass(n, dtype)
-            yield f"one claim, n = {n}, {dtype}", "adding and subtracting its row", 1 / cost
+def claim(n, dtype):
+    this = f"one claim, n = {n}, {dtype}"
+    return this, "adding and subtracting its row", moves.OneClaim, "track_over_pass", (n, dtype)
 
 
-def evolution_rows():
-    """Yield one child of EvoMMC against the paper's ways to its fitness."""
-    child = moves.OneChild()
-    child.setup()
-    this = f"one refused child of `evo_mmc`, n = {child.n}, drawing included"
-    yield this, "Theorem 1 of the paper, compiled", 1 / child.track_theorem_1()
-    yield this, "`y @ R @ y`", 1 / child.track_direct()
-    yield this, "one fit of LIBSVM", 1 / child.track_libsvm()
+def child(that, method):
+    this = f"one refused child of `evo_mmc`, n = {moves.OneChild.n}, drawing included"
+    return this, that, moves.OneChild, method, ()
 
 
-def peer_rows():
-    """Yield whole calls against scikit-learn's k-means and its mini-batches, and against NumPy."""
-    peers = calls.OverPeers()
-    peers.setup()
-    yield (
-        "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts",
-        "`KMeans(2, n_init=10)`",
-        1 / peers.track_fast_evo_mmc_over_kmeans(),
-    )
-    for name in calls.STREAMS:
-        yield (
-            f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024",
-            "`MiniBatchKMeans.partial_fit`",
-            1 / peers.stream(name),
-        )
-    yield (
-        "`CRPCL.partial_fit`, one chunk of 20,000",
-        "the same steps on whole arrays in NumPy",
-        1 / peers.track_c_rpcl_over_numpy(),
-    )
+def hat_matrix(this, that, method):
+    return f"{this}, n = 4,000", that, moves.HatMatrix, method, (4000,)
+
+
+def peer(this, that, pair):
+    return this, that, calls.OverPeers, "track_over_peer", (pair,)
+
+
+def stream(name):
+    this = f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024"
+    return peer(this, "`MiniBatchKMeans.partial_fit`", f"{name} / mini-batches")
+
+
+CALL = '`umc_rls(X, 10, method="shaking", n_init=1)`'
+LARGE = "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts"
+
+# The README has the first of each group.
+SPEEDS = (
+    (
+        shaking("more start", "one `scipy.linalg.eigh` of its matrix", "track_start_over_eigh"),
+        shaking("claim", "the same claim in vectorised NumPy", "track_numpy_twin"),
+        shaking("claim", "the risk in full", "track_full_risk"),
+        *(claim(n, dtype) for n in (2000, 6000, 12000) for dtype in ("float64", "float32")),
+        child("Theorem 1 of the paper, compiled", "track_theorem_1"),
+        child("`y @ R @ y`", "track_direct"),
+        child("one fit of LIBSVM", "track_libsvm"),
+    ),
+    (
+        hat_matrix(CALL, "its linear algebra alone", "track_call_over_linear_algebra"),
+        hat_matrix("points to hat matrix", "an eigendecomposition", "track_over_eigh"),
+    ),
+    (peer(LARGE, "`KMeans(2, n_init=10)`", "FastEvoMMC / k-means"),),
+    tuple(map(stream, calls.STREAMS)),
+)
+
+
+def measure(this, that, benchmark, method, params):
+    """Return what is compared, and how many times as fast ours is."""
+    instance = benchmark()
+    instance.setup(*params)
+    return this, that, 1 / getattr(instance, method)(*params)
 
 
 PEAK = """
@@ -246,7 +178,7 @@ def waiting_rows(folder):
 
 
 def compare(times):
-    """Return in words what it means to be so many times as fast."""
+    """Return a speed in words."""
     factor, word = (times, "faster") if times >= 1 else (1 / times, "slower")
     return f"{factor:,.{0 if factor >= 20 else 1}f} × {word} than"
 
@@ -274,9 +206,9 @@ def short_table(quality):
 
 def readme_lines(quality, speeds):
     """Return what the README says: a table, and a sentence for the first speed of each kind."""
-    told = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
+    lines = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
     when = f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()})."
-    return [*short_table(quality), "", *told, "", when]
+    return [*short_table(quality), "", *lines, "", when]
 
 
 def page_lines(quality, speeds, waiting):
@@ -319,23 +251,16 @@ def write_between_markers(path, lines):
     path.write_text(text, encoding="utf-8")
 
 
-def run_times(method):
-    """Yield n and the seconds of a whole run by one way to the fitness."""
-    for n in calls.RUN_SIZES:
-        if n <= calls.RUNS[method]:
-            X, _ = two_classes(n)
-            if n == calls.RUN_SIZES[0]:
-                calls.whole_run(method, X)  # compiles
-            yield n, best_of(2, lambda X=X: calls.whole_run(method, X))[0]
-
-
 def draw_run_times():
     """Save the figure of the EvoMMC paper: seconds against n, one line a way to the fitness."""
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    for method in calls.RUNS:
-        sizes, seconds = zip(*run_times(method), strict=True)
+    for method, most in calls.RUNS.items():
+        sizes = [n for n in calls.RUN_SIZES if n <= most]
+        points = [two_classes(n)[0] for n in sizes]
+        calls.whole_run(method, points[0])  # compiles
+        seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
         style = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
         ax.plot(sizes, seconds, style, label=method.replace("n^2", "n²"))
     ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds, points to labels")
@@ -348,15 +273,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the tables and a picture")
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", "Graph is not fully connected")  # moons: two components
     quality = list(quality_rows())
-    large, *streams = peer_rows()
-    speeds = [
-        [*restart_rows(), *claim_rows(), *evolution_rows()],
-        [*whole_call_rows()],
-        [large],
-        streams,
-    ]
+    speeds = [[measure(*one) for one in group] for group in SPEEDS]
     with tempfile.TemporaryDirectory() as folder:
         waiting = list(waiting_rows(folder))
     tables = {

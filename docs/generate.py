@@ -85,12 +85,9 @@ BENCHMARKS = {
         "known_labels": "Few known labels",
         "links": "Must-links and cannot-links",
         "memberships": "Probabilities",
-        "outliers": "Outliers",
     },
     "Size and time": {
         "grid": "Points, features, clusters",
-        "scaling": "Up to a million points",
-        "large_sets": "Whole data sets",
         "large_quality": "Quality of large sets",
         "dense_or_low_rank": "Dense or low rank",
         "blocks": "Points in blocks",

@@ -1,6 +1,7 @@
-"""Whole calls: one of each method, long ones, their quality, and libraries that do the same."""
+"""Whole calls: one of each method, long ones, and libraries that do the same."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans
@@ -43,7 +44,7 @@ class Calls:
         self.X, self.y = blobs(POINTS.get(method, 1000), self.k)
         try:
             call(method, self.X[:40], 2)
-        except ImportError as error:  # that is how asv is told to leave one out
+        except ImportError as error:  # asv leaves such a one out
             raise NotImplementedError(str(error)) from error
 
     def time_call(self, method):
@@ -83,38 +84,6 @@ class Length:
 
     def peakmem_call(self, n, call):
         LONG[call](self.X)
-
-
-class DigitsQuality:
-    """ARI and objective of UMC-RLS on scikit-learn's digits, over ten seeds."""
-
-    param_names = ("method",)
-    params = ("memetic", "shaking", "steepest", "stochastic")
-    timeout = 600
-
-    def setup_cache(self):
-        X, y = fastmmc.datasets.load("digits")
-        factor = fastmmc.factor(X)
-        # The same size rule for all, or the objectives could not be compared.
-        return {
-            method: [
-                (adjusted_rand_score(y, run.labels), run.objective)
-                for seed in range(10)
-                for run in [
-                    fastmmc.umc_rls(factor, K, method=method, balance=0.4, random_state=seed)
-                ]
-            ]
-            for method in self.params
-        }
-
-    def track_ari(self, found, method):
-        return float(np.median(found[method], axis=0)[0])
-
-    def track_lowest_ari(self, found, method):
-        return min(found[method])[0]
-
-    def track_objective(self, found, method):
-        return float(np.median(found[method], axis=0)[1])
 
 
 def gram_of_blobs(n):
@@ -204,74 +173,55 @@ def present_chunks(model, X):
     return model
 
 
-def numpy_c_rpcl(X, centers, alpha=0.05, beta=0.002):
-    """Present objects to C-RPCL by whole-array operations, as good NumPy code would."""
-    centers, wins = centers.copy(), np.ones(len(centers))
-    for x in X:
-        away = x - centers
-        cost = wins * np.einsum("jf,jf->j", away, away)
-        winner = cost.argmin()
-        cost[winner] = np.inf
-        rival = cost.argmin()
-        centers[rival] -= beta * away[rival]
-        centers[winner] += alpha * away[winner]
-        wins[winner] += 1.0
-    return centers
+def stream_pair(name):
+    """Return a stream in chunks of 1,024, and MiniBatchKMeans in the same chunks."""
+    X, _ = blobs(100_000, K, 16)
+    init = X[:K]
+
+    def ours(X=X):
+        return present_chunks(STREAMS[name](K, init=init), X)
+
+    def theirs(X=X):
+        return present_chunks(MiniBatchKMeans(K, init=init, n_init=1, random_state=0), X)
+
+    ours(X[:CHUNK]), theirs(X[:CHUNK])
+    assert ours().score(X) > 1.5 * theirs().score(X)
+    return ours, theirs
+
+
+def large_pair():
+    """Return ten starts on 14,000 points in 784 dimensions, by FastEvoMMC and by k-means."""
+    X, _ = two_classes(14_000, 784)
+    call("fast-evo-mmc", X[:300], rank=140)
+    theirs = KMeans(2, n_init=10, random_state=0)
+    return lambda: call("fast-evo-mmc", X, rank=140, n_init=10), lambda: theirs.fit(X)
+
+
+def segment_pair():
+    """Return four segments of a photograph, 640 x 427 pixels, and k-means on its pixels."""
+    image = load_sample_image("china.jpg")
+    pixels, theirs = image.reshape(-1, 3).astype(float), KMeans(4, n_init=10, random_state=0)
+    fastmmc.segment(image[::16, ::16], 4, random_state=0)
+    return lambda: fastmmc.segment(image, 4, random_state=0), lambda: theirs.fit(pixels)
+
+
+PAIRS = {f"{name} / mini-batches": partial(stream_pair, name) for name in STREAMS}
+PAIRS |= {
+    "FastEvoMMC / k-means": large_pair,
+    "segment / k-means": segment_pair,
+}
 
 
 class OverPeers:
-    """Whole calls over scikit-learn's k-means, its mini-batches, and NumPy."""
+    """Whole calls over scikit-learn's k-means and its mini-batches."""
 
+    param_names = ("pair",)
+    params = tuple(PAIRS)
     timeout = 600
     unit = "ours / theirs"
 
-    def setup(self):
-        self.X, _ = blobs(100_000, K, 16)
+    def setup(self, pair):
+        self.pair = PAIRS[pair]()
 
-    def stream(self, name):
-        """Return a stream in chunks of 1,024 over MiniBatchKMeans in the same chunks."""
-        X, init = self.X, self.X[:K]
-
-        def ours(X=X):
-            return present_chunks(STREAMS[name](K, init=init), X)
-
-        def theirs(X=X):
-            return present_chunks(MiniBatchKMeans(K, init=init, n_init=1, random_state=0), X)
-
-        ours(X[:CHUNK]), theirs(X[:CHUNK])
-        assert ours().score(X) > 1.5 * theirs().score(X)
-        return ratio(3, ours, theirs)
-
-    def track_wta_over_mini_batches(self):
-        return self.stream("WTA")
-
-    def track_c_rpcl_over_mini_batches(self):
-        return self.stream("CRPCL")
-
-    def track_o_lcvqe_over_mini_batches(self):
-        return self.stream("OLCVQE")
-
-    def track_c_rpcl_over_numpy(self):
-        X = self.X[:20_000]
-
-        def ours():
-            return fastmmc.CRPCL(K, init=X[:K]).partial_fit(X).cluster_centers_
-
-        assert np.allclose(ours(), numpy_c_rpcl(X, X[:K]))
-        return ratio(3, ours, lambda: numpy_c_rpcl(X, X[:K]))
-
-    def track_fast_evo_mmc_over_kmeans(self):
-        """14,000 points in 784 dimensions, ten starts each."""
-        X, _ = two_classes(14_000, 784)
-        call("fast-evo-mmc", X[:300], rank=140)
-        theirs = KMeans(2, n_init=10, random_state=0)
-        return ratio(2, lambda: call("fast-evo-mmc", X, rank=140, n_init=10), lambda: theirs.fit(X))
-
-    def track_segment_over_kmeans(self):
-        """Four segments of a photograph, 640 x 427 pixels, and k-means on its pixels."""
-        image = load_sample_image("china.jpg")
-        pixels, theirs = image.reshape(-1, 3).astype(float), KMeans(4, n_init=10, random_state=0)
-        fastmmc.segment(image[::16, ::16], 4, random_state=0)
-        return ratio(
-            2, lambda: fastmmc.segment(image, 4, random_state=0), lambda: theirs.fit(pixels)
-        )
+    def track_over_peer(self, pair):
+        return ratio(3, *self.pair)

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numba
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lapack
 from sklearn.svm import SVC
 
 import fastmmc
 from fastmmc.evolution import _loops as evolution
 from fastmmc.evolution.search import make_population, make_problem
+from fastmmc.kernels.cholesky import add_to_diagonal
 from fastmmc.kernels.factors import DenseFactor, eigh_lower, hat_from_eigh, hat_matrix
 from fastmmc.kernels.gram import Kernel, fill_lower_gram, resolve_kernel
 from fastmmc.rls import _loops_claims as claims
@@ -32,6 +33,15 @@ def hat_by_eigh(kernel, X, lam):
     gram = np.empty((X.shape[0], X.shape[0]))
     fill_lower_gram(kernel, X, gram)
     return hat_from_eigh(*eigh_lower(gram), lam)
+
+
+def linear_algebra(kernel, X, lam):
+    """Return the Gram matrix, factored and inverted, which a whole call cannot do without."""
+    A = np.empty((len(X), len(X)))
+    fill_lower_gram(kernel, X, A)
+    add_to_diagonal(A, lam)
+    lapack.dpotrf(A.T, lower=0, overwrite_a=1, clean=0)
+    return lapack.dpotri(A.T, lower=0, overwrite_c=1)
 
 
 class HatMatrix:
@@ -57,12 +67,19 @@ class HatMatrix:
         ours = self.time_cholesky
         return ratio(2, lambda: ours(n), lambda: hat_by_eigh(self.kernel, self.X, LAM))
 
+    def track_call_over_linear_algebra(self, n):
+        """A whole call of one start over the linear algebra in it."""
+        given = {"sigma": self.kernel.sigma, "lam": LAM}
+        return ratio(
+            3,
+            lambda: shake(self.X, **given),
+            lambda: linear_algebra(self.kernel, self.X, LAM),
+        )
 
-def shake(factor, n_init=1, **params):
-    """Run starts of shaking from a factor."""
-    return fastmmc.umc_rls(
-        factor, K, method="shaking", n_init=n_init, **({"random_state": 0} | params)
-    )
+
+def shake(X, n_init=1, **params):
+    """Run starts of shaking from points or a factor."""
+    return fastmmc.umc_rls(X, K, method="shaking", n_init=n_init, random_state=0, **params)
 
 
 def seconds_per_start(factor, repeats=3):

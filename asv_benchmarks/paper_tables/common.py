@@ -1,10 +1,11 @@
-"""The runner of this folder's scripts: sets, tasks, figures that describe runs, Markdown pages.
+"""The runner of this folder's scripts: sets, rivals, tasks, figures that describe runs, pages.
 
-A script declares its sets, methods and tables and hands functions ``page(run)``, which return the
-paragraphs of a page, to :func:`main`.
+A script declares its sets, methods and tables and hands functions ``page(run)``, which yield the
+paragraphs of a page below its title, to :func:`main`.
 """
 
 import argparse
+import os
 import platform
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
-from itertools import combinations
+from itertools import combinations, product
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -23,12 +24,17 @@ import numba
 import numpy as np
 import sklearn
 from joblib import Memory, Parallel, cpu_count, delayed
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import scale
 
 import fastmmc
 from fastmmc import datasets
 
 FOLDER = Path(__file__).parent
+
+# --------------------------------------------------------------------------------------------- sets
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,16 @@ SOURCES = {
     "usps 2-7": Source("usps", (2, 7), 500),
     "usps 8-9": Source("usps", (8, 9), 500),
 }
+LETTERS = {"letter A-H": Source("letter", tuple(range(8)))}
 DIGIT_PAIRS = {f"{i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
-SOURCES |= {f"digits {pair}": source for pair, source in DIGIT_PAIRS.items()}
+SOURCES |= LETTERS | {f"digits {pair}": source for pair, source in DIGIT_PAIRS.items()}
+
+
+# The pairs of digits that the papers on two clusters show.
+SHOWN_PAIRS = ("digits 3-8", "digits 1-7", "digits 2-7", "digits 8-9")
+
+# Under these names other places have other sets.
+LOCAL = ("ringnorm", "svmguide1", "w1")
 
 
 def sources(*names):
@@ -72,6 +86,11 @@ def sources(*names):
 
 def load_source(source):
     """Return the points and labels of a source before drawing."""
+    if source.name == "nine_gaussians":
+        return datasets.make_nine_gaussians(900, random_state=0)
+    folder = os.environ.get("FASTMMC_DATA")
+    if source.name in LOCAL and not (folder and (Path(folder) / f"{source.name}.npz").exists()):
+        raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
     X, y = datasets.load(source.name, online=True)
     if source.classes is not None:
         keep = np.isin(y, source.classes)
@@ -86,10 +105,20 @@ def load_pair(source):
 
 
 def load_samples(source, count):
-    """Return that many samples of a source, one if it is taken whole."""
+    """Return ``count`` samples of a source, one if it is taken whole."""
     X, y = load_source(source)
     seeds = range(count if source.draw else 1)
     return [draw(X, y, source.draw, seed) for seed in seeds]
+
+
+def load_drawn(source, seed=0, most=None, is_scaled=False):
+    """Return a sample of a source, of at most ``most`` points, and its classes 0..k-1."""
+    X, y = load_source(source)
+    size = source.draw or (most if most and y.size > most else None)
+    if is_scaled:
+        X = scale(X[:, X.std(axis=0) > 0])
+    X, y = draw(X, y, size, seed)
+    return X, classes_of(y)
 
 
 def draw(X, y, size, seed):
@@ -98,6 +127,58 @@ def draw(X, y, size, seed):
         return X, y
     chosen = np.random.default_rng(seed).choice(y.size, size, replace=False)
     return X[chosen], y[chosen]
+
+
+def classes_of(y):
+    """Return labels 0..k-1 of the same classes."""
+    return np.unique(y, return_inverse=True)[1]
+
+
+def draw_labels(y, count, seed):
+    """Return the labels of ``count`` random points a class, -1 elsewhere."""
+    rng = np.random.default_rng(seed)
+    known = np.full(y.size, -1)
+    for label in np.unique(y):
+        known[rng.choice(np.flatnonzero(y == label), count, replace=False)] = label
+    return known
+
+
+def overlapping(n, d, k, step=10_000):
+    """Return n points of k Gaussians that overlap a little, whatever d is.
+
+    They are moved to their centres in steps, as there may be no room for them twice.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    centers = 8 * rng.standard_normal((k, d)) / np.sqrt(d)
+    y = rng.integers(k, size=n)
+    for start in range(0, n, step):
+        X[start : start + step] += centers[y[start : start + step]]
+    return X
+
+
+# ------------------------------------------------------------------------------------------- rivals
+
+
+def k_means(X, k, seed=0, n_init=10):
+    return KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
+
+
+def mixture(X, k, seed=0, **given):
+    return GaussianMixture(k, random_state=seed, **given).fit_predict(X)
+
+
+def spectral(X, k, seed=0):
+    """Cluster a graph of ten neighbours; that it may fall apart is what was asked for."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        model = SpectralClustering(
+            k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
+        )
+        return model.fit_predict(X)
+
+
+# ------------------------------------------------------------------------------------------ figures
 
 
 def clustering_error(y, labels):
@@ -115,6 +196,11 @@ def at_lowest(key, values):
     """Return the values where the key is lowest along the last axis."""
     winner = np.broadcast_to(key.argmin(axis=-1)[..., None], (*values.shape[:-1], 1))
     return np.take_along_axis(values, winner, axis=-1)[..., 0]
+
+
+def under(results, *key):
+    """Return the results whose keys begin with a key, in the order of their tasks."""
+    return np.array([found for at, found in results.items() if at[: len(key)] == key])
 
 
 def timed(function, *args, times=1, clock=time.perf_counter):
@@ -140,6 +226,14 @@ def peak_memory():
     """Return the peak of this process in bytes; that of getrusage includes its parent's."""
     status = Path("/proc/self/status").read_text()
     return next(1024 * int(s.split()[1]) for s in status.splitlines() if s.startswith("VmHWM"))
+
+
+def slope(sizes, seconds):
+    """Return the power of n that seconds grow with."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+# ------------------------------------------------------------------------------------------- runner
 
 
 def quietly(function, *args):
@@ -168,6 +262,10 @@ def with_progress(results, total):
 class Run(argparse.Namespace):
     """The options of a script, and what it does by them."""
 
+    def pick(self, full, quick):
+        """Return what a whole run takes, or what a quick one does."""
+        return quick if self.quick else full
+
     def load(self, function, *args):
         """Return ``{name: function(source, *args)}`` of the chosen sets that can be had."""
         loaded = {}
@@ -179,7 +277,7 @@ class Run(argparse.Namespace):
         return loaded
 
     def do(self, tasks):
-        """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``.
+        """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``, in order.
 
         Finished tasks are kept in the folder of ``--keep`` and taken from there the next time.
         """
@@ -191,7 +289,12 @@ class Run(argparse.Namespace):
         results = Parallel(self.jobs, return_as="generator_unordered")(
             delayed(keyed)(key, *task) for key, task in tasks.items()
         )
-        return dict(with_progress(results, len(tasks)))
+        found = dict(with_progress(results, len(tasks)))
+        return {key: found[key] for key in tasks}
+
+    def each(self, function, *axes):
+        """Return ``{key: function(*key)}`` of every combination of the axes."""
+        return self.do({key: (function, *key) for key in product(*axes)})
 
     def made(self):
         """Say which script made the page, of which code, how long it took, and where."""
@@ -223,29 +326,33 @@ class Run(argparse.Namespace):
         return f"{self.out.stem}_{name}.png"
 
 
+def legend_below(figure, ax, columns):
+    """Put the legend of one panel below all."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
 def commit():
     """Return the commit of the code that runs, and whether it has changes."""
 
     def git(*args):
-        done = subprocess.run(
-            ["git", *args], cwd=Path(__file__).parent, capture_output=True, text=True
-        )
+        done = subprocess.run(["git", *args], cwd=FOLDER, capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     is_changed = git("status", "--porcelain", "--", ":/fastmmc")
     return git("rev-parse", "--short=10", "HEAD") + (" with changes" if is_changed else "")
 
 
-def main(pages, options=()):
+def main(pages, **options):
     """Read the options, call ``page(run)`` for the paragraphs of each page, write and print them.
 
-    ``pages`` is {name: (function, {name of a set: source})}; ``options`` are (flag, arguments of
-    ``add_argument``) of this script alone.
+    ``pages`` is {name: (title, function, {name of a set: source})}; ``options`` of this script
+    alone are {name: arguments of ``add_argument``}.
     """
     # By its own name, under which other processes find functions that keep what they returned.
     script = import_module(Path(sys.argv[0]).stem)
     pages = script.PAGES
-    sets = {name: source for _, of_page in pages.values() for name, source in of_page.items()}
+    sets = {name: source for *_, of_page in pages.values() for name, source in of_page.items()}
     parser = argparse.ArgumentParser(description=script.__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(pages)}; all")
     parser.add_argument("--quick", action="store_true", help="a small grid, about two minutes")
@@ -255,15 +362,21 @@ def main(pages, options=()):
         "--keep", type=Path, metavar="FOLDER", help="keep results, so that a second run goes on"
     )
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the pages")
-    for flag, arguments in options:
-        parser.add_argument(flag, **arguments)
+    for name, arguments in options.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **arguments)
     given = vars(parser.parse_args())
     for name in given["pages"] or pages:
-        page, sources = pages[name]
+        title, page, sources = pages[name]
         run = Run(**given | {"name": name, "sources": sources, "started": time.perf_counter()})
         run.sets = [one for one in given["sets"] if one in sources]
+        if sources and not run.sets:
+            continue
         run.out = given["out"] / f"{name}.md"
-        write_page(run.out, quietly(page, run))
+        parts = quietly(list, page(run))
+        write_page(run.out, [f"# {title}", run.made(), *parts])
+
+
+# -------------------------------------------------------------------------------------------- pages
 
 
 def write_page(path, parts):
@@ -273,10 +386,21 @@ def write_page(path, parts):
     print(text)
 
 
-def table(header, rows):
+def table(header, rows, digits=2):
     """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
+    lines = [header, ["---"] * len(header), *([cell(v, digits) for v in row] for row in rows)]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def cell(value, digits=2):
+    """Return a value as text: real numbers rounded, arrays as mean ± standard deviation."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, np.ndarray):
+        return mean_and_std(value.mean(), value.std(), digits)
+    if value is None or isinstance(value, float | np.floating):
+        return number(value, digits)
+    return str(value)
 
 
 def number(value, digits=2):
@@ -285,11 +409,3 @@ def number(value, digits=2):
 
 def mean_and_std(mean, std, digits=2):
     return number(mean, digits) + ("" if np.isnan(mean) else f" ± {number(std, digits)}")
-
-
-def spread(values, digits=2):
-    return mean_and_std(np.mean(values), np.std(values), digits)
-
-
-def reached(yes):
-    return "yes" if yes else "no"

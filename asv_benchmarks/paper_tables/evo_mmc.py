@@ -4,29 +4,29 @@ F. Gieseke, T. Pahikkala, O. Kramer, Fast Evolutionary Maximum Margin Clustering
 README.md in this folder for the protocols.
 """
 
-from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 from common import (
     DIGIT_PAIRS,
+    SHOWN_PAIRS,
     at_lowest,
     best_cell,
     clustering_error,
+    k_means,
+    legend_below,
     load_pair,
     main,
     mean_and_std,
     number,
-    reached,
     sources,
-    spread,
     table,
     timed,
 )
 from scipy.special import comb
-from sklearn.cluster import KMeans
 
 import fastmmc
 from fastmmc import evo_mmc, fast_evo_mmc
@@ -40,17 +40,7 @@ MAX_ITER = 1000
 # What a run is described by: error in percent, fitness, leave-one-out error, generations.
 ERROR, FITNESS, LOO, GENERATIONS = range(4)
 
-SETS = sources(
-    "digits 3-8",
-    "digits 1-7",
-    "digits 2-7",
-    "digits 8-9",
-    "ionosphere",
-    "letter A-B",
-    "satellite 1-2",
-    "mnist 1-2",
-    "mnist 1-7",
-)
+SETS = sources(*SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2", "mnist 1-2", "mnist 1-7")
 PAIRS = {f"pair {digits}": source for digits, source in DIGIT_PAIRS.items()}
 
 # Landmarks as a share of the points.
@@ -79,60 +69,29 @@ BARS = {"digits 3-8": 2.8}
 
 # Without labels: the lowest fitness of many starts at one setting for all pairs, and the mean
 # error that this is to stay below.
-CLAIM_LAM = 1 / 4
-CLAIM_BAR = 1.5
-CLAIM_METHODS = {
-    "EvoMMC, mu = nu = 1": (evo_mmc, {"mu": 1, "nu": 1}),
-    "EvoMMC": (evo_mmc, {}),
-    "FastEvoMMC": (fast_evo_mmc, {}),
-}
-WORST_PAIRS = 10
+CLAIM_LAM, CLAIM_BAR = 1 / 4, 1.5
+CLAIM_METHODS = {"EvoMMC, mu = nu = 1": partial(evo_mmc, mu=1, nu=1), **METHODS}
 
-# Sets of the figure, and the greatest number of restarts.
+# Sets of the figure, its greatest number of restarts, and those that the table shows.
 RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2")
-MAX_RESTARTS = 60
+MAX_RESTARTS, SHOWN_RESTARTS = 60, (1, 2, 5, 10, 20, 40, 60)
 
-
-@dataclass(frozen=True)
-class Protocol:
-    """How much of the paper's experiment is done."""
-
-    widths: tuple[float, ...]  # as multiples of the bounding box's diagonal
-    lams: tuple[float, ...]
-    balances: tuple[float, ...]
-    repeats: tuple[int, int, int]  # of sets up to 1000 points, of larger ones, of MNIST
-    pair_repeats: int
-    finalists: int  # settings that have more repeats, where the grid had fewer than
-    final_repeats: int  # so many
-    runs: int  # of one repeat
-    pairs: tuple[str, ...]
-    claim_starts: int
-
-    def repeats_of(self, n):
-        small, large, huge = self.repeats
-        return small if n <= 1000 else large if n <= DENSE_LIMIT else huge
-
-
-FULL = Protocol(
+# Widths are multiples of the bounding box's diagonal. Repeats are those of sets without a dense hat
+# matrix and of others; runs are those of one repeat.
+FULL = SimpleNamespace(
     widths=(1, 3, 5),
     lams=(1 / 2, 1 / 200, 1 / 1000),
     balances=(0.03, 0.1, 0.3, 0.4),
-    repeats=(10, 5, 1),
-    pair_repeats=2,
-    finalists=8,
-    final_repeats=10,
+    repeats=(1, 10),
     runs=10,
     pairs=tuple(PAIRS),
     claim_starts=60,
 )
-QUICK = Protocol(
+QUICK = SimpleNamespace(
     widths=(1, 3),
     lams=(1 / 2, 1 / 200),
     balances=(0.03, 0.4),
-    repeats=(2, 1, 1),
-    pair_repeats=2,
-    finalists=2,
-    final_repeats=3,
+    repeats=(1, 2),
     runs=5,
     pairs=tuple(PAIRS)[::8],
     claim_starts=10,
@@ -141,94 +100,95 @@ QUICK = Protocol(
 # The library's own setting, D, 1/2 and 0.03, is the first of both grids.
 DEFAULT = (0, 0, 0)
 
+# The rules that choose runs and settings, as they are called in the tables.
+RULES = {
+    "smallest error, oracle's setting": "oracle",
+    "lowest fitness, oracle's setting": "fittest at the oracle's",
+    "lowest fitness, default setting": "fittest at the default",
+    "lowest fitness, lowest LOO": "fittest at the lowest LOO",
+}
+PAIR_RULES = {
+    "smallest error, a setting for each pair": "oracle",
+    "smallest error, a setting for each pair, chosen in the other repeats": "oracle elsewhere",
+    "smallest error, one setting for all": "shared",
+    "lowest fitness, the oracle's setting for each pair": "fittest at the oracle's",
+    "lowest fitness, the one setting for all": "fittest at the shared",
+    "lowest fitness, default setting": "fittest at the default",
+    "lowest fitness, lowest LOO of each pair": "fittest at the lowest LOO",
+}
 
-def rank_of(name):
-    return RANKS.get((SETS | PAIRS)[name].name, RANK)
+
+# --------------------------------------------------------------------------------------------- runs
 
 
-def run_once(solve, factor, y, balance, seed):
-    """Return what describes a run."""
-    res = solve(factor, balance=balance, n_init=1, random_state=seed)
-    return clustering_error(y, res.labels), res.objective, res.loo_mse, res.n_iter
+def setting_of(name, X, protocol, w, at):
+    """Return sigma, lam and rank of a cell of the grid."""
+    rank = RANKS.get((SETS | PAIRS)[name].name, RANK)
+    return protocol.widths[w] * box_diagonal(X), protocol.lams[at], rank
 
 
-def run_setting(X, y, sigma, lam, rank, balances, repeats, runs):
+def run_setting(X, y, setting, balances, repeats, runs):
     """Return what describes every run, (4, methods, balances, repeats, runs).
 
     NaN where a method is left out. Every run of FastEvoMMC draws its own landmarks.
     """
+    sigma, lam, rank = setting
+    make = partial(fastmmc.factor, X, sigma=sigma, lam=lam)
     figures = np.full((4, len(METHODS), len(balances), repeats * runs), np.nan)
-    setting = {"lam": lam, "sigma": sigma}
-    dense = fastmmc.factor(X, rank=None, **setting) if y.size <= DENSE_LIMIT else None
+    dense = make(rank=None) if y.size <= DENSE_LIMIT else None
     for seed in range(repeats * runs):
-        factors = dense, fastmmc.factor(X, rank=rank, random_state=seed, **setting)
+        factors = dense, make(rank=rank, random_state=seed)
         for m, (solve, factor) in enumerate(zip(METHODS.values(), factors, strict=True)):
-            if factor is None:
-                continue
-            for b, balance in enumerate(balances):
-                figures[:, m, b, seed] = run_once(solve, factor, y, balance, seed)
+            for b, balance in enumerate(balances if factor is not None else ()):
+                res = solve(factor, balance=balance, n_init=1, random_state=seed)
+                error = clustering_error(y, res.labels)
+                figures[:, m, b, seed] = error, res.objective, res.loo_mse, res.n_iter
     return figures.reshape(4, len(METHODS), len(balances), repeats, runs)
-
-
-def run_cell(method, X, y, sigma, lam, rank, balance, repeats, runs):
-    """Return what describes every run of one method at one setting, (4, repeats, runs).
-
-    The seeds begin as those of :func:`run_setting` do.
-    """
-    setting = {"lam": lam, "sigma": sigma}
-    dense = fastmmc.factor(X, rank=None, **setting) if method == "EvoMMC" else None
-    figures = np.empty((4, repeats * runs))
-    for seed in range(repeats * runs):
-        factor = dense or fastmmc.factor(X, rank=rank, random_state=seed, **setting)
-        figures[:, seed] = run_once(METHODS[method], factor, y, balance, seed)
-    return figures.reshape(4, repeats, runs)
 
 
 def run_k_means(X, y, repeats):
     """Return the error of k-means in each repeat, the best inertia of ten starts."""
-    models = [KMeans(2, n_init=10, random_state=seed) for seed in range(repeats)]
-    return np.array([clustering_error(y, model.fit_predict(X)) for model in models])
+    return np.array([clustering_error(y, k_means(X, 2, seed)) for seed in range(repeats)])
 
 
 def run_claim(X, y, starts):
     """Return the error of the start with the lowest fitness, one figure a method."""
-    return np.array(
-        [
-            clustering_error(
-                y, solve(X, lam=CLAIM_LAM, n_init=starts, random_state=0, **fixed).labels
-            )
-            for solve, fixed in CLAIM_METHODS.values()
-        ]
+    runs = (
+        solve(X, lam=CLAIM_LAM, n_init=starts, random_state=0) for solve in CLAIM_METHODS.values()
     )
+    return np.array([clustering_error(y, run.labels) for run in runs])
 
 
-def grid_tasks(name, X, y, protocol, repeats):
-    """Return the tasks of one set, keyed by (set, width, lam) and (set, None)."""
+def make_tasks(sets, pairs, protocol):
+    """Return all tasks, keyed by (set, width, lam), (set, None) and ("claim", pair).
+
+    Those of large sets come first, as they take longest.
+    """
     tasks = {}
-    for w, width in enumerate(protocol.widths):
-        for at, lam in enumerate(protocol.lams):
-            setting = width * box_diagonal(X), lam, rank_of(name), protocol.balances
-            tasks[name, w, at] = run_setting, X, y, *setting, repeats, protocol.runs
-    tasks[name, None] = run_k_means, X, y, repeats
-    return tasks
+    for name, (X, y) in sorted(sets.items(), key=lambda item: -item[1][1].size):
+        repeats = protocol.repeats[y.size <= DENSE_LIMIT]
+        grid = protocol.balances, repeats, protocol.runs
+        for w, at in np.ndindex(len(protocol.widths), len(protocol.lams)):
+            setting = setting_of(name, X, protocol, w, at)
+            tasks[name, w, at] = run_setting, X, y, setting, *grid
+        tasks[name, None] = run_k_means, X, y, repeats
+    return tasks | {("claim", p): (run_claim, *sets[p], protocol.claim_starts) for p in pairs}
+
+
+# ------------------------------------------------------------------------------------------ choices
+# Runs of a set are (4, methods, widths, lams, balances, repeats, runs), of a method without the
+# second axis.
 
 
 def gather(name, results, protocol):
-    """Return all runs of one set, (4, methods, widths, lams, balances, repeats, runs)."""
-    return np.stack(
-        [
-            np.stack([results[name, w, at] for at in range(len(protocol.lams))], axis=2)
-            for w in range(len(protocol.widths))
-        ],
-        axis=2,
-    )
+    """Return all runs of one set."""
+    shape = len(protocol.widths), len(protocol.lams)
+    stacked = np.stack([results[name, w, at] for w, at in np.ndindex(shape)], axis=2)
+    return stacked.reshape(*stacked.shape[:2], *shape, *stacked.shape[3:])
 
 
 def smallest_errors(figures):
-    """Return the smallest error of every repeat, (widths, lams, balances, repeats).
-
-    ``figures`` is (4, widths, lams, balances, repeats, runs).
-    """
+    """Return the smallest error of every repeat, (widths, lams, balances, repeats)."""
     return figures[ERROR].min(axis=-1)
 
 
@@ -247,31 +207,23 @@ def errors_chosen_elsewhere(smallest):
     return np.array([smallest[(*best_cell(others[..., at]), at)] for at in repeats])
 
 
-def cells_by_loo(winners):
-    """Return, for each repeat, the cell whose winner has the lowest leave-one-out error."""
-    return [best_cell(winners[LOO, ..., repeat]) for repeat in range(winners.shape[-1])]
-
-
-def errors_at(winners, cells):
-    """Return the winners' errors, each repeat at its own cell."""
-    return np.array([winners[(ERROR, *cell, repeat)] for repeat, cell in enumerate(cells)])
-
-
 def summarise(figures):
     """Return the errors of every rule, one figure a repeat, and the cells chosen."""
     smallest, winners = smallest_errors(figures), fittest(figures)
     cell = best_cell(smallest.mean(axis=-1))
-    loo_cells = cells_by_loo(winners)
+    # In each repeat the cell whose winner has the lowest leave-one-out error.
+    loo_cells = [best_cell(winners[LOO, ..., at]) for at in range(winners.shape[-1])]
     return {
         "oracle": smallest[cell],
-        "oracle elsewhere": errors_chosen_elsewhere(smallest),
         "fittest at the oracle's": winners[(ERROR, *cell)],
-        "fittest at the default": winners[(ERROR, *DEFAULT)],
-        "fittest at the lowest LOO": errors_at(winners, loo_cells),
         "generations": figures[(GENERATIONS, *cell)],
         "runs": figures[(slice(2), *cell)].reshape(2, -1),
         "cell": cell,
-        "LOO cells": loo_cells,
+        "oracle elsewhere": errors_chosen_elsewhere(smallest),
+        "fittest at the default": winners[(ERROR, *DEFAULT)],
+        "fittest at the lowest LOO": np.array(
+            [winners[(ERROR, *c, at)] for at, c in enumerate(loo_cells)]
+        ),
     }
 
 
@@ -284,63 +236,19 @@ def summarise_set(figures):
     }
 
 
-def final_tasks(name, X, y, figures, protocol):
-    """Return the tasks that repeat the settings that lead the grid as often as the paper does."""
-    tasks = {}
-    for m, method in enumerate(METHODS):
-        means = smallest_errors(figures[:, m]).mean(axis=-1)
-        if np.isnan(means).any() or figures.shape[-2] >= protocol.final_repeats:
-            continue
-        for at in np.argsort(means, axis=None, kind="stable")[: protocol.finalists]:
-            cell = w, lam, b = tuple(map(int, np.unravel_index(at, means.shape)))
-            setting = protocol.widths[w] * box_diagonal(X), protocol.lams[lam], rank_of(name)
-            runs = protocol.balances[b], protocol.final_repeats, protocol.runs
-            tasks[name, method, cell] = run_cell, method, X, y, *setting, *runs
-    return tasks
-
-
-def run_finals(summaries, figures, sets, protocol, run):
-    """Put the oracle's setting among those with all repeats into the summaries."""
-    tasks = {}
-    for name in summaries:
-        tasks |= final_tasks(name, *sets[name], figures[name], protocol)
-    best = {}
-    for (name, method, cell), runs in run.do(tasks).items():
-        error = smallest_errors(runs).mean()
-        if (name, method) not in best or error < best[name, method][0]:
-            best[name, method] = error, cell, runs
-    for (name, method), (_, cell, runs) in best.items():
-        summaries[name][method] |= {
-            "oracle": smallest_errors(runs),
-            "fittest at the oracle's": fittest(runs)[ERROR],
-            "generations": runs[GENERATIONS],
-            "runs": runs[:2].reshape(2, -1),
-            "cell": cell,
-        }
-
-
 def summarise_pairs(figures, pair_summaries):
     """Return {method: means over the pairs} from the runs of each pair, and the shared cell."""
     rows = {}
     for m, method in enumerate(METHODS):
-        summaries = [summary[method] for summary in pair_summaries.values()]
         smallest = np.mean([smallest_errors(runs[:, m]).mean(axis=-1) for runs in figures], axis=0)
         winners = np.mean([fittest(runs[:, m])[ERROR].mean(axis=-1) for runs in figures], axis=0)
         shared = best_cell(smallest)
-        rows[method] = {
-            "oracle": np.mean([summary["oracle"].mean() for summary in summaries]),
-            "shared": smallest[shared],
-            "fittest at the shared": winners[shared],
-            "cell": shared,
-        }
-        rules = (
-            "oracle elsewhere",
-            "fittest at the oracle's",
-            "fittest at the default",
-            "fittest at the lowest LOO",
-        )
-        for rule in rules:
-            rows[method][rule] = np.mean([summary[rule].mean() for summary in summaries])
+        chosen = {"shared": smallest[shared], "fittest at the shared": winners[shared]}
+        rows[method] = chosen | {"cell": shared}
+        for rule in PAIR_RULES.values():
+            if rule not in chosen:
+                of_pairs = [summary[method][rule].mean() for summary in pair_summaries]
+                rows[method][rule] = np.mean(of_pairs)
     return rows
 
 
@@ -355,10 +263,11 @@ def restart_curves(summary):
     """Return numbers of restarts, and the smallest and the fittest run's error at each."""
     errors, fitness = summary["runs"]
     # With nearly all runs in every subset the mean would be over one sample.
-    most = max(1, min(MAX_RESTARTS, int(0.6 * errors.size)))
-    counts = np.arange(1, most + 1)
-    smallest = np.array([expected_at_best(errors, errors, size) for size in counts])
-    best = np.array([expected_at_best(errors, fitness, size) for size in counts])
+    counts = np.arange(1, max(1, min(MAX_RESTARTS, int(0.6 * errors.size))) + 1)
+    smallest, best = (
+        np.array([expected_at_best(errors, key, size) for size in counts])
+        for key in (errors, fitness)
+    )
     return counts, smallest, best
 
 
@@ -366,18 +275,18 @@ def time_methods(name, X, summary, protocol):
     """Return {method: (seconds for the hat matrix, seconds a start)} at the oracle's cell."""
     seconds = {}
     for method, row in summary.items():
-        w, at, b = row["cell"]
-        setting = {
-            "lam": protocol.lams[at],
-            "sigma": protocol.widths[w] * box_diagonal(X),
-            "rank": rank_of(name) if method == "FastEvoMMC" else None,
-            "random_state": 0,
-        }
+        *cell, b = row["cell"]
+        sigma, lam, rank = setting_of(name, X, protocol, *cell)
+        rank = rank if method == "FastEvoMMC" else None
+        setting = {"sigma": sigma, "lam": lam, "rank": rank, "random_state": 0}
         search = {"balance": protocol.balances[b], "n_init": protocol.runs, "random_state": 0}
         factor, made = timed(partial(fastmmc.factor, X, **setting), times=3)
         _, ran = timed(partial(METHODS[method], factor, **search), times=3)
         seconds[method] = made, ran / protocol.runs
     return seconds
+
+
+# ------------------------------------------------------------------------------------------- tables
 
 
 def printed(name, method):
@@ -395,130 +304,89 @@ def cell_text(cell, protocol):
 def error_table(summaries):
     """Return Table 1 with the paper's figures beside ours."""
     rows = []
-    for name, (n, summary, k_means) in summaries.items():
-        row = [name, n, max(row["oracle"].size for row in summary.values()), spread(k_means)]
+    for name, (n, summary, k_means_errors) in summaries.items():
+        row = [name, n, max(found["oracle"].size for found in summary.values()), k_means_errors]
         for method in METHODS:
-            row += [
-                spread(summary[method]["oracle"]) if method in summary else "-",
-                printed(name, method),
-            ]
+            row += [summary.get(method, {}).get("oracle"), printed(name, method)]
         rows.append(row)
-    header = ["set", "n", "repeats", "k-means"]
-    for method in METHODS:
-        header += [method, f"{method}, paper"]
-    return table(header, rows)
+    columns = [column for method in METHODS for column in (method, f"{method}, paper")]
+    return table(["set", "n", "repeats", "k-means", *columns], rows)
 
 
 def bar_table(summaries, pairs):
     """Return whether the errors stay within what the paper prints, as far as that is known."""
     ours = {
-        (name, method): row["oracle"].mean()
+        (name, method): found["oracle"].mean()
         for name, (_, summary, _) in summaries.items()
-        for method, row in summary.items()
+        for method, found in summary.items()
     }
-    ours |= {("all pairs", method): row["oracle"] for method, row in pairs.items()}
+    ours |= {("all pairs", method): found["oracle"] for method, found in pairs.items()}
     rows = []
     for (name, method), mean in ours.items():
-        if method not in PAPER.get(name, {}):
-            continue
-        paper_mean, paper_std = PAPER[name][method]
-        bar = BARS.get(name, paper_mean + (paper_std or 0.0))
-        shown = printed(name, method), number(bar), number(mean)
-        # Both as printed, with two decimals.
-        rows.append([name, method, *shown, reached(round(mean, 2) <= round(bar, 2))])
-    if not rows:
-        return "none of the paper's figures for these sets is known here."
+        if method in PAPER.get(name, {}):
+            paper_mean, paper_std = PAPER[name][method]
+            bar = BARS.get(name, paper_mean + (paper_std or 0.0))
+            # Both as printed, with two decimals.
+            is_reached = round(mean, 2) <= round(bar, 2)
+            rows.append([name, method, printed(name, method), bar, mean, is_reached])
     return table(["set", "method", "paper", "bar", "here", "reached"], rows)
 
 
-def rule_table(summaries):
-    """Return the errors of all rules side by side."""
-    rules = {
-        "smallest error, oracle's setting": "oracle",
-        "lowest fitness, oracle's setting": "fittest at the oracle's",
-        "lowest fitness, default setting": "fittest at the default",
-        "lowest fitness, lowest LOO": "fittest at the lowest LOO",
-    }
-    rows = [
-        [name, method, *(spread(row[rule]) for rule in rules.values())]
+def rule_table(summaries, protocol):
+    """Return the errors of all rules side by side, and the setting (sigma, lam, balance)."""
+    rows = (
+        [
+            name,
+            method,
+            *(found[rule] for rule in RULES.values()),
+            cell_text(found["cell"], protocol),
+        ]
         for name, (_, summary, _) in summaries.items()
-        for method, row in summary.items()
-    ]
-    return table(["set", "method", *rules], rows)
-
-
-def settings_table(summaries, protocol):
-    """Return where on the grid the rules ended up."""
-    rows = []
-    for name, (_, summary, _) in summaries.items():
-        for method, row in summary.items():
-            (cell, count), *_ = Counter(row["LOO cells"]).most_common(1)
-            often = f"{cell_text(cell, protocol)} ({count} of {len(row['LOO cells'])})"
-            rows.append([name, method, cell_text(row["cell"], protocol), often])
-    return table(["set", "method", "oracle", "lowest LOO, most often"], rows)
+        for method, found in summary.items()
+    )
+    return table(["set", "method", *RULES, "oracle's setting"], rows)
 
 
 def pairs_table(pairs, protocol):
     """Return the means over all pairs."""
-    lines = {
-        "smallest error, a setting for each pair": "oracle",
-        "smallest error, a setting for each pair, chosen in the other repeats": "oracle elsewhere",
-        "smallest error, one setting for all": "shared",
-        "lowest fitness, the oracle's setting for each pair": "fittest at the oracle's",
-        "lowest fitness, the one setting for all": "fittest at the shared",
-        "lowest fitness, default setting": "fittest at the default",
-        "lowest fitness, lowest LOO of each pair": "fittest at the lowest LOO",
-    }
-    rows = [
-        [text, *(number(pairs[method][rule]) for method in METHODS)] for text, rule in lines.items()
-    ]
+    rows = [[text, *(pairs[m][rule] for m in METHODS)] for text, rule in PAIR_RULES.items()]
     rows.insert(1, ["the same, paper", *(printed("all pairs", method) for method in METHODS)])
     cells = (cell_text(pairs[method]["cell"], protocol) for method in METHODS)
-    rows.append(["the one setting for all", *cells])
-    return table(["rule", *METHODS], rows)
+    return table(["rule", *METHODS], [*rows, ["the one setting for all", *cells]])
 
 
 def claim_table(claim):
     """Return the means over the pairs without labels, against the bar."""
     rows = []
     for method, errors in zip(CLAIM_METHODS, np.array(list(claim.values())).T, strict=True):
-        mean, median, above = errors.mean(), np.median(errors), np.sum(errors > 5)
-        within = reached(round(mean, 2) <= CLAIM_BAR)
-        rows.append([method, number(mean), number(CLAIM_BAR), within, number(median), above])
+        within = round(errors.mean(), 2) <= CLAIM_BAR
+        figures = errors.mean(), CLAIM_BAR, within, np.median(errors), np.sum(errors > 5)
+        rows.append([method, *figures])
     return table(["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows)
-
-
-def worst_table(claim):
-    """Return the pairs with the greatest error of any method."""
-    worst = sorted(claim, key=lambda name: -claim[name].max())[:WORST_PAIRS]
-    rows = [[name.removeprefix("pair "), *map(number, claim[name])] for name in worst]
-    return table(["digits", *CLAIM_METHODS], rows)
 
 
 def time_table(summaries, seconds):
     """Return Table 2: generations and seconds."""
     rows = []
     for name, (n, summary, _) in summaries.items():
-        for method, row in summary.items():
+        for method, found in summary.items():
             factor, start = seconds[name][method]
-            generations = row["generations"].mean()
-            cut = 100 * np.mean(row["generations"] >= MAX_ITER * n)
-            rows.append([name, n, method, f"{generations:.0f}", f"{generations / n:.1f} n"])
-            rows[-1] += [f"{cut:.0f} %", f"{factor:.3f}", f"{start:.3f}"]
-            rows[-1].append(f"{factor + 10 * start:.2f}")
+            mean = found["generations"].mean()
+            cut = 100 * np.mean(found["generations"] >= MAX_ITER * n)
+            row = [name, n, method, f"{mean:.0f}", f"{mean / n:.1f} n", f"{cut:.0f} %"]
+            rows.append([*row, f"{factor:.3f}", f"{start:.3f}", factor + 10 * start])
     header = ["set", "n", "method", "generations", "as a multiple", f"stopped at {MAX_ITER} n"]
     return table([*header, "hat matrix, s", "a start, s", "with ten starts, s"], rows)
 
 
 def restarts_table(curves):
     """Return points of the figure's curves."""
-    counts = [1, 2, 5, 10, 20, 40, 60]
     rows = []
     for (name, method), (numbers, *errors) in curves.items():
         for rule, curve in zip(("smallest error", "lowest fitness"), errors, strict=True):
-            shown = [number(curve[c - 1]) if c <= numbers[-1] else "-" for c in counts]
+            shown = (curve[c - 1] if c <= numbers[-1] else None for c in SHOWN_RESTARTS)
             rows.append([name, method, rule, *shown])
-    return table(["set", "method", "run taken", *counts], rows)
+    return table(["set", "method", "run taken", *SHOWN_RESTARTS], rows)
 
 
 def draw_restarts(curves, run):
@@ -527,135 +395,102 @@ def draw_restarts(curves, run):
 
     names = list(dict.fromkeys(name for name, _ in curves))
     with run.picture("restarts", 1, len(names), figsize=(3.6 * len(names), 3.4)) as (figure, axes):
-        for ax, name in zip(axes[0], names, strict=True):
-            for m, method in enumerate(METHODS):
-                if (name, method) not in curves:
-                    continue
-                counts, smallest, best = curves[name, method]
-                ax.plot(counts, best, color=f"C{m}", label=f"{method}, lowest fitness")
-                label = f"{method}, smallest error"
-                ax.plot(counts, smallest, color=f"C{m}", linestyle=":", label=label)
+        for (name, method), (counts, smallest, best) in curves.items():
+            ax, color = axes[0, names.index(name)], f"C{list(METHODS).index(method)}"
+            ax.plot(counts, best, color=color, label=f"{method}, lowest fitness")
+            ax.plot(counts, smallest, ":", color=color, label=f"{method}, smallest error")
             ax.set(title=name, xlabel="restarts", ylim=(0, None))
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0, 0].set_ylabel("clustering error, %")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(names))
+        legend_below(figure, axes[0, 0], len(names))
+
+
+# --------------------------------------------------------------------------------------------- page
 
 
 def sets_parts(summaries, pairs, seconds, protocol):
-    """Return the sections on single sets."""
-    if not summaries:
-        return []
+    """Yield the sections on single sets."""
     runs = protocol.runs
-    return [
+    yield (
         f"## Table 1: smallest error of {runs} runs at the oracle's setting, mean ± standard "
-        "deviation over the repeats",
-        error_table(summaries),
-        f"The setting is the best of the grid in {protocol.repeats[0]} repeats. Above 1000 points "
-        f"the grid has {protocol.repeats[1]}, and the {protocol.finalists} settings that lead it "
-        f"have {protocol.final_repeats}, of which the best is taken.",
-        "The bar is the paper's mean plus one standard deviation:",
-        bar_table(summaries, pairs),
-        f"## Without labels: the run of lowest fitness among {runs}",
+        "deviation over the repeats"
+    )
+    yield error_table(summaries)
+    yield "The bar is the paper's mean plus one standard deviation:"
+    yield bar_table(summaries, pairs)
+    yield f"## Without labels: the run of lowest fitness among {runs}"
+    yield (
         "The default setting is the same for all sets: D, 1/2, 0.03. Lowest LOO: the setting whose "
-        "winner has the lowest leave-one-out error, chosen anew in every repeat.",
-        rule_table(summaries),
-        "Settings (sigma, lam, balance):",
-        settings_table(summaries, protocol),
-        "## Table 2: generations and seconds at the oracle's setting",
+        "winner has the lowest leave-one-out error, chosen anew in every repeat."
+    )
+    yield rule_table(summaries, protocol)
+    yield "## Table 2: generations and seconds at the oracle's setting"
+    yield (
         "Generations are means over all runs, seconds are of one call in one thread. The paper "
-        "prints about 9 n to 26 n generations for EvoMMC and 20 n to 70 n for FastEvoMMC.",
-        time_table(summaries, seconds),
-    ]
+        "prints about 9 n to 26 n generations for EvoMMC and 20 n to 70 n for FastEvoMMC."
+    )
+    yield time_table(summaries, seconds)
 
 
-def pairs_parts(pairs, claim, k_means, protocol):
-    """Return the sections on all pairs of digits."""
-    if not pairs:
-        return []
-    return [
-        f"## All pairs of digits: means over {len(protocol.pairs)} pairs",
-        f"{protocol.pair_repeats} repeats of {protocol.runs} runs; the {protocol.finalists} "
-        f"settings that lead a pair have {protocol.final_repeats}, and the best of them is the "
-        f"oracle's. k-means: {number(k_means)}.",
-        pairs_table(pairs, protocol),
+def pairs_parts(pairs, claim, k_means_error, protocol):
+    """Yield the sections on all pairs of digits."""
+    yield f"## All pairs of digits: means over {len(protocol.pairs)} pairs"
+    yield (
+        f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means_error)}."
+    )
+    yield pairs_table(pairs, protocol)
+    yield (
         f"## Without labels: lowest fitness of {protocol.claim_starts} starts, sigma = D, "
-        f"lam = {Fraction(CLAIM_LAM)}, balance 0.03, all pairs of digits",
-        claim_table(claim),
-        f"The {min(WORST_PAIRS, len(claim))} pairs with the greatest errors:",
-        worst_table(claim),
-    ]
+        f"lam = {Fraction(CLAIM_LAM)}, balance 0.03, all pairs of digits"
+    )
+    yield claim_table(claim)
 
 
 def restarts_parts(curves, run):
-    """Return the section on the number of restarts."""
-    if not curves:
-        return []
+    """Yield the section on the number of restarts."""
     draw_restarts(curves, run)
-    return [
-        "## Figure 2: error against the number of restarts",
-        "At the oracle's setting; every point is the mean over all choices of so many runs from "
-        "those of Table 1, at most six in ten of them.",
-        f"![error against restarts]({run.picture_name('restarts')})",
-        restarts_table(curves),
-    ]
-
-
-def introduction(protocol, made):
-    n_cells = len(protocol.widths) * len(protocol.lams) * len(protocol.balances)
-    return [
-        "# EvoMMC: Tables 1 and 2 and Figure 2 of Gieseke et al. (2009)",
-        f"{made} {n_cells} settings (sigma, lam, balance).",
-        "All errors are percentages of wrong labels. The protocols are described in README.md; `-` "
-        "is a figure of the paper that is not known here, or a method left out.",
-    ]
-
-
-def make_tasks(loaded, pair_sets, protocol):
-    """Return all tasks, those of large sets first as they take longest."""
-    tasks = {}
-    for name, (X, y) in sorted(loaded.items(), key=lambda item: -item[1][1].size):
-        tasks |= grid_tasks(name, X, y, protocol, protocol.repeats_of(y.size))
-    for name, (X, y) in pair_sets.items():
-        tasks |= grid_tasks(name, X, y, protocol, protocol.pair_repeats)
-        tasks["claim", name] = (run_claim, X, y, protocol.claim_starts)
-    return tasks
+    yield "## Figure 2: error against the number of restarts"
+    yield (
+        "At the oracle's setting; every point is the mean over all choices of that many runs from "
+        "those of Table 1, at most six in ten of them."
+    )
+    yield f"![error against restarts]({run.picture_name('restarts')})"
+    yield restarts_table(curves)
 
 
 def page(run):
-    protocol = QUICK if run.quick else FULL
+    protocol = run.pick(FULL, QUICK)
     loaded = run.load(load_pair)
     pair_sets = {} if run.no_pairs else {name: load_pair(PAIRS[name]) for name in protocol.pairs}
-    results = run.do(make_tasks(loaded, pair_sets, protocol))
-
+    results = run.do(make_tasks(loaded | pair_sets, pair_sets, protocol))
     figures = {name: gather(name, results, protocol) for name in loaded | pair_sets}
     found = {name: summarise_set(runs) for name, runs in figures.items()}
-    run_finals(found, figures, loaded | pair_sets, protocol, run)
 
-    summaries, seconds, curves = {}, {}, {}
-    for name, (X, y) in loaded.items():
-        summary = found[name]
-        summaries[name] = y.size, summary, results[name, None]
-        seconds[name] = time_methods(name, X, summary, protocol)
-        if name in RESTARTS:
-            curves |= {(name, method): restart_curves(row) for method, row in summary.items()}
-    pairs, claim, k_means = {}, {}, None
+    pairs = {}
     if pair_sets:
-        pairs = summarise_pairs(
-            [figures[name] for name in pair_sets], {name: found[name] for name in pair_sets}
-        )
+        pairs = summarise_pairs([figures[p] for p in pair_sets], [found[p] for p in pair_sets])
+    n_cells = len(protocol.widths) * len(protocol.lams) * len(protocol.balances)
+    yield (
+        f"{n_cells} settings (sigma, lam, balance). All errors are percentages of wrong labels. "
+        "The protocols are described in README.md; `-` is a figure of the paper that is not known "
+        "here, or a method left out."
+    )
+    if loaded:
+        summaries = {n: (y.size, found[n], results[n, None]) for n, (_, y) in loaded.items()}
+        seconds = {n: time_methods(n, X, found[n], protocol) for n, (X, _) in loaded.items()}
+        yield from sets_parts(summaries, pairs, seconds, protocol)
+    if pairs:
         claim = {name: results["claim", name] for name in pair_sets}
-        k_means = np.mean([results[name, None].mean() for name in pair_sets])
+        k_means_error = np.mean([results[name, None].mean() for name in pair_sets])
+        yield from pairs_parts(pairs, claim, k_means_error, protocol)
+    shown = product((name for name in RESTARTS if name in loaded), METHODS)
+    curves = {at: restart_curves(found[at[0]][at[1]]) for at in shown}
+    if curves:
+        yield from restarts_parts(curves, run)
 
-    parts = introduction(protocol, run.made())
-    parts += sets_parts(summaries, pairs, seconds, protocol)
-    parts += pairs_parts(pairs, claim, k_means, protocol)
-    return parts + restarts_parts(curves, run)
 
-
-NO_PAIRS = "--no-pairs", {"action": "store_true", "help": "leave all pairs of digits out"}
-
-PAGES = {"evo_mmc": (page, SETS)}
+TITLE = "EvoMMC: Tables 1 and 2 and Figure 2 of Gieseke et al. (2009)"
+PAGES = {"evo_mmc": (TITLE, page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES, [NO_PAIRS])
+    main(PAGES, no_pairs={"action": "store_true", "help": "leave all pairs of digits out"})

@@ -4,47 +4,32 @@ K. Zhang, I. W. Tsang, J. T. Kwok, Maximum Margin Clustering Made Practical, ICM
 README.md in this folder for the protocols.
 """
 
-import os
 import time
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from common import (
     DIGIT_PAIRS,
+    LOCAL,
+    SHOWN_PAIRS,
     clustering_error,
+    k_means,
+    legend_below,
     load_pair,
     main,
-    number,
-    reached,
+    mixture,
     sources,
-    spread,
     table,
     timed,
 )
-from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.mixture import GaussianMixture
+from sklearn.cluster import SpectralClustering
 
 from fastmmc import iter_ls_svm, iter_svm, iter_svr
 from fastmmc.alternating.start import first_labels
 from fastmmc.kernels.gram import Kernel, median_width
 
-SETS = sources(
-    "digits 3-8",
-    "digits 1-7",
-    "digits 2-7",
-    "digits 8-9",
-    "ionosphere",
-    "letter A-B",
-    "satellite 1-2",
-    "ringnorm",
-    "svmguide1",
-    "w1",
-)
-
-# Taken from FASTMMC_DATA only: other places have other sets under these names.
-LOCAL = ("ringnorm", "svmguide1", "w1")
+SETS = sources(*SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2", *LOCAL)
 
 # The paper's 0.03 for sets with classes of about one size, 0.3 for others. Satellite's classes
 # differ by 0.37 n, which 0.3 rules out.
@@ -54,24 +39,22 @@ BALANCE = 0.03
 # As good as no size rule: one cluster may have all but half a percent of the points.
 FREE = 0.99
 
-# Errors in percent that iterSVR is to stay at or below in the mean.
-BARS = {
-    "digits 3-8": 3.4,
-    "digits 1-7": 0.6,
-    "digits 2-7": 0.3,
-    "digits 8-9": 4.0,
-    "ionosphere": 30.0,
-    "letter A-B": 6.0,
-    "satellite 1-2": 2.0,
-}
+
+def normalised_cut(X, k, seed, n_init=1):
+    affinity = Kernel("rbf", sigma=median_width(X)).block(X, X)
+    model = SpectralClustering(
+        k, affinity="precomputed", assign_labels="cluster_qr", random_state=seed
+    )
+    return model.fit_predict(affinity)
+
 
 MARGIN = {
-    "iterSVM": (iter_svm, {}),
-    "iterSVR": (iter_svr, {}),
-    "iterLS-SVM": (iter_ls_svm, {}),
-    "iterSVR, k-means++": (iter_svr, {"init": "kmeans"}),
+    "iterSVM": iter_svm,
+    "iterSVR": iter_svr,
+    "iterLS-SVM": iter_ls_svm,
+    "iterSVR, k-means++": partial(iter_svr, init="kmeans"),
 }
-BASELINES = ("KM", "NC", "GMM")
+BASELINES = {"KM": k_means, "NC": normalised_cut, "GMM": mixture}
 METHODS = (*BASELINES, *MARGIN)
 FREE_METHODS = ("iterSVM", "iterSVR", "iterLS-SVM")
 
@@ -79,67 +62,38 @@ FREE_METHODS = ("iterSVM", "iterSVR", "iterLS-SVM")
 ERROR, SECONDS, ROUNDS = range(3)
 
 CURVE_SETS = ("digits 3-8", "digits 2-7", "digits 8-9")
-CURVES = {
-    "iterSVM": (iter_svm, {}),
-    "iterSVR, epsilon 0": (iter_svr, {"epsilon": 0.0}),
-    "iterSVR, epsilon 0.1": (iter_svr, {"epsilon": 0.1}),
-    "iterSVR, epsilon 0.3": (iter_svr, {"epsilon": 0.3}),
-}
+CURVES = {"iterSVM": iter_svm}
+CURVES |= {f"iterSVR, epsilon {e:g}": partial(iter_svr, epsilon=e) for e in (0.0, 0.1, 0.3)}
 SHOWN_ROUNDS = 8
 
-
-# Seeds, and seeds without the size rule.
-FULL, QUICK = (10, 5), (2, 1)
-
-
-def load(source):
-    folder = os.environ.get("FASTMMC_DATA")
-    local = folder and (Path(folder) / f"{source.name}.npz").exists()
-    if source.name in LOCAL and not local:
-        raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
-    return load_pair(source)
+# All pairs of digits: each run the best of its starts, and the paper's mean error of iterSVR.
+STARTS, PAIR_SEEDS, PAIRS_ERROR = 10, 10, 1.82
+PAIR_METHODS = ("KM", "GMM", "iterSVR", "iterLS-SVM")
 
 
 @cache
 def warm_up():
     """Compile what the methods call, once a process."""
     X = np.random.default_rng(0).standard_normal((20, 2))
-    for solve, options in MARGIN.values():
-        solve(X, n_init=1, random_state=0, **options)
+    for solve in MARGIN.values():
+        solve(X, n_init=1, random_state=0)
 
 
-def run_baseline(method, X, seed):
-    """Return the labels and 1 for a round."""
-    if method == "KM":
-        return KMeans(2, n_init=1, random_state=seed).fit_predict(X), 1
-    if method == "GMM":
-        return GaussianMixture(2, random_state=seed).fit_predict(X), 1
-    affinity = Kernel("rbf", sigma=median_width(X)).block(X, X)
-    model = SpectralClustering(
-        2, affinity="precomputed", assign_labels="cluster_qr", random_state=seed
-    )
-    return model.fit_predict(affinity), 1
-
-
-def run_margin(method, X, balance, seed):
+def run_once(method, X, seed, n_init=1, **options):
     """Return the labels and the rounds."""
-    solve, options = MARGIN[method]
-    res = solve(X, balance=balance, n_init=1, random_state=seed, **options)
+    if method in BASELINES:
+        return BASELINES[method](X, 2, seed, n_init=n_init), 1
+    res = MARGIN[method](X, n_init=n_init, random_state=seed, **options)
     return res.labels, res.n_iter
 
 
 def run_method(method, X, y, balance, seeds):
     """Return what describes every run, (3, seeds)."""
     warm_up()
-
-    def once(seed):
-        if method in BASELINES:
-            return run_baseline(method, X, seed)
-        return run_margin(method, X, balance, seed)
-
     figures = np.empty((3, seeds))
     for seed in range(seeds):
-        (labels, rounds), seconds = timed(once, seed, clock=time.process_time)
+        run = partial(run_once, method, X, seed, balance=balance)
+        (labels, rounds), seconds = timed(run, clock=time.process_time)
         figures[:, seed] = clustering_error(y, labels), seconds, rounds
     return figures
 
@@ -149,12 +103,10 @@ def run_curve(method, X, y):
 
     All methods begin with the same labels. A run is repeated with one round more each time.
     """
-    solve, options = CURVES[method]
     init = first_labels("farthest", X, Kernel("rbf"), np.ones(y.size), np.random.default_rng(0))
-    setting = {"balance": BALANCE, "init": init, "n_init": 1, "random_state": 0, **options}
-    history = solve(X, **setting).history
-    rounds = range(1, history.size + 1)
-    labels = [init, *(solve(X, max_iter=most, **setting).labels for most in rounds)]
+    solve = partial(CURVES[method], X, balance=BALANCE, init=init, n_init=1, random_state=0)
+    history = solve().history
+    labels = [init, *(solve(max_iter=most).labels for most in range(1, history.size + 1))]
     return history, np.array([clustering_error(y, each) for each in labels])
 
 
@@ -167,60 +119,40 @@ def make_tasks(loaded, seeds, free_seeds):
             tasks[name, method, balance] = run_method, method, X, y, balance, seeds
         for method in FREE_METHODS:
             tasks[name, method, FREE] = run_method, method, X, y, FREE, free_seeds
-        if name in CURVE_SETS:
-            for method in CURVES:
-                tasks["curve", name, method] = run_curve, method, X, y
+        for method in CURVES if name in CURVE_SETS else ():
+            tasks["curve", name, method] = run_curve, method, X, y
     return tasks
 
 
-def settings_of(loaded):
-    """Return {name: (n, larger class, size rule)}."""
-    return {
-        name: (y.size, int(np.bincount(y).max()), BALANCES.get(name, BALANCE))
-        for name, (_, y) in loaded.items()
-    }
-
-
-def error_table(settings, results):
+def error_table(loaded, errors):
     """Return the errors of all methods."""
-    rows = [
-        [name, n, larger, balance, *(spread(results[name, m, balance][ERROR]) for m in METHODS)]
-        for name, (n, larger, balance) in settings.items()
-    ]
+    rows = []
+    for name, (_, y) in loaded.items():
+        balance = BALANCES.get(name, BALANCE)
+        found = (errors[name, method, balance] for method in METHODS)
+        rows.append([name, y.size, np.bincount(y).max(), str(balance), *found])
     return table(["set", "n", "larger class", "balance", *METHODS], rows)
 
 
-def bar_table(settings, results):
-    """Return whether the errors of iterSVR stay at or below their bars."""
-    rows = []
-    for name, (*_, balance) in settings.items():
-        if name in BARS:
-            mean = results[name, "iterSVR", balance][ERROR].mean()
-            rows.append([name, number(BARS[name]), number(mean), reached(mean <= BARS[name])])
-    return table(["set", "bar", "here", "reached"], rows)
-
-
-def free_table(settings, results):
+def free_table(loaded, errors):
     """Return the errors with the size rule and without."""
     rows = []
-    for name, (*_, balance) in settings.items():
-        row = [name, balance]
-        for method in FREE_METHODS:
-            row += [spread(results[name, method, b][ERROR]) for b in (balance, FREE)]
-        rows.append(row)
-    header = ["set", "balance"]
-    for method in FREE_METHODS:
-        header += [f"{method}, with", "without"]
-    return table(header, rows)
+    for name in loaded:
+        balance = BALANCES.get(name, BALANCE)
+        found = (errors[name, m, b] for m in FREE_METHODS for b in (balance, FREE))
+        rows.append([name, str(balance), *found])
+    pairs = [f"{method}, {rule}" for method in FREE_METHODS for rule in ("with", "without")]
+    return table(["set", "balance", *pairs], rows)
 
 
-def time_table(settings, results):
+def time_table(loaded, results):
     """Return CPU seconds of a run, and how many times as long as k-means that is."""
     rows = []
-    for name, (n, _, balance) in settings.items():
+    for name, (_, y) in loaded.items():
+        balance = BALANCES.get(name, BALANCE)
         seconds = {m: results[name, m, balance][SECONDS].mean() for m in METHODS}
         rounds = results[name, "iterSVR", balance][ROUNDS].mean()
-        row = [name, n, f"{rounds:.1f}", f"{seconds['KM']:.3f}"]
+        row = [name, y.size, f"{rounds:.1f}", f"{seconds['KM']:.3f}"]
         row += [f"{seconds[m]:.3f} ({seconds[m] / seconds['KM']:.0f})" for m in METHODS[1:]]
         rows.append(row)
     return table(["set", "n", "rounds of iterSVR", *METHODS], rows)
@@ -230,9 +162,9 @@ def curve_table(curves):
     """Return the error before the first round and after each."""
     rows = []
     for (name, method), (history, errors) in curves.items():
-        shown = [number(e) for e in errors[: SHOWN_ROUNDS + 1]]
+        shown = list(errors[: SHOWN_ROUNDS + 1])
         shown += [""] * (SHOWN_ROUNDS + 1 - len(shown))
-        rows.append([name, method, *shown, f"{history[-1] / history[0]:.2f}"])
+        rows.append([name, method, *shown, history[-1] / history[0]])
     header = ["set", "method", "start", *range(1, SHOWN_ROUNDS + 1)]
     return table([*header, "last / first objective"], rows)
 
@@ -255,80 +187,40 @@ def draw_curves(curves, run):
             below.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0, 0].set_ylabel("objective")
         axes[1, 0].set_ylabel("clustering error, %")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(CURVES))
+        legend_below(figure, axes[0, 0], len(CURVES))
 
 
 def page(run):
-    seeds, free_seeds = QUICK if run.quick else FULL
-    loaded = run.load(load)
+    seeds, free_seeds = run.pick((10, 5), (2, 1))
+    loaded = run.load(load_pair)
     results = run.do(make_tasks(loaded, seeds, free_seeds))
-    settings = settings_of(loaded)
-    curves = {key[1:]: curve for key, curve in results.items() if key[0] == "curve"}
-    curves = {key: curves[key] for key in product(CURVE_SETS, CURVES) if key in curves}
-    parts = [
-        "# iterSVR: the experiments of Zhang, Tsang and Kwok (2007)",
-        run.made(),
-        "All errors are percentages of wrong labels. README.md describes the protocols.",
-    ]
-    if settings:
-        parts += [
-            f"## Clustering error, mean ± standard deviation over {seeds} seeds (Table 1)",
-            error_table(settings, results),
-            "iterSVR against the bars set for it:",
-            bar_table(settings, results),
-            "## Error with the size rule and without (Tables 2 and 3)",
-            f"Without: balance {FREE}, {free_seeds} seeds.",
-            free_table(settings, results),
-            "## CPU seconds of a run, and in brackets over those of k-means (Table 4)",
-            time_table(settings, results),
-        ]
+    errors = {key: found[ERROR] for key, found in results.items() if key[0] != "curve"}
+    curves = {at: results["curve", *at] for at in product(CURVE_SETS, CURVES) if at[0] in loaded}
+    yield "All errors are percentages of wrong labels. README.md describes the protocols."
+    yield f"## Clustering error, mean ± standard deviation over {seeds} seeds (Table 1)"
+    yield error_table(loaded, errors)
+    yield "## Error with the size rule and without (Tables 2 and 3)"
+    yield f"Without: balance {FREE}, {free_seeds} seeds."
+    yield free_table(loaded, errors)
+    yield "## CPU seconds of a run, and in brackets over those of k-means (Table 4)"
+    yield time_table(loaded, results)
     if curves:
         draw_curves(curves, run)
-        parts += [
-            "## Rounds (Figures 1, 5 and 6)",
+        yield "## Rounds (Figures 1, 5 and 6)"
+        yield (
             "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
-            "those of different losses are not comparable.",
-            f"![objective and error against rounds]({run.picture_name('rounds')})",
-            "Error in percent before the first round and after each:",
-            curve_table(curves),
-        ]
-    return parts
-
-
-# All pairs of digits, each run the best of its starts.
-STARTS = 10
-PAIR_SEEDS = 10
-
-# The paper's mean error of iterSVR over all pairs.
-PAIRS_ERROR = 1.82
-
-
-def by_kmeans(X, seed):
-    return KMeans(2, n_init=STARTS, random_state=seed).fit_predict(X)
-
-
-def by_mixture(X, seed):
-    return GaussianMixture(2, n_init=STARTS, random_state=seed).fit_predict(X)
-
-
-def by_margin(function):
-    """Return the method with its defaults: balance 0.03, sigma 3 D, C 500."""
-    return lambda X, seed: function(X, n_init=STARTS, random_state=seed).labels
-
-
-PAIR_METHODS = {
-    "KM": by_kmeans,
-    "GMM": by_mixture,
-    "iterSVR": by_margin(iter_svr),
-    "iterLS-SVM": by_margin(iter_ls_svm),
-}
+            "those of different losses are not comparable."
+        )
+        yield f"![objective and error against rounds]({run.picture_name('rounds')})"
+        yield "Error in percent before the first round and after each:"
+        yield curve_table(curves)
 
 
 def run_pair(name, method, seeds):
-    """Return the errors in percent, one a seed."""
+    """Return the errors in percent, one a seed, with the defaults of the library."""
     X, y = load_pair(DIGIT_PAIRS[name])
-    return np.array([clustering_error(y, PAIR_METHODS[method](X, s)) for s in range(seeds)])
+    runs = (run_once(method, X, seed, n_init=STARTS) for seed in range(seeds))
+    return np.array([clustering_error(y, labels) for labels, _ in runs])
 
 
 def method_table(errors):
@@ -337,37 +229,26 @@ def method_table(errors):
     for method, found in errors.items():
         by_seed, by_pair = found.mean(axis=0), found.mean(axis=1)
         figures = (found.mean(), by_seed.min(), by_seed.max(), np.median(by_pair), by_pair.max())
-        rows.append([method, *map(number, figures)])
+        rows.append([method, *figures])
     header = ["method", "mean error", "best seed", "worst seed", "median pair", "worst pair"]
     return table(header, rows)
 
 
-def worst_table(names, found, many=8):
-    """Return the pairs in which iterSVR errs most."""
-    worst = np.argsort(-found.mean(axis=1))[:many]
-    rows = [[names[p], *(number(v) for v in (found[p].mean(), *found[p]))] for p in worst]
-    return table(["pair", "mean", *(f"seed {s}" for s in range(found.shape[1]))], rows)
-
-
 def pairs_page(run):
-    names = run.sets[::8] if run.quick else run.sets
-    seeds = 1 if run.quick else PAIR_SEEDS
-    results = run.do(
-        {(name, m): (run_pair, name, m, seeds) for name in names for m in PAIR_METHODS}
+    names, seeds = run.pick(run.sets, run.sets[::8]), run.pick(PAIR_SEEDS, 1)
+    results = run.each(run_pair, names, PAIR_METHODS, [seeds])
+    errors = {m: np.array([results[name, m, seeds] for name in names]) for m in PAIR_METHODS}
+    yield (
+        f"{len(names)} pairs, {seeds} seeds, {STARTS} starts a run. Percentages of wrong labels. "
+        f"The paper has {PAIRS_ERROR} for iterSVR. Best and worst seed are means over the pairs."
     )
-    errors = {m: np.array([results[name, m] for name in names]) for m in PAIR_METHODS}
-    return [
-        f"# All pairs of digits: {len(names)} pairs, {seeds} seeds, {STARTS} starts a run",
-        run.made(),
-        f"Percentages of wrong labels. The paper has {PAIRS_ERROR} for iterSVR. "
-        "Best and worst seed are means over the pairs.",
-        method_table(errors),
-        "The pairs in which iterSVR errs most:",
-        worst_table(names, errors["iterSVR"]),
-    ]
+    yield method_table(errors)
 
 
-PAGES = {"iter_svr": (page, SETS), "iter_svr_pairs": (pairs_page, DIGIT_PAIRS)}
+PAGES = {
+    "iter_svr": ("iterSVR: the experiments of Zhang, Tsang and Kwok (2007)", page, SETS),
+    "iter_svr_pairs": ("All pairs of digits", pairs_page, DIGIT_PAIRS),
+}
 
 if __name__ == "__main__":
     main(PAGES)

@@ -9,32 +9,29 @@ import time
 import warnings
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import shapes
 from common import (
+    LETTERS,
     Source,
+    classes_of,
     draw,
+    k_means,
     load_source,
     main,
-    mean_and_std,
+    mixture,
     number,
-    reached,
     sources,
+    spectral,
     table,
     timed,
+    under,
 )
 from scipy.sparse.csgraph import laplacian
 from scipy.sparse.linalg import svds
-from sklearn.cluster import (
-    HDBSCAN,
-    AgglomerativeClustering,
-    Birch,
-    KMeans,
-    MiniBatchKMeans,
-    SpectralClustering,
-)
-from sklearn.datasets import make_blobs
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering, Birch, MiniBatchKMeans
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
@@ -53,37 +50,45 @@ DRAWN, MOST_POINTS, QUICK_POINTS = 1_200, 1_000, 300
 # Numbers of clusters that are considered where k is not given: up to this, or to as many times k.
 MOST_COUNT, BEYOND = 12, 1.3
 
-NEIGHBOURS = 10
-GINI = 0.3  # threshold of the published Genie
+# Threshold of the published Genie, and landmarks of Nyström.
+GINI, LANDMARKS = 0.3, 1_000
 
 
-# ---------------------------------------------------------------------------------------- methods
+# ----------------------------------------------------------------------------------------- methods
+# A rival is a function of points, k and seed that returns labels.
 
 
-def by_neighbours(k):
-    return SpectralClustering(
-        k, affinity="nearest_neighbors", n_neighbors=NEIGHBOURS, random_state=0
-    )
+def model(make, **given):
+    """Return a rival that has no seed."""
+    return lambda X, k, seed: make(n_clusters=k, **given).fit_predict(X)
 
 
-MODELS = {
-    "KMeans": lambda k: KMeans(k, n_init=10, random_state=0),
-    "GaussianMixture": lambda k: GaussianMixture(k, random_state=0),
-    "GaussianMixture, n_init=5": lambda k: GaussianMixture(k, n_init=5, random_state=0),
-    "SpectralClustering": by_neighbours,
-    "AgglomerativeClustering, Ward": AgglomerativeClustering,
-    "AgglomerativeClustering, average": partial(AgglomerativeClustering, linkage="average"),
-    "AgglomerativeClustering, single": partial(AgglomerativeClustering, linkage="single"),
-    "Birch": lambda k: Birch(n_clusters=k),
+def nystroem_spectral(X, k, seed):
+    """Cluster in the leading eigenvectors of the normalised Nyström Gram matrix."""
+    gamma, rank = 1 / median_width(X) ** 2, min(LANDMARKS, X.shape[0])
+    Z = Nystroem(gamma=gamma, n_components=rank, random_state=seed).fit_transform(X)
+    degrees = np.maximum(Z @ Z.sum(axis=0), 1e-12)
+    U = svds(Z / np.sqrt(degrees)[:, None], k, random_state=seed)[0]
+    return k_means(normalize(U), k, seed)
+
+
+def mini_batches(X, k, seed):
+    return MiniBatchKMeans(k, n_init=10, random_state=seed).fit_predict(X)
+
+
+PEERS = {
+    "KMeans": k_means,
+    "MiniBatchKMeans": mini_batches,
+    "GaussianMixture": mixture,
+    "GaussianMixture, n_init=5": partial(mixture, n_init=5),
+    "SpectralClustering": spectral,
+    "Nyström-spectral": nystroem_spectral,
+    "AgglomerativeClustering, Ward": model(AgglomerativeClustering),
+    "AgglomerativeClustering, average": model(AgglomerativeClustering, linkage="average"),
+    "AgglomerativeClustering, single": model(AgglomerativeClustering, linkage="single"),
+    "Birch": model(Birch),
+    f"Genie (threshold {GINI})": lambda X, k, seed: Genie(squared_distances(X, X)).cut(k)[GINI],
 }
-PEERS = {name: lambda X, k, m=model: m(k).fit_predict(X) for name, model in MODELS.items()}
-PEERS[f"Genie (threshold {GINI})"] = lambda X, k: Genie(squared_distances(X, X)).cut(k)[GINI]
-try:  # a rival that is there if its package is
-    from lumbermark import Lumbermark
-except ImportError:
-    pass
-else:
-    PEERS["Lumbermark"] = lambda X, k: Lumbermark(n_clusters=k).fit_predict(X)
 
 VARIANTS = {
     'umc_rls, sizes="equal"': {"sizes": "equal"},
@@ -98,10 +103,9 @@ def functions_of(binary):
     return {method.function.__name__: method.function for method in found}
 
 
+BINARY = functions_of(True)
 OURS = functions_of(False)
 OURS |= {name: partial(fastmmc.umc_rls, **given) for name, given in VARIANTS.items()}
-BINARY = functions_of(True)
-SHOWN = ("cluster", "umc_rls", *VARIANTS, *PEERS)
 
 
 def by_vote(X, most):
@@ -109,20 +113,20 @@ def by_vote(X, most):
 
 
 def by_silhouette(X, most):
-    found = [PEERS["KMeans"](X, k) for k in range(2, most + 1)]
+    found = [k_means(X, k) for k in range(2, most + 1)]
     return max(found, key=lambda labels: silhouette_score(X, labels))
 
 
 def by_bic(X, most):
-    mixtures = [MODELS["GaussianMixture"](k).fit(X) for k in range(2, most + 1)]
+    mixtures = [GaussianMixture(k, random_state=0).fit(X) for k in range(2, most + 1)]
     return min(mixtures, key=lambda mixture: mixture.bic(X)).predict(X)
 
 
 def by_eigengap(X, most):
-    graph = kneighbors_graph(X, NEIGHBOURS, include_self=True).toarray()
+    graph = kneighbors_graph(X, 10, include_self=True).toarray()
     values = np.linalg.eigvalsh(laplacian((graph + graph.T) / 2, normed=True))
     gaps = np.diff(values[: most + 1])
-    return by_neighbours(int(gaps[1:].argmax()) + 2).fit_predict(X)
+    return spectral(X, int(gaps[1:].argmax()) + 2)
 
 
 def by_density(X, most, share=None):
@@ -139,10 +143,35 @@ CHOICES = {
     "HDBSCAN, min_cluster_size = n / 50": partial(by_density, share=1 / 50),
 }
 
+# Rivals that are there if their packages are.
+try:
+    from lumbermark import Lumbermark
+except ImportError:
+    pass
+else:
+    PEERS["Lumbermark"] = model(Lumbermark)
+try:
+    from fast_plscan import PLSCAN
+except ImportError:
+    pass
+else:
+    CHOICES["PLSCAN"] = lambda X, most: PLSCAN().fit_predict(X)
+
 
 # ------------------------------------------------------------------------------------- collections
-# A set is (collection, name); its points come with reference labellings, (r, n), whose clusters are
-# 1..k and noise 0.
+# Points of a set come with reference labellings, (r, n), whose clusters are 1..k and noise 0.
+
+
+class Collection(NamedTuple):
+    """Sets, and how they are measured."""
+
+    about: str
+    load: Any  # of name, seed and folder: points, and reference labellings
+    seeds: int = 1
+    seeded: bool = False  # whether the seed of a drawing is that of the methods as well
+    most: int | None = None  # points where k is given
+    methods: tuple[str, ...] = (*OURS, *PEERS)
+    parts: bool = True  # whether two clusters and unknown k have tables
 
 
 def of_suite(name, seed, folder):
@@ -158,14 +187,72 @@ def of_shapes(name, seed, folder):
     return X, y[None]
 
 
-COLLECTIONS = {"suite": of_suite, "shapes": of_shapes}
+def of_real(name, seed, folder):
+    """Return a set, drawn by the seed where its source says so, and its classes."""
+    source = (REAL | LARGE)[name]
+    if source.name == "blobs":
+        y = np.repeat(np.arange(3), BLOB_SIZES)
+        centers = np.array([[0, 0], [20, 0], [0, 20]])
+        return np.random.default_rng(seed).normal(size=(y.size, 2)) + centers[y], y[None] + 1
+    X, y = whole_source(source)
+    X, y = draw(X, y, source.draw if source.draw and y.size > source.draw else None, seed)
+    return X, classes_of(y)[None] + 1
 
 
-def load(collection, name, seed, folder, size):
+@cache
+def whole_source(source):
+    """Return all points and their classes; there are no such points of blobs."""
+    if source.name == "blobs":
+        return None
+    X, y = load_source(source)
+    return (scale(X) if source.name in STANDARDISED else X), y
+
+
+BLOB_SIZES = 900, 80, 20
+STANDARDISED = {"wine", "breast_cancer"}
+REAL = sources("digits", "wine", "breast_cancer") | {"blobs 900/80/20": Source("blobs")}
+REAL |= {name: Source(name, draw=DRAWN) for name in ("usps", "pendigits", "satimage", "segment")}
+REAL |= {"letter A-H": Source("letter", LETTERS["letter A-H"].classes, DRAWN)}
+OF_LARGE = "KMeans", "MiniBatchKMeans", "Nyström-spectral", "AgglomerativeClustering, Ward"
+LARGE = sources("digits", "coil20", "satimage", "usps", "letter")
+
+COLLECTIONS = {
+    "suite": Collection("The bundled and generated sets.", of_suite, most=DRAWN),
+    "shapes": Collection(
+        "The sets were made after the rules of `cluster` and the default of `umc_rls`, and none "
+        "was changed after a score had been seen. Then, with every other set in view "
+        '("seen"), the score of the number of clusters, the second width of `umc_rls` and the '
+        "borders that all widths draw in `cluster` were made. The bundled sets had been in view "
+        "long before.",
+        of_shapes,
+        seeds=3,
+    ),
+    "choice": Collection(
+        f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
+        f"{BLOB_SIZES} points; wine and breast_cancer are standardised.",
+        of_real,
+        seeds=10,
+        seeded=True,
+    ),
+    "large_quality": Collection(
+        "Whole sets.",
+        of_real,
+        seeds=10,
+        seeded=True,
+        methods=("umc_rls", *list(VARIANTS)[:2], *OF_LARGE),
+        parts=False,
+    ),
+}
+
+
+def load(page, name, seed, folder, size):
     """Return at most ``size`` random points of a set, and their reference labellings."""
-    X, references = COLLECTIONS[collection](name, seed, folder)
+    X, references = COLLECTIONS[page].load(name, seed, folder)
     X, drawn = draw(X, np.arange(len(X)), None if size is None else min(size, len(X)), 0)
     return X, references[:, drawn]
+
+
+# ------------------------------------------------------------------------------------ measurements
 
 
 def count_clusters(reference):
@@ -178,34 +265,37 @@ def agreement(reference, labels):
     return adjusted_rand_score(reference[known], labels[known])
 
 
-def label(method, X, k):
+def label(method, X, k, seed):
     """Return the labels of a method that is given k, and other labels that it considered."""
     if method in PEERS:
-        return PEERS[method](X, k), []
+        return PEERS[method](X, k, seed), []
     if method in BINARY:
-        return BINARY[method](X, random_state=0).labels, []
-    result = OURS[method](X, k, random_state=0)
+        return BINARY[method](X, random_state=seed).labels, []
+    result = OURS[method](X, k, random_state=seed)
     if method != "cluster":
         return result.labels, []
     considered = [one for one in result.candidates if one.rule in RULES]
     return result.labels, [one.labels[result.cells] for one in considered]
 
 
-def measure_given(method, of, only=None):
-    """Return the best agreement with a reference, and that of the best labels considered.
+def measure_given(method, of, seed=0, only=None):
+    """Return the best agreement with a reference, that of the best labels considered, and seconds.
 
-    Each reference has its own k; ``only`` limits them to those of so many clusters.
+    Each reference has its own k; ``only`` limits them to those of one number of clusters.
     """
     X, references = load(*of)
     best = tried = -1.0
+    spent = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k in {count_clusters(r) for r in references} if only is None else {only}:
-            labels, others = label(method, X, k)
+            run = partial(label, method, X, k, seed)
+            (labels, others), seconds = timed(run, clock=time.process_time)
+            spent += seconds
             for reference in (r for r in references if count_clusters(r) == k):
                 best = max(best, agreement(reference, labels))
                 tried = max(tried, best, *(agreement(reference, one) for one in others), -1.0)
-    return best, tried
+    return best, tried, spent
 
 
 def measure_unknown(method, of):
@@ -231,114 +321,67 @@ def mean_of(values):
     return np.mean(values) if values else np.nan
 
 
-def given_rows(scores, names, groups):
+def given_table(scores, seconds, names, groups, published):
     """Return one row a method, the highest mean first: means of all and of groups, sets won."""
     methods = list(dict.fromkeys(method for method, _ in scores))
     best = {name: max(round(scores[m, name], 3) for m in methods) for name in names}
     rows = []
     for method in sorted(methods, key=lambda m: -np.mean([scores[m, name] for name in names])):
-        means = [mean_of(scores[method, n] for n in part) for part in (names, *groups)]
+        means = [mean_of(scores[method, n] for n in part) for part in (names, *groups.values())]
         won = sum(round(scores[method, name], 3) == best[name] for name in names)
-        rows.append([shown_name(method), *(number(mean, 3) for mean in means), won])
-    return rows
+        rows.append([shown_name(method), *means, won, f"{seconds[method]:.2f}"])
+    for method, said in PUBLISHED.items() if published else ():
+        known = np.nanmean([published[name][method] for name in names if name in published])
+        rows.append([f"{said}, published", known, *("" for _ in groups), "", ""])
+    return table(["method", "mean ARI", *groups, "sets won", "seconds"], rows, 3)
 
 
-def unknown_rows(found, counts, names, groups):
-    """Return one row a method: how often a k of a reference was found, and the mean agreement."""
+def set_table(values, tried, first, names, groups, published):
+    """Return one row a set: its shape, and the agreement of methods."""
+    shown = [m for m in SHOWN if (m, names[0]) in values]
+    printed = SHOWN_PUBLISHED if published else ()
+    rows = []
+    for name in names:
+        X, references = first[name]
+        counts = " ".join(str(count_clusters(r)) for r in references)
+        row = [name, *("yes" if name in part else "" for part in groups.values()), *X.shape]
+        row += [counts, tried.get(name), *(values[m, name] for m in shown)]
+        rows.append([*row, *(published.get(name, {}).get(m) for m in printed)])
+    header = ["set", *groups, "n", "features", "k", "best tried", *map(shown_name, shown)]
+    return table([*header, *(f"{PUBLISHED[m]}, published" for m in printed)], rows, 3)
+
+
+def unknown_tables(found, counts, names, groups):
+    """Return a row a method, how often a k of a reference was found and ARI, and a row a set."""
+    parts = {"": names} | {f"{g} ": [n for n in part if n in names] for g, part in groups.items()}
     rows = []
     for method in CHOICES:
         row = [method]
-        for part in (names, *groups):
+        for part in parts.values():
             right = sum(found[method, name][0] in counts[name] for name in part)
-            mean = mean_of(found[method, name][1] for name in part)
-            row += [f"{right} of {len(part)}", number(mean, 3)]
+            row += [f"{right} of {len(part)}", mean_of(found[method, name][1] for name in part)]
         rows.append(row)
-    return rows
-
-
-def count_rows(found, counts, names):
-    return [
+    header = [f"{part}{said}" for part in parts for said in ("k found", "mean ARI")]
+    yield table(["method", *header], rows, 3)
+    yield "### Number of clusters found, and ARI"
+    rows = (
         [name, " ".join(map(str, counts[name]))]
         + [f"{found[m, name][0]} ({number(found[m, name][1])})" for m in CHOICES]
         for name in names
-    ]
-
-
-def collection_page(run, title, about, names, seeds, size, groups, published=None):
-    """Yield the page of a collection; ``groups`` are {name: sets} whose means stand beside."""
-    key = run.name, run.suite
-    of = {(n, s): (key[0], n, s, key[1], size) for n in names for s in seeds}
-    first = {name: load(key[0], name, 0, key[1], None) for name in names}
-    counts = {
-        name: [count_clusters(r) for r in references] for name, (_, references) in first.items()
-    }
-    few = [name for name in names if len(first[name][0]) <= min(size or MOST_POINTS, MOST_POINTS)]
-    two = [name for name in names if 2 in counts[name]]
-    runs = run.do({(m, *at): (measure_given, m, of[at]) for m in (*OURS, *PEERS) for at in of})
-    scores = {(m, n): np.mean([runs[m, n, s][0] for s in seeds]) for m, n, s in runs}
-    halves = run.do(
-        {(m, n): (measure_given, m, of[n, 0], 2) for m in (*BINARY, *SHOWN) for n in two}
     )
-    whole = {name: (key[0], name, 0, key[1], None) for name in few}
-    found = run.do({(m, n): (measure_unknown, m, whole[n]) for m in CHOICES for n in few})
-    in_view = list(groups.values())
-
-    yield f"# {title}"
-    yield run.made()
-    yield (
-        f"{about} {len(names)} sets. Figures are adjusted Rand indices with the reference "
-        "labelling that agrees best; points that it calls noise are left out of the score, not of "
-        "the data. Values are raw, one call with the seed 0, no setting by set."
-    )
-    yield "## k given"
-    yield (
-        f"Drawings of each set: {len(seeds)}."
-        + (f" Sets of more than {size:,} points are cut to so many random ones." if size else "")
-        + " A set is won by every method that is best to three digits. LCVQE and its kin had no "
-        "constraints, and RPCL may leave clusters out."
-    )
-    rows = given_rows(scores, names, in_view)
-    for method, said in PUBLISHED.items() if published else ():
-        known = [published[name][method] for name in names if name in published]
-        rows.append([f"{said}, published", number(np.nanmean(known), 3), *("" for _ in groups), ""])
-    yield table(["method", "mean ARI", *groups, "sets won"], rows)
-    yield "### Set by set"
-    yield '"Best tried": the best of the labels that `cluster` could have returned.'
-    header = ["set", *groups, "n", "features", "k", "best tried", *map(shown_name, SHOWN)]
-    shown_published = [m for m in SHOWN_PUBLISHED if published]
-    rows = []
-    for name in names:
-        tried = np.mean([runs["cluster", name, s][1] for s in seeds])
-        row = [name, *("yes" if name in part else "" for part in in_view), *first[name][0].shape]
-        row += [" ".join(map(str, counts[name])), number(tried, 3)]
-        row += [number(scores[m, name], 3) for m in SHOWN]
-        rows.append(row + [number(published.get(name, {}).get(m), 3) for m in shown_published])
-    yield table([*header, *(f"{PUBLISHED[m]}, published" for m in shown_published)], rows)
-    if two:
-        yield "### Two clusters"
-        yield "The sets with a reference of two clusters, by these references alone."
-        values = {m: [halves[m, name][0] for name in two] for m in (*BINARY, *SHOWN)}
-        rows = [
-            [shown_name(m), number(np.mean(v), 3), *(number(x, 2) for x in v)]
-            for m, v in values.items()
-        ]
-        yield table(["method", "mean ARI", *two], rows)
-    yield "## k unknown"
-    yield (
-        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. Numbers from 2 to "
-        f"{MOST_COUNT} are considered, or to {BEYOND} times the largest k of a reference where "
-        "that is more; HDBSCAN has no such limit. Its noise is one more cluster of the agreement, "
-        "not of the count."
-    )
-    parts = [[name for name in part if name in few] for part in in_view]
-    header = [part for group in ("", *groups) for part in (f"{group} k found", f"{group} mean ARI")]
-    yield table(["method", *(h.strip() for h in header)], unknown_rows(found, counts, few, parts))
-    yield "### Number of clusters found, and ARI"
-    yield table(["set", "k", *CHOICES], count_rows(found, counts, few))
+    yield table(["set", "k", *CHOICES], rows)
 
 
-# ------------------------------------------------------------------------------------------- suite
+def binary_table(found, two):
+    values = {m: np.array([found[m, name][0] for name in two]) for m in (*BINARY, *SHOWN)}
+    rows = ([shown_name(m), f"{v.mean():.3f}", *v] for m, v in values.items())
+    return table(["method", "mean ARI", *two], rows)
 
+
+# ------------------------------------------------------------------------------------------- pages
+
+SHOWN = ("cluster", "umc_rls", *VARIANTS, *PEERS)
+SHOWN_PUBLISHED = ("Genie_G0.3", "ITM")
 PUBLISHED = {
     "Genie_G0.3": "Genie (threshold 0.3)",
     "GIc": "Genie+Ic",
@@ -350,7 +393,6 @@ PUBLISHED = {
     "fastcluster_ward": "Ward",
     "fastcluster_average": "average linkage",
 }
-SHOWN_PUBLISHED = ("Genie_G0.3", "ITM")
 
 
 def read_published(folder):
@@ -364,261 +406,96 @@ def read_published(folder):
         }
 
 
-def suite_page(run):
-    names = [*datasets.BUNDLED, *datasets.GENERATED]
-    if run.suite is not None:
-        names = sorted(path.stem for path in run.suite.glob("*.npz"))
-    names = names[:3] if run.quick else names
-    size = QUICK_POINTS if run.quick else DRAWN
-    given = run.about, names, range(1), size, {}, read_published(run.suite)
-    return collection_page(run, "A clustering suite", *given)
+def names_of(run):
+    """Return the sets of a page, and groups of them whose means stand beside."""
+    if run.name == "suite":
+        names = [*datasets.BUNDLED, *datasets.GENERATED]
+        if run.suite is not None:
+            names = sorted(path.stem for path in run.suite.glob("*.npz"))
+        return run.pick(names, names[:3]), {}
+    if run.name == "shapes":
+        names = run.pick(list(run.sets), list(run.sets)[::16])
+        seen = [name for name in names if name in shapes.SEEN]
+        return names, {"seen": seen, "unseen": [name for name in names if name not in seen]}
+    return list(run.load(whole_source)), {}
 
 
-def shapes_page(run):
-    names = list(run.sets)[:: 16 if run.quick else 1]
-    groups = {
-        "seen": [name for name in names if name in shapes.SEEN],
-        "unseen": [name for name in names if name not in shapes.SEEN],
-    }
-    about = (
-        "The sets were made after the rules of `cluster` and the default of `umc_rls`, and none "
-        "was changed after a score had been seen. Then, with every other set in view "
-        '("seen"), the score of the number of clusters, the second width of `umc_rls` and the '
-        "borders that all widths draw in `cluster` were made. The bundled sets had been in view "
-        "long before."
-    )
-    seeds = range(1 if run.quick else run.seeds)
-    return collection_page(run, "Made shapes", about, names, seeds, None, groups)
-
-
-# ------------------------------------------------------------------------------------------ choice
-
-WHOLE = sources("digits", "wine", "breast_cancer")
-PARTS = sources("usps", "pendigits", "satimage", "segment") | {
-    "letter A-H": Source("letter", tuple(range(8)))
-}
-STANDARDISED = {"wine", "breast_cancer"}
-PUBLIC = ["sipu_a1", "sipu_a2", "sipu_a3", "sipu_d31", "sipu_s2", "sipu_unbalance"]
-
-# Adjusted Rand indices to be reached by the median over seeds, and in the mean of real sets; and
-# seconds that 2,000 points may take, by k.
-BARS = {"digits": 0.92, "wine": 0.87, "breast_cancer": 0.75, "blobs 900/80/20": 1.0}
-BARS |= dict.fromkeys(PUBLIC, 0.94) | {"sipu_s2": 0.92, "sipu_unbalance": 0.99}
-REAL_BAR, ALLOWED_LOSS = 0.64, 0.03
-SECONDS = {30: 10, "auto": 60}
-
-
-def of_real(name, seed, folder):
-    """Return a set, drawn by the seed where it is large, and its classes."""
-    if name == "blobs 900/80/20":
-        y = np.repeat(np.arange(3), [900, 80, 20])
-        centers = np.array([[0, 0], [20, 0], [0, 20]])
-        return np.random.default_rng(seed).normal(size=(y.size, 2)) + centers[y], y
-    if name == "blobs of time":
-        return make_blobs(2000, 4, centers=30, random_state=0)
-    if name in PUBLIC:
-        X, references = of_suite(name, seed, folder)
-        return X, references[0]
-    X, y = load_source((WHOLE | PARTS)[name])
-    X = scale(X) if name in STANDARDISED else X
-    return draw(X, y, DRAWN if name in PARTS and y.size > DRAWN else None, seed)
-
-
-def measure_real(method, name, seed, folder, k=None):
-    """Return the index, the number of clusters and the seconds; None is the k of the classes."""
-    X, y = of_real(name, seed, folder)
-    k = np.unique(y).size if k is None else k
-    result, seconds = timed(lambda: OURS[method](X, k, random_state=seed))
-    return adjusted_rand_score(y, result.labels), result.sizes.size, seconds
-
-
-def choice_page(run):
-    seeds, draws = (2, 1) if run.quick else (10, 5)
-    names = list(run.load(lambda source: load_source(source)[1].size))
-    public = PUBLIC if run.suite and not run.quick else []
-    once = {name: range(1) for name in public}
-    bars = {n: range(seeds) for n in (*(n for n in names if n in WHOLE), "blobs 900/80/20")} | once
-    tasks = {(n, s): (measure_real, "cluster", n, s, run.suite) for n in bars for s in bars[n]}
-    for seed in range(seeds):
-        tasks["number", seed] = measure_real, "cluster", "blobs 900/80/20", seed, None, "auto"
-    for method in ("cluster", "umc_rls"):
-        for name in names:
-            for seed in range(draws):
-                tasks[method, name, seed] = measure_real, method, name, seed, None
-    tasks |= {("time", k): (measure_real, "cluster", "blobs of time", 0, None, k) for k in SECONDS}
-    found = run.do(tasks)
-
-    rows = []
-    for name, of in bars.items():
-        values, _, seconds = zip(*(found[name, seed] for seed in of), strict=True)
-        shown = [number(v, 3) for v in (np.median(values), min(values), max(values), BARS[name])]
-        right = reached(round(float(np.median(values)), 3) >= BARS[name])
-        rows.append([name, len(values), *shown, right, number(np.mean(seconds), 1)])
-    yield "# The choice without labels"
-    yield run.made()
-    yield "## With k given"
-    header = ["set", "runs", "median", "least", "greatest", "bar", "reached", "seconds"]
-    yield table(header, rows)
-    if names:
-        means = np.array(
-            [
-                [np.mean([found[m, name, s][0] for s in range(draws)]) for name in names]
-                for m in ("cluster", "umc_rls")
-            ]
-        )
-        rows = [
-            [name, number(now, 3), number(before, 3), reached(now >= before - ALLOWED_LOSS)]
-            for name, now, before in zip(names, *means, strict=True)
-        ]
-        now, before = means.mean(axis=1)
-        rows.append(["mean", number(now, 3), number(before, 3), reached(now >= REAL_BAR)])
-        yield "## Real sets"
-        yield table(["set", "cluster", "umc_rls", "bar"], rows)
-    right = sum(found["number", seed][1] == 3 for seed in range(seeds))
-    yield "## The number"
-    yield f"Blobs of 900, 80 and 20 points, k unknown: three in {right} of {seeds}."
-    yield "## Time, 2,000 points"
-    rows = [[k, *(number(v, 3) for v in found["time", k][::2]), SECONDS[k]] for k in SECONDS]
-    yield table(["k", "index", "seconds", "bar"], rows)
-
-
-# ------------------------------------------------------------------------------------- large sets
-
-LARGE = sources("digits", "coil20", "satimage", "usps", "letter")
-
-# The search over all points, and Ward, take minutes on large sets: fewer seeds there.
-SEEDS_OF_ALL = {"satimage": 5, "letter": 1}
-
-# Points up to which the hat matrix of the search over all points is dense, and its rank for more.
-DENSE, RANK = 10_000, 1_000
-ALL = "all points"
-WAYS = {
-    "defaults": {},
-    "free": {"sizes": "free"},
-    "equal": {"sizes": "equal"},
-    "equal, median": {"sizes": "equal"},
-    ALL: {"method": "shaking", "n_init": 30},
-}
-
-
-def nystroem_spectral(X, k, seed):
-    """Cluster in the leading eigenvectors of the normalised Nyström Gram matrix."""
-    gamma, rank = 1 / median_width(X) ** 2, min(RANK, X.shape[0])
-    Z = Nystroem(gamma=gamma, n_components=rank, random_state=seed).fit_transform(X)
-    degrees = np.maximum(Z @ Z.sum(axis=0), 1e-12)
-    U = svds(Z / np.sqrt(degrees)[:, None], k, random_state=seed)[0]
-    return KMeans(k, n_init=10, random_state=seed).fit_predict(normalize(U))
-
-
-FAST = {
-    "k-means": lambda X, k, s: KMeans(k, n_init=10, random_state=s).fit_predict(X),
-    "MiniBatchKMeans": lambda X, k, s: MiniBatchKMeans(k, n_init=10, random_state=s).fit_predict(X),
-    "Nyström-spectral": nystroem_spectral,
-    "Ward": lambda X, k, s: AgglomerativeClustering(k).fit_predict(X),
-}
-
-
-@cache
-def large_points(source):
-    """Return points, labels, and the hat matrix at the median distance with what it took."""
-    X, y = load_source(source)
-    given = {"sigma": median_width(X), "rank": None if len(y) <= DENSE else RANK}
-    made = timed(lambda: fastmmc.factor(X, **given, random_state=0), clock=time.process_time)
-    return X, y, *made
-
-
-def objective(factor, labels, k):
-    """Return the objective of equal sizes on a hat matrix."""
-    E = (labels[:, None] == np.arange(k)).astype(float)
-    fits = factor.R @ E if hasattr(factor, "R") else factor.Z @ (factor.Z.T @ E)
-    return k * len(labels) + (4 - k) * fits.sum() - 4 * np.sum(E * fits)
-
-
-def measure_large(source, way, seed):
-    """Return ARI, objective at the median distance, seconds, smallest and largest size."""
-    X, y, factor, before = large_points(source)
-    k = len(np.unique(y))
-    given = {"random_state": seed, **WAYS.get(way, {})}
-    if way == "equal, median":
-        given["sigma"] = median_width(X)
-
-    def cluster():
-        if way in FAST:
-            return FAST[way](X, k, seed)
-        return fastmmc.umc_rls(factor if way == ALL else X, k, **given).labels
-
-    labels, seconds = timed(cluster, clock=time.process_time)
-    sizes = np.bincount(labels, minlength=k) * k / len(y)
-    score, found = adjusted_rand_score(y, labels), objective(factor, labels, k)
-    return score, found, seconds + before * (way == ALL), sizes.min(), sizes.max()
-
-
-def count_seeds(name, way):
-    """Return the number of seeds of a way on a set."""
-    return 1 if way == "Ward" else SEEDS_OF_ALL.get(name, 10) if way == ALL else 10
-
-
-def large_page(run):
-    X, _ = fastmmc.datasets.load("digits")
-    for way in WAYS.values():  # compiled code is loaded first
-        fastmmc.umc_rls(X, 10, random_state=0, **way)
-        fastmmc.umc_rls(np.vstack((X, X)), 10, random_state=0, rank=200, **way)
-    names = run.sets[:2] if run.quick else run.sets
-    tasks = {
-        (name, way, seed): (measure_large, run.sources[name], way, seed)
-        for name in names
-        for way in (*WAYS, *FAST)
-        for seed in range(1 if run.quick else count_seeds(name, way))
-    }
-    found = run.do(tasks)
-    rows = []
-    for name in names:
-        runs = {
-            way: np.array([found[at] for at in tasks if at[:2] == (name, way)])
-            for way in (*WAYS, *FAST)
+def page(run):
+    collection, (names, groups) = COLLECTIONS[run.name], names_of(run)
+    seeds = range(run.pick(run.seeds or collection.seeds, 1))
+    most = collection.most and run.pick(collection.most, QUICK_POINTS)
+    of = {(n, s): (run.name, n, s, run.suite, most) for n in names for s in seeds}
+    runs = run.do(
+        {
+            (m, *at): (measure_given, m, of[at], at[1] if collection.seeded else 0)
+            for m in collection.methods
+            for at in of
         }
-        for way, figures in runs.items():
-            ari, values, seconds, least, most = figures.T
-            above = 100 * (values.mean() / runs[ALL][:, 1].mean() - 1)
-            row = [name, way, len(ari), mean_and_std(ari.mean(), ari.std(), 3)]
-            row += [number(ari.min(), 3), number(ari.max(), 3), number(above, 1)]
-            rows.append(
-                [*row, f"{least.min():.2f} to {most.max():.2f}", number(np.median(seconds), 1)]
-            )
-    header = ["set", "labels", "seeds", "ARI", "lowest", "highest", "objective, %", "sizes"]
-    yield "# Large sets: quality"
-    yield run.made()
-    yield (
-        '"Defaults" is `umc_rls(X, k)`, "free" and "equal" are `umc_rls(X, k, sizes=...)`, and '
-        '"equal, median" has the median distance as width. "All points" is what the defaults were '
-        "before points were gathered in cells: the best of 30 starts of shaking, "
-        '`umc_rls(F, k, method="shaking", n_init=30)`, on the hat matrix F of the median distance, '
-        f"dense up to {DENSE:,} points and of rank {RANK:,} for more. k-means and its mini-batches "
-        f"have ten starts, Nyström-spectral {RANK:,} landmarks. "
-        "Adjusted Rand index: mean ± standard deviation over the seeds, lowest and highest; by how "
-        "much the mean objective of equal sizes on F is higher than that of all points, in "
-        "percent; the smallest and the largest size in any run, of the mean size; the median of "
-        "the seconds of processor time, F included. One BLAS thread."
     )
-    yield table([*header, "seconds"], rows)
+    values = {(m, n): under(runs, m, n)[:, 0] for m in collection.methods for n in names}
+    scores = {at: found.mean() for at, found in values.items()}
+    seconds = {m: under(runs, m)[:, 2].mean() for m in collection.methods}
+    tried = {n: under(runs, "cluster", n)[:, 1].mean() for n in names if ("cluster", n) in scores}
+    first = {name: load(run.name, name, 0, run.suite, None) for name in names}
+    published = read_published(run.suite)
+    yield (
+        f"{run.about or collection.about} {len(names)} sets. Figures are adjusted Rand indices "
+        "with the reference labelling that agrees best; points that it calls noise are left out of "
+        "the score, not of the data. Every method has its defaults. Seconds are those of the "
+        "processor, a call."
+    )
+    yield "## k given"
+    yield (
+        f"Drawings or seeds of each set: {len(seeds)}."
+        + (f" Sets of more than {most:,} points are cut to that many random ones." if most else "")
+        + " A set is won by every method that is best to three digits. LCVQE and its kin had no "
+        "constraints, and RPCL may leave clusters out."
+    )
+    yield given_table(scores, seconds, names, groups, published)
+    yield "### Set by set"
+    yield (
+        "Means over the drawings, with standard deviations where each has a seed of its own. "
+        '"Best tried": the best of the labels that `cluster` could have returned.'
+    )
+    yield set_table(values if collection.seeded else scores, tried, first, names, groups, published)
+    if collection.parts:
+        yield from parts_of_page(run, first, names, groups, of)
+
+
+def parts_of_page(run, first, names, groups, of):
+    """Yield the tables of two clusters, and of unknown k."""
+    counts = {name: [count_clusters(r) for r in first[name][1]] for name in names}
+    two = [name for name in names if 2 in counts[name]]
+    if two:
+        tasks = {(m, n): (measure_given, m, of[n, 0], 0, 2) for m in (*BINARY, *SHOWN) for n in two}
+        yield "### Two clusters"
+        yield "The sets with a reference of two clusters, by these references alone."
+        yield binary_table(run.do(tasks), two)
+    most = min(COLLECTIONS[run.name].most or MOST_POINTS, MOST_POINTS)
+    few = [name for name in names if len(first[name][0]) <= most]
+    whole = {name: (run.name, name, 0, run.suite, None) for name in few}
+    found = run.do({(m, n): (measure_unknown, m, whole[n]) for m in CHOICES for n in few})
+    yield "## k unknown"
+    yield (
+        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. Numbers from 2 to "
+        f"{MOST_COUNT} are considered, or to {BEYOND} times the largest k of a reference where "
+        "that is more; HDBSCAN has no such limit. Its noise is one more cluster of the agreement, "
+        "not of the count."
+    )
+    yield from unknown_tables(found, counts, few, groups)
 
 
 PAGES = {
-    "suite": (suite_page, {}),
-    "shapes": (shapes_page, shapes.SETS),
-    "choice": (choice_page, WHOLE | PARTS),
-    "large_quality": (large_page, LARGE),
+    "suite": ("A clustering suite", page, {}),
+    "shapes": ("Made shapes", page, shapes.SETS),
+    "choice": ("The choice without labels", page, REAL),
+    "large_quality": ("Large sets: quality", page, LARGE),
 }
 
 if __name__ == "__main__":
     main(
         PAGES,
-        [
-            ("--suite", {"type": Path, "help": "folder of .npz files (X, y) and published.csv"}),
-            (
-                "--about",
-                {"default": "The bundled and generated sets.", "help": "words on the suite"},
-            ),
-            ("--seeds", {"type": int, "default": 3, "help": "drawings of each made set"}),
-        ],
+        suite={"type": Path, "help": "folder of .npz files (X, y) and published.csv"},
+        about={"help": "words on the suite"},
+        seeds={"type": int, "help": "drawings of each made or real set"},
     )

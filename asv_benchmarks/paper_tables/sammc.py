@@ -4,6 +4,7 @@ See README.md in this folder for the protocols.
 """
 
 import time
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,9 @@ from common import (
     last_value,
     load_source,
     main,
+    overlapping,
     peak_memory,
+    slope,
     sources,
     table,
     timed,
@@ -77,13 +80,12 @@ def measure_search(name, k, seed):
     """Return the objectives of the searches at the memetic one's time, that time, and starts."""
     X, _ = load_source(SETS[name])
     warm_up(X)
-    memetic, seconds = timed(lambda: fastmmc.sammc(X, k, random_state=seed))
+    solve = partial(fastmmc.sammc, X, k, random_state=seed)
+    memetic, seconds = timed(solve)
     found = {"memetic": memetic.objective}
     found["restarts"], count = restarts(X, k, seconds, seed)
     for method, options in ANNEALING.items():
-        found[method] = fastmmc.sammc(
-            X, k, search="annealing", max_time=seconds, random_state=seed, **options
-        ).objective
+        found[method] = solve(search="annealing", max_time=seconds, **options).objective
     return found, seconds, count
 
 
@@ -93,15 +95,14 @@ def warm_up(X):
     fastmmc.sammc(X[:200], 2, search="annealing", max_iter=2, random_state=0)
 
 
-def measure_annealing(name, k, seed):
+def measure_annealing(name, k):
     """Return objective, iterations and seconds of annealing to its own end, for both centers."""
     X, _ = load_source(SETS[name])
     warm_up(X)
+    solve = partial(fastmmc.sammc, X, k, search="annealing", random_state=0)
     found = {}
     for method, options in ANNEALING.items():
-        result, seconds = timed(
-            lambda o=options: fastmmc.sammc(X, k, search="annealing", random_state=seed, **o)
-        )
+        result, seconds = timed(partial(solve, **options))
         found[method] = result.objective, result.history[0], result.n_iter, seconds
     return found
 
@@ -126,11 +127,7 @@ def fuzzy_centers(X, k, seed, q=2.0, tol=1e-5, max_iter=300):
 def measure_library(name, k):
     """Return the objective of the centers that each method of the library finds."""
     X, _ = load_source(SETS[name])
-    mixture = BayesianGaussianMixture(
-        n_components=k,
-        weight_concentration_prior_type="dirichlet_process",
-        random_state=0,
-    )
+    mixture = BayesianGaussianMixture(n_components=k, random_state=0)
     centers = {
         "KM": KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
         "MBKM": MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
@@ -145,80 +142,56 @@ def excess(values, best):
     return f"{100 * (np.mean(values) / best - 1):.2f}"
 
 
-def objective_table(searches, library, names, ks, repeats):
+def objective_table(searches, library, cells):
     """Return the table of objectives, and the cells' least ones."""
     rows, least = [], {}
-    for name in names:
-        for k in ks:
-            runs = [searches[name, k, seed] for seed in range(repeats)]
-            by_method = {m: [found[m] for found, *_ in runs] for m in EQUAL_TIME}
-            by_method |= {m: [library[name, k][m]] for m in LIBRARY}
-            best = least[name, k] = min(min(values) for values in by_method.values())
-            paper = PAPER.get((name, k))
-            seconds = np.mean([seconds for _, seconds, _ in runs])
-            count = np.mean([count for *_, count in runs])
-            rows.append(
-                [name, k, f"{best:.6g}"]
-                + ["-" if paper is None else f"{paper:.6g} ({best / paper:.4f})"]
-                + [excess(by_method[m], best) for m in (*EQUAL_TIME, *LIBRARY)]
-                + [f"{seconds:.1f}", f"{count:.0f}"]
-            )
+    for name, k in cells:
+        runs = [found for key, found in searches.items() if key[:2] == (name, k)]
+        by_method = {m: [found[m] for found, *_ in runs] for m in EQUAL_TIME}
+        by_method |= {m: [library[name, k][m]] for m in LIBRARY}
+        best = least[name, k] = min(min(values) for values in by_method.values())
+        paper = PAPER.get((name, k))
+        shown = "-" if paper is None else f"{paper:.6g} ({best / paper:.4f})"
+        above = (excess(by_method[m], best) for m in (*EQUAL_TIME, *LIBRARY))
+        seconds, count = (np.mean([run[at] for run in runs]) for at in (1, 2))
+        rows.append([name, k, f"{best:.6g}", shown, *above, f"{seconds:.1f}", f"{count:.0f}"])
     header = ["set", "k", "least f", "paper's f_best (ours / it)"]
     header += [*EQUAL_TIME, *LIBRARY, "seconds", "restarts made"]
     return table(header, rows), least
 
 
-def duel(searches, names, ks, repeats):
+def duel(searches, cells):
     """Count the cells in which the memetic search is better, equal and worse than restarts."""
-    better = equal = worse = 0
-    largest = 0.0
-    for name in names:
-        for k in ks:
-            runs = [searches[name, k, seed][0] for seed in range(repeats)]
-            ratio = np.mean([found["memetic"] / found["restarts"] for found in runs])
-            better += ratio < 1 - SAME
-            worse += ratio > 1 + SAME
-            equal += abs(ratio - 1) <= SAME
-            largest = max(largest, 100 * (ratio - 1))
+    runs = [[found[0] for at, found in searches.items() if at[:2] == cell] for cell in cells]
+    ratios = np.array([np.mean([f["memetic"] / f["restarts"] for f in one]) for one in runs])
+    better, worse = np.sum(ratios < 1 - SAME), np.sum(ratios > 1 + SAME)
     return (
-        f"Memetic against restarts at equal time, mean of {repeats} seeds: lower in {better} "
-        f"cells, the same (within {SAME:g}) in {equal}, higher in {worse}; at most "
-        f"{largest:.4f} % higher."
+        f"Memetic against restarts at equal time, mean of the seeds: lower in {better} cells, the "
+        f"same (within {SAME:g}) in {len(cells) - better - worse}, higher in {worse}."
     )
 
 
-def long_table(long_runs, least, names, ks):
-    rows = []
-    for name in names:
-        for k in ks:
-            for method, (found, first, n_iter, seconds) in long_runs[name, k].items():
-                rows.append(
-                    [name, k, method, f"{first:.6g}", f"{found:.6g}"]
-                    + [excess([found], least[name, k]), n_iter, f"{seconds:.0f}"]
-                )
+def long_table(long_runs, least):
+    rows = [
+        [*cell, method, f"{first:.6g}", f"{found:.6g}", excess([found], least[cell])]
+        + [n_iter, f"{seconds:.0f}"]
+        for cell, runs in long_runs.items()
+        for method, (found, first, n_iter, seconds) in runs.items()
+    ]
     header = ["set", "k", "method", "first f", "final f", "% above least f"]
     return table([*header, "iterations", "seconds"], rows)
 
 
-def generate(n):
-    """Return n points of Gaussians that overlap a little."""
-    rng = np.random.default_rng(0)
-    centers = rng.uniform(-5, 5, (SCALE_CLUSTERS, SCALE_FEATURES))
-    return centers[rng.integers(SCALE_CLUSTERS, size=n)] + 2.0 * rng.standard_normal(
-        (n, SCALE_FEATURES)
-    )
-
-
 def measure_scale(n, search, iterations):
     """Return seconds, iterations and peak memory in GB of one run on n generated points."""
-    X = generate(n)
+    X = overlapping(n, SCALE_FEATURES, SCALE_CLUSTERS)
     warm_up(X)
     options = {}
     if search == "annealing":
         options = {"max_representatives": SCALE_REPRESENTATIVES, "max_iter": iterations}
         options |= {"patience": 10**6, "cooling": 0.9999}
     result, seconds = timed(
-        lambda: fastmmc.sammc(X, SCALE_CLUSTERS, search=search, random_state=0, **options)
+        partial(fastmmc.sammc, X, SCALE_CLUSTERS, search=search, random_state=0, **options)
     )
     return seconds, result.n_iter, peak_memory() / 1e9
 
@@ -228,50 +201,40 @@ def scale_table(sizes, iterations):
     for search in ("annealing", "memetic"):
         found = [alone(measure_scale, n, search, iterations) for n in sizes]
         for n, (seconds, n_iter, peak) in zip(sizes, found, strict=True):
-            rows.append([search, f"{n:,}", f"{seconds:.1f}", n_iter, f"{peak:.2f}"])
-            print(*rows[-1], sep="   ", flush=True)
-        slope, _ = np.polyfit(np.log(sizes), np.log([seconds for seconds, *_ in found]), 1)
-        slopes.append(f"{search} {slope:.2f}")
+            rows.append([search, f"{n:,}", f"{seconds:.1f}", n_iter, peak])
+        slopes.append(f"{search} {slope(sizes, [seconds for seconds, *_ in found]):.2f}")
     return table(["search", "n", "seconds", "iterations", "peak, GB"], rows), ", ".join(slopes)
 
 
 def page(run):
-    names = list(run.load(load_source))
-    ks = (3, 10) if run.quick else CLUSTERS
-    long_ks = (3,) if run.quick else LONG_CLUSTERS
-    repeats = 1 if run.quick else run.repeats
+    names, ks = list(run.load(load_source)), run.pick(CLUSTERS, (3, 10))
+    repeats = run.pick(run.repeats, 1)
     cells = list(product(names, ks))
-    library = run.do({cell: (measure_library, *cell) for cell in cells})
-    seeds = range(repeats)
-    searches = run.do({(*c, seed): (measure_search, *c, seed) for c in cells for seed in seeds})
-    cells = product(names, long_ks)
-    long_runs = run.do({cell: (measure_annealing, *cell, 0) for cell in cells})
-    objectives, least = objective_table(searches, library, names, ks, repeats)
-    sizes = SIZES[:2] if run.quick else SIZES
-    iterations = 50 if run.quick else SCALE_ITERATIONS
-    scale, slopes = scale_table(sizes, iterations)
-    return [
-        "# SAMMC: the least sum of plain distances",
-        run.made(),
-        "## Objective at equal time",
-        "Percent above the least f of the row: means of "
-        f"{repeats} seeds (searches), or the best of 20 starts (KM, MBKM) and one start (FCM, "
-        "DPGMM).",
-        objectives,
-        duel(searches, names, ks, repeats),
-        "## Annealing to its own end",
-        long_table(long_runs, least, names, long_ks),
-        "## Time and memory",
+    library = run.each(measure_library, names, ks)
+    searches = run.each(measure_search, names, ks, range(repeats))
+    long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)))
+    objectives, least = objective_table(searches, library, cells)
+    yield "## Objective at equal time"
+    yield (
+        f"Percent above the least f of the row: means of {repeats} seeds (searches), or the best "
+        "of 20 starts (KM, MBKM) and one start (FCM, DPGMM)."
+    )
+    yield objectives
+    yield duel(searches, cells)
+    yield "## Annealing to its own end"
+    yield long_table(long_runs, least)
+    iterations = run.pick(SCALE_ITERATIONS, 50)
+    scale, slopes = scale_table(run.pick(SIZES, SIZES[:2]), iterations)
+    yield "## Time and memory"
+    yield (
         f"{SCALE_CLUSTERS} Gaussians in {SCALE_FEATURES} dimensions, one thread; annealing with "
-        f"{SCALE_REPRESENTATIVES} representatives at the beginning, {iterations} iterations.",
-        scale,
-        f"Slopes of log seconds over log n: {slopes}.",
-    ]
+        f"{SCALE_REPRESENTATIVES} representatives at the beginning, {iterations} iterations."
+    )
+    yield scale
+    yield f"Slopes of log seconds over log n: {slopes}."
 
 
-OPTIONS = [("--repeats", {"type": int, "default": REPEATS, "help": "seeds of each cell"})]
-
-PAGES = {"sammc": (page, SETS)}
+PAGES = {"sammc": ("SAMMC: the least sum of plain distances", page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES, OPTIONS)
+    main(PAGES, repeats={"type": int, "default": REPEATS, "help": "seeds of each cell"})

@@ -11,14 +11,6 @@ NOISE = -1
 DRAWN = 0.8
 MOST = 800
 
-SETS = {}
-
-
-def shape(make):
-    """Declare a set: its function returns the clusters, and in the end perhaps (NOISE, points)."""
-    SETS[make.__name__.replace("_", " ")] = make
-    return make
-
 
 def blob(rng, n, center, spread=1.0):
     """Return Gaussian points; the spread is one number, one a column, or a matrix."""
@@ -79,61 +71,15 @@ def far_centers(rng, k, d, least, most):
     return np.array(centers)
 
 
-@shape
-def two_spirals(rng):
-    return [spiral(rng, 300, begin, 1.5, 0.04) for begin in (0, 180)]
-
-
-@shape
-def three_spirals(rng):
-    return [spiral(rng, 150, begin, 0.9, 0.03) for begin in (0, 120, 240)]
-
-
-@shape
-def unequal_spirals(rng):
-    return [spiral(rng, 400, 0, 1.2, 0.04), spiral(rng, 120, 180, 1.2, 0.04)]
-
-
-@shape
-def three_nested_rings(rng):
-    return [arc(rng, n, radius=r, spread=0.1) for n, r in ((150, 1), (300, 2), (450, 3))]
-
-
-@shape
-def core_in_ring(rng):
-    return [blob(rng, 100, (0, 0), 0.4), arc(rng, 400, radius=2, spread=0.25)]
-
-
-@shape
-def chain_of_rings(rng):
-    centers = [(2.6 * i, 0) for i in range(3)]
-    rings = [arc(rng, 200, center, spread=0.06) for center in centers]
-    return rings + [blob(rng, 60, center, 0.15) for center in centers]
-
-
-@shape
-def unequal_moons(rng):
+def moons(rng, sizes, spread):
+    """Return two half circles that reach into each other."""
+    halves = ((0, 0), 0), ((1, 0.4), 180)
     return [
-        arc(rng, 600, (0, 0), 1, 0, 180, 0.08),
-        arc(rng, 100, (1, 0.4), 1, 180, 360, 0.08),
+        arc(rng, n, center, 1, begin, begin + 180, spread)
+        for n, (center, begin) in zip(sizes, halves, strict=True)
     ]
 
 
-@shape
-def blurred_moons(rng):
-    return [
-        arc(rng, 250, (0, 0), 1, 0, 180, 0.16),
-        arc(rng, 250, (1, 0.4), 1, 180, 360, 0.16),
-    ]
-
-
-@shape
-def blobs_in_ring(rng):
-    blobs = [blob(rng, 90, 1.1 * np.array(at), 0.28) for at in ((0, 1), (0.9, -0.5), (-0.9, -0.5))]
-    return [*blobs, arc(rng, 200, radius=3, begin=-60, end=240, spread=0.15)]
-
-
-@shape
 def compound_shapes(rng):
     halo = box(rng, 220, (5, 0), (10, 5))
     in_halo = np.linalg.norm(halo - (7.5, 2.5), axis=1) > 1.1
@@ -147,12 +93,6 @@ def compound_shapes(rng):
     ]
 
 
-@shape
-def cap_over_disc(rng):
-    return [disc(rng, 160, (0, 0), 1.2), arc(rng, 110, (0, -0.1), 2, 20, 160, 0.22)]
-
-
-@shape
 def bridged_groups(rng):
     return [
         disc(rng, 170, (0, 0), 2),
@@ -166,186 +106,17 @@ def bridged_groups(rng):
     ], {2: 0, 7: 5}
 
 
-@shape
-def two_densities_of_arcs(rng):
-    return [
-        arc(rng, 80, (0, 0), 5, 10, 180, 0.45),
-        arc(rng, 300, (4.5, -0.8), 5, 185, 345, 0.35),
-    ]
+def cross(rng, x, y):
+    bars = [[(x - 1, y), (x + 1, y)], [(x, y - 1), (x, y + 1)]]
+    return np.vstack([line(rng, 70, bar, 0.06) for bar in bars])
 
 
-@shape
-def parallel_gaussians(rng):
-    return [blob(rng, 150, (0, 3.0 * i), turned(0, 6, 0.6)) for i in range(3)]
-
-
-@shape
-def fan(rng):
-    angles = (0, 36, 72, 108, 144)
-    return [
-        blob(
-            rng,
-            100,
-            6 * np.array([np.cos(np.deg2rad(a)), np.sin(np.deg2rad(a))]),
-            turned(a, 1.6, 0.4),
-        )
-        for a in angles
-    ]
-
-
-@shape
-def grid_of_squares(rng):
-    corners = [np.array([i, j]) * 1.25 for i in range(5) for j in range(5)]
-    return [box(rng, 50, corner, corner + 1) for corner in corners]
-
-
-@shape
-def four_unequal_squares(rng):
-    return [
-        box(rng, 300, (0, 0), (4, 4)),
-        box(rng, 100, (4.25, 0), (6, 2)),
-        box(rng, 100, (4.25, 2.2), (6, 4)),
-        box(rng, 50, (0, 4.2), (1.2, 5.2)),
-    ]
-
-
-@shape
-def four_crosses(rng):
-    def cross(x, y):
-        bars = [[(x - 1, y), (x + 1, y)], [(x, y - 1), (x, y + 1)]]
-        return np.vstack([line(rng, 70, bar, 0.06) for bar in bars])
-
-    return [cross(x, y) for x, y in ((0, 0), (1.5, 1.2), (3, 0), (1.5, -1.2))]
-
-
-@shape
 def trajectories(rng):
     at = np.linspace(0, 4 * np.pi, 200)
-    return [
-        line(rng, n, np.column_stack([at, np.sin(at + 0.3 * i) + 1.8 * i]), 0.15)
-        for i, n in enumerate((200, 150, 100, 200))
-    ]
+    curves = [np.column_stack([at, np.sin(at + 0.3 * i) + 1.8 * i]) for i in range(4)]
+    return [line(rng, n, c, 0.15) for n, c in zip((200, 150, 100, 200), curves, strict=True)]
 
 
-@shape
-def mixed_densities(rng):
-    return [blob(rng, 150, (0, 0), 0.15), blob(rng, 150, (2.2, 0), 0.5), blob(rng, 150, (9, 0), 2)]
-
-
-@shape
-def dense_in_sparse(rng):
-    return [blob(rng, 300, (0, 0), 0.2), blob(rng, 300, (0, 0), 2.0)]
-
-
-@shape
-def groups_of_blobs(rng):
-    groups = np.array([(0, 0), (14, 0), (7, 12)])
-    return [
-        blob(rng, 50, group + 2.2 * np.array(at), 0.45)
-        for group in groups
-        for at in ((1, 0), (-1, 0), (0, 1), (0, -1))
-    ]
-
-
-@shape
-def ring_of_blobs(rng):
-    angles = np.deg2rad(np.arange(0, 360, 30))
-    return [blob(rng, 50, (8 * np.cos(a), 8 * np.sin(a)), 0.75) for a in angles]
-
-
-@shape
-def falling_sizes(rng):
-    centers = [(0, 0), (5, 0), (0, 5), (5, 5), (2.5, 9)]
-    return [blob(rng, n, c, 0.8) for n, c in zip((500, 200, 100, 50, 20), centers, strict=True)]
-
-
-@shape
-def overlapping_gaussians(rng):
-    centers = [(0, 0), (3.2, 0), (0, 3.2), (3.2, 3.2), (1.6, 6.2)]
-    return [blob(rng, 140, center, 1) for center in centers]
-
-
-@shape
-def small_beside_large(rng):
-    return [blob(rng, 600, (0, 0), 2), blob(rng, 60, (6.5, 0), 0.5), blob(rng, 60, (0, 7), 0.5)]
-
-
-@shape
-def ten_gaussians_10d(rng):
-    return [blob(rng, 80, center) for center in rng.normal(scale=1.3, size=(10, 10))]
-
-
-@shape
-def unequal_gaussians_10d(rng):
-    centers = rng.normal(scale=1.5, size=(5, 10))
-    return [blob(rng, n, c) for n, c in zip((400, 200, 100, 50, 25), centers, strict=True)]
-
-
-@shape
-def eight_gaussians_50d(rng):
-    return [blob(rng, 75, center) for center in rng.normal(scale=0.65, size=(8, 50))]
-
-
-@shape
-def stretched_gaussians_10d(rng):
-    centers = rng.normal(scale=2, size=(6, 10))
-    return [blob(rng, 100, center, rng.normal(scale=0.5, size=(10, 10))) for center in centers]
-
-
-@shape
-def twenty_unequal_gaussians_50d(rng):
-    centers = rng.normal(scale=0.9, size=(20, 50))
-    return [blob(rng, n, c) for n, c in zip(rng.integers(15, 90, 20), centers, strict=True)]
-
-
-@shape
-def heavy_tails(rng):
-    centers = [(0, 0), (9, 0), (0, 9), (9, 9)]
-    return [np.array(center) + rng.standard_t(2.5, (120, 2)) for center in centers]
-
-
-@shape
-def heavy_tails_10d(rng):
-    centers = rng.normal(scale=2.2, size=(5, 10))
-    return [center + rng.standard_t(3, (100, 10)) for center in centers]
-
-
-@shape
-def fifty_blobs(rng):
-    return [blob(rng, 40, center) for center in far_centers(rng, 50, 2, 5, 55)]
-
-
-@shape
-def thirty_unequal_blobs(rng):
-    centers = far_centers(rng, 30, 2, 5, 45)
-    return [blob(rng, n, c) for n, c in zip(rng.integers(10, 90, 30), centers, strict=True)]
-
-
-@shape
-def blobs_in_noise(rng):
-    centers = [(0, 0), (6, 0), (0, 6), (6, 6), (3, 3)]
-    blobs = [blob(rng, 80, center, 0.6) for center in centers]
-    return [*blobs, (NOISE, box(rng, 160, (-3, -3), (9, 9)))]
-
-
-@shape
-def moons_in_noise(rng):
-    moons = [arc(rng, 200, (0, 0), 1, 0, 180, 0.06), arc(rng, 200, (1, 0.4), 1, 180, 360, 0.06)]
-    return [*moons, (NOISE, box(rng, 80, (-1.5, -1.2), (2.5, 1.6)))]
-
-
-@shape
-def five_bars(rng):
-    lengths = (2, 4, 6, 8, 10)
-    return [line(rng, 25 * n, [(0, i), (n, i)], 0.12) for i, n in enumerate(lengths)]
-
-
-@shape
-def touching_discs(rng):
-    return [disc(rng, 400, (0, 0), 2), disc(rng, 225, (3.6, 0), 1.5), disc(rng, 100, (1.9, 2.7), 1)]
-
-
-@shape
 def shells_5d(rng):
     directions = [rng.normal(size=(n, 5)) for n in (250, 500)]
     return [
@@ -354,35 +125,165 @@ def shells_5d(rng):
     ]
 
 
-@shape
-def rolled_strips(rng):
-    def strip(begin, end):
-        at = rng.uniform(begin, end, 160)
-        rolled = [at * np.cos(at), at * np.sin(at), rng.uniform(0, 8, 160)]
-        return np.column_stack(rolled) + rng.normal(scale=0.25, size=(160, 3))
-
-    return [strip(4, 6.5), strip(7.2, 9.2), strip(9.8, 11.4), strip(12, 13.4)]
+def rolled_strip(rng, begin, end):
+    at = rng.uniform(begin, end, 160)
+    rolled = [at * np.cos(at), at * np.sin(at), rng.uniform(0, 8, 160)]
+    return np.column_stack(rolled) + rng.normal(scale=0.25, size=(160, 3))
 
 
-@shape
-def two_helices(rng):
-    def helix(begin):
-        at = rng.uniform(0, 4 * np.pi, 300)
-        points = np.column_stack([np.cos(at + begin), np.sin(at + begin), at / 4])
-        return points + rng.normal(scale=0.08, size=(300, 3))
-
-    return [helix(0), helix(np.pi)]
+def helix(rng, begin):
+    at = rng.uniform(0, 4 * np.pi, 300)
+    points = np.column_stack([np.cos(at + begin), np.sin(at + begin), at / 4])
+    return points + rng.normal(scale=0.08, size=(300, 3))
 
 
-@shape
-def skewed_blobs(rng):
-    centers = [(0, 0), (4, 0), (0, 4), (5, 5)]
-    return [np.array(c) + rng.lognormal(0, 0.6, (130, 2)) for c in centers]
+def blobs(rng, sizes, centers, spread=1.0):
+    """Return blobs of sizes, one number or one a center."""
+    sizes = np.broadcast_to(sizes, len(centers))
+    return [blob(rng, n, center, spread) for n, center in zip(sizes, centers, strict=True)]
 
 
-@shape
-def dense_beside_sparse(rng):
-    return [box(rng, 500, (0, 0), (1, 1)), box(rng, 125, (1.12, 0), (2.4, 1))]
+def gaussians(rng, sizes, shape, scale):
+    """Return blobs around centers that are Gaussian themselves; sizes may be a function."""
+    centers = rng.normal(scale=scale, size=shape)
+    return blobs(rng, sizes(rng) if callable(sizes) else sizes, centers)
+
+
+def circle(radius, begin, step):
+    """Return points of a circle from an angle on, ``step`` degrees apart."""
+    angles = np.deg2rad(np.arange(begin, begin + 360, step))
+    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def far_blobs(rng, k, most, low, high):
+    """Return blobs that do not overlap, of sizes in a range."""
+    centers = far_centers(rng, k, 2, 5, most)
+    return blobs(rng, low if high is None else rng.integers(low, high, k), centers)
+
+
+# Set: what returns its clusters, and in the end perhaps (NOISE, points).
+SETS = {
+    "two spirals": lambda rng: [spiral(rng, 300, a, 1.5, 0.04) for a in (0, 180)],
+    "three spirals": lambda rng: [spiral(rng, 150, a, 0.9, 0.03) for a in (0, 120, 240)],
+    "unequal spirals": lambda rng: [
+        spiral(rng, n, a, 1.2, 0.04) for n, a in ((400, 0), (120, 180))
+    ],
+    "three nested rings": lambda rng: [arc(rng, 150 * r, radius=r, spread=0.1) for r in (1, 2, 3)],
+    "core in ring": lambda rng: [blob(rng, 100, (0, 0), 0.4), arc(rng, 400, radius=2, spread=0.25)],
+    "chain of rings": lambda rng: [
+        *(arc(rng, 200, (2.6 * i, 0), spread=0.06) for i in range(3)),
+        *blobs(rng, 60, [(2.6 * i, 0) for i in range(3)], 0.15),
+    ],
+    "unequal moons": lambda rng: moons(rng, (600, 100), 0.08),
+    "blurred moons": lambda rng: moons(rng, (250, 250), 0.16),
+    "blobs in ring": lambda rng: [
+        *blobs(rng, 90, 1.1 * np.array([(0, 1), (0.9, -0.5), (-0.9, -0.5)]), 0.28),
+        arc(rng, 200, radius=3, begin=-60, end=240, spread=0.15),
+    ],
+    "compound shapes": compound_shapes,
+    "cap over disc": lambda rng: [
+        disc(rng, 160, (0, 0), 1.2),
+        arc(rng, 110, (0, -0.1), 2, 20, 160, 0.22),
+    ],
+    "bridged groups": bridged_groups,
+    "two densities of arcs": lambda rng: [
+        arc(rng, 80, (0, 0), 5, 10, 180, 0.45),
+        arc(rng, 300, (4.5, -0.8), 5, 185, 345, 0.35),
+    ],
+    "parallel gaussians": lambda rng: blobs(
+        rng, 150, [(0, 3.0 * i) for i in range(3)], turned(0, 6, 0.6)
+    ),
+    "fan": lambda rng: [
+        blob(
+            rng,
+            100,
+            6 * np.array([np.cos(np.deg2rad(a)), np.sin(np.deg2rad(a))]),
+            turned(a, 1.6, 0.4),
+        )
+        for a in (0, 36, 72, 108, 144)
+    ],
+    "grid of squares": lambda rng: [
+        box(rng, 50, at, at + 1)
+        for at in 1.25 * np.array([(i, j) for i in range(5) for j in range(5)])
+    ],
+    "four unequal squares": lambda rng: [
+        box(rng, 300, (0, 0), (4, 4)),
+        box(rng, 100, (4.25, 0), (6, 2)),
+        box(rng, 100, (4.25, 2.2), (6, 4)),
+        box(rng, 50, (0, 4.2), (1.2, 5.2)),
+    ],
+    "four crosses": lambda rng: [
+        cross(rng, *at) for at in ((0, 0), (1.5, 1.2), (3, 0), (1.5, -1.2))
+    ],
+    "trajectories": trajectories,
+    "mixed densities": lambda rng: [
+        blob(rng, 150, (x, 0), s) for x, s in ((0, 0.15), (2.2, 0.5), (9, 2))
+    ],
+    "dense in sparse": lambda rng: [blob(rng, 300, (0, 0), s) for s in (0.2, 2.0)],
+    "groups of blobs": lambda rng: [
+        blob(rng, 50, np.array(group) + 2.2 * np.array(at), 0.45)
+        for group in ((0, 0), (14, 0), (7, 12))
+        for at in ((1, 0), (-1, 0), (0, 1), (0, -1))
+    ],
+    "ring of blobs": lambda rng: blobs(rng, 50, circle(8, 0, 30), 0.75),
+    "falling sizes": lambda rng: blobs(
+        rng, (500, 200, 100, 50, 20), [(0, 0), (5, 0), (0, 5), (5, 5), (2.5, 9)], 0.8
+    ),
+    "overlapping gaussians": lambda rng: blobs(
+        rng, 140, [(0, 0), (3.2, 0), (0, 3.2), (3.2, 3.2), (1.6, 6.2)]
+    ),
+    "small beside large": lambda rng: [
+        blob(rng, 600, (0, 0), 2),
+        *blobs(rng, 60, [(6.5, 0), (0, 7)], 0.5),
+    ],
+    "ten gaussians 10d": lambda rng: gaussians(rng, 80, (10, 10), 1.3),
+    "unequal gaussians 10d": lambda rng: gaussians(rng, (400, 200, 100, 50, 25), (5, 10), 1.5),
+    "eight gaussians 50d": lambda rng: gaussians(rng, 75, (8, 50), 0.65),
+    "stretched gaussians 10d": lambda rng: [
+        blob(rng, 100, center, rng.normal(scale=0.5, size=(10, 10)))
+        for center in rng.normal(scale=2, size=(6, 10))
+    ],
+    "twenty unequal gaussians 50d": lambda rng: gaussians(
+        rng, lambda rng: rng.integers(15, 90, 20), (20, 50), 0.9
+    ),
+    "heavy tails": lambda rng: [
+        np.array(center) + rng.standard_t(2.5, (120, 2))
+        for center in ((0, 0), (9, 0), (0, 9), (9, 9))
+    ],
+    "heavy tails 10d": lambda rng: [
+        center + rng.standard_t(3, (100, 10)) for center in rng.normal(scale=2.2, size=(5, 10))
+    ],
+    "fifty blobs": lambda rng: far_blobs(rng, 50, 55, 40, None),
+    "thirty unequal blobs": lambda rng: far_blobs(rng, 30, 45, 10, 90),
+    "blobs in noise": lambda rng: [
+        *blobs(rng, 80, [(0, 0), (6, 0), (0, 6), (6, 6), (3, 3)], 0.6),
+        (NOISE, box(rng, 160, (-3, -3), (9, 9))),
+    ],
+    "moons in noise": lambda rng: [
+        *moons(rng, (200, 200), 0.06),
+        (NOISE, box(rng, 80, (-1.5, -1.2), (2.5, 1.6))),
+    ],
+    "five bars": lambda rng: [
+        line(rng, 50 * (i + 1), [(0, i), (2 * (i + 1), i)], 0.12) for i in range(5)
+    ],
+    "touching discs": lambda rng: [
+        disc(rng, 400, (0, 0), 2),
+        disc(rng, 225, (3.6, 0), 1.5),
+        disc(rng, 100, (1.9, 2.7), 1),
+    ],
+    "shells 5d": shells_5d,
+    "rolled strips": lambda rng: [
+        rolled_strip(rng, *at) for at in ((4, 6.5), (7.2, 9.2), (9.8, 11.4), (12, 13.4))
+    ],
+    "two helices": lambda rng: [helix(rng, begin) for begin in (0, np.pi)],
+    "skewed blobs": lambda rng: [
+        np.array(c) + rng.lognormal(0, 0.6, (130, 2)) for c in ((0, 0), (4, 0), (0, 4), (5, 5))
+    ],
+    "dense beside sparse": lambda rng: [
+        box(rng, 500, (0, 0), (1, 1)),
+        box(rng, 125, (1.12, 0), (2.4, 1)),
+    ],
+}
 
 
 def load_bundled(name, is_scaled):
