@@ -112,27 +112,6 @@ class _Regression(_Training):
     )
 
 
-class _Kernel(LandmarkParameters, KernelParameters):
-    """The kernel, and its low-rank form."""
-
-    sigma: float | None = parameter(
-        default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
-        ``fastmmc.kernels.gram.box_diagonal(X)``.
-        """,
-    )
-    rank: Rank = parameter(
-        default="auto",
-        doc="""
-        Number of landmarks of a low-rank kernel, or their share of n; None: the Gram matrix.
-        "auto" is dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above
-        300,000 points.
-        """,
-    )
-
-
 class _Merging(Parameters):
     """How many points are trained."""
 
@@ -153,8 +132,27 @@ class _Merging(Parameters):
     )
 
 
-class _Common(MarginRunParameters, BinarySizeParameters, _Merging, _Kernel):
+class _Common(
+    MarginRunParameters, BinarySizeParameters, _Merging, LandmarkParameters, KernelParameters
+):
     """What the methods have in common besides the rounds."""
+
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
+        ``fastmmc.kernels.gram.box_diagonal(X)``.
+        """,
+    )
+    rank: Rank = parameter(
+        default="auto",
+        doc="""
+        Number of landmarks of a low-rank kernel, or their share of n; None: the Gram matrix.
+        "auto" is dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above
+        300,000 points.
+        """,
+    )
 
 
 class IterSVRParameters(_Common, _Regression):

@@ -29,18 +29,14 @@ from fastmmc.core.execution import (
 )
 from fastmmc.core.parameters import (
     Clusters,
+    Execution,
     KnownLabels,
     LinkParameters,
     Metric,
     Points,
-    Seed,
     SizeParameters,
     Standardization,
-    Threads,
-    TimeLimit,
     Trimming,
-    Verbosity,
-    Watch,
 )
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
@@ -71,9 +67,7 @@ LEAST_POINTS = 4
 MOST_CLUSTERS = 30
 
 
-class ChoiceParameters(
-    Verbosity, Watch, TimeLimit, Threads, Seed, Trimming, SizeParameters, Metric, Standardization
-):
+class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardization):
     """What the function and the estimator have in common."""
 
     # Wider than the switch of other methods, which mypy takes for a mistake.

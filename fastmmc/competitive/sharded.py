@@ -34,15 +34,11 @@ from fastmmc.core.execution import (
     warn_if_stopped,
 )
 from fastmmc.core.parameters import (
+    Execution,
     KnownLabels,
     LinkParameters,
     LinkRules,
     RandomState,
-    Seed,
-    Threads,
-    TimeLimit,
-    Verbosity,
-    Watch,
 )
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
@@ -158,8 +154,22 @@ class _SharedLearning(methods.PrototypeStart):
     )
 
 
-class _ShardedRun(Verbosity, Watch, TimeLimit, Threads, Seed):
-    """How the run is carried out."""
+class _ShardedCall(
+    Execution,
+    _SharedLearning,
+    LinkRules,
+    LinkParameters,
+    methods.LinkingKnownLabels,
+    _Sharing,
+    methods.Objects,
+):
+    """A call of :func:`fit_sharded`."""
+
+    X: MatrixLike = parameter(
+        kw_only=False,
+        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
+    )
+    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
 
     random_state: RandomState = parameter(
         default=None, doc="Same value, same result, whatever ``n_jobs`` and the backend are."
@@ -185,24 +195,6 @@ class _ShardedRun(Verbosity, Watch, TimeLimit, Threads, Seed):
         epochs; a true return value stops the run.
         """,
     )
-
-
-class _ShardedCall(
-    _ShardedRun,
-    _SharedLearning,
-    LinkRules,
-    LinkParameters,
-    methods.LinkingKnownLabels,
-    _Sharing,
-    methods.Objects,
-):
-    """A call of :func:`fit_sharded`."""
-
-    X: MatrixLike = parameter(
-        kw_only=False,
-        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
-    )
-    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
 
 
 @function_of(_ShardedCall)

@@ -320,45 +320,30 @@ class Seed(Parameters):
     )
 
 
-class Threads(Parameters):
-    """Parallel restarts."""
+class Execution(Seed):
+    """How a call is carried out."""
 
     n_jobs: int | None = parameter(
         default=None,
         check=check_n_jobs,
         doc="Threads. None: joblib's configuration, or 1; -1: all.",
     )
-
-
-class TimeLimit(Parameters):
-    """A limit of time."""
-
     max_time: float | None = parameter(
         default=None,
         above=0,
         doc="Seconds for the call, which returns the best labels so far.",
     )
-
-
-class Watch(Parameters):
-    """Who is told about progress."""
-
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         check=check_callback,
         doc="Called with a :class:`~fastmmc.Progress`; true stops the run.",
     )
-
-
-class Verbosity(Parameters):
-    """What is shown."""
-
     verbose: int = parameter(
         default=0, check=check_verbose, doc="1 shows a progress bar (extra ``progress``)."
     )
 
 
-class RunParameters(Verbosity, Watch, TimeLimit, Threads, Seed, Starts):
+class RunParameters(Execution, Starts):
     """How a run is carried out."""
 
 

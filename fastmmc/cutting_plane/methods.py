@@ -115,29 +115,8 @@ class _PlaneSearch(Parameters):
     max_iter: int = parameter(default=1000, least=1, doc="Planes of a start at most.")
 
 
-class _ManyPlanesSearch(_PlaneSearch):
-    """The search of CPM3C."""
-
-    C: float = parameter(
-        default=10.0,
-        doc="""
-        Weight of the mean slack, 1e-50 to 1e50. Weights of length 1 for all k clusters cost k / 2,
-        and no weights at all cost C: give more than k / 2 where points have about that norm, as
-        they have with a Gaussian kernel.
-        """,
-    )
-    score_balance: float = parameter(
-        default=0.03,
-        doc="""
-        l / n, 0 to 1e50: the bound on the difference of the mean scores of any two clusters, in
-        units in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
-        features are centred and have no constant.
-        """,
-    )
-
-
-class _Kernel(LandmarkParameters, KernelParameters):
-    """The kernel of CPMMC, and its features."""
+class CPMMCParameters(MarginRunParameters, LandmarkParameters, KernelParameters, _PlaneSearch):
+    """What the function and the estimator have in common."""
 
     kernel: KernelName | Callable[..., Any] = parameter(
         default="linear",
@@ -163,9 +142,25 @@ class _Kernel(LandmarkParameters, KernelParameters):
     )
 
 
-class _ManyKernel(_Kernel):
-    """The kernel of CPM3C, and its features."""
+class CPM3CParameters(CPMMCParameters):
+    """What the function and the estimator have in common."""
 
+    C: float = parameter(
+        default=10.0,
+        doc="""
+        Weight of the mean slack, 1e-50 to 1e50. Weights of length 1 for all k clusters cost k / 2,
+        and no weights at all cost C: give more than k / 2 where points have about that norm, as
+        they have with a Gaussian kernel.
+        """,
+    )
+    score_balance: float = parameter(
+        default=0.03,
+        doc="""
+        l / n, 0 to 1e50: the bound on the difference of the mean scores of any two clusters, in
+        units in which the margin is 1. It bounds scores and not sizes, and nothing at all where the
+        features are centred and have no constant.
+        """,
+    )
     kernel: KernelName | Callable[..., Any] = parameter(default="rbf")
     coef0: float = parameter(
         default=1.0,
@@ -174,11 +169,6 @@ class _ManyKernel(_Kernel):
         every cluster a bias, which is penalised.
         """,
     )
-
-
-class _ManyRun(MarginRunParameters):
-    """The run of CPM3C."""
-
     n_init: int = parameter(
         default=10,
         doc="""
@@ -186,14 +176,6 @@ class _ManyRun(MarginRunParameters):
         labels are started from once.
         """,
     )
-
-
-class CPMMCParameters(MarginRunParameters, _Kernel, _PlaneSearch):
-    """What the function and the estimator have in common."""
-
-
-class CPM3CParameters(_ManyRun, _ManyKernel, _ManyPlanesSearch):
-    """What the function and the estimator have in common."""
 
 
 class _PlanePoints(Points):
@@ -209,8 +191,12 @@ class _PlanePoints(Points):
     )
 
 
-class _ManyClusters(Clusters):
-    """How many clusters are asked for."""
+class _CPMMCCall(CPMMCParameters, _PlanePoints):
+    """A call of :func:`cpmmc`."""
+
+
+class _CPM3CCall(CPM3CParameters, Clusters, _PlanePoints):
+    """A call of :func:`cpm3c`."""
 
     k: int = parameter(
         kw_only=False,
@@ -218,14 +204,6 @@ class _ManyClusters(Clusters):
         Clusters, 1 <= k <= n. Those that end up empty are dropped, and the labels have no gaps.
         """,
     )
-
-
-class _CPMMCCall(CPMMCParameters, _PlanePoints):
-    """A call of :func:`cpmmc`."""
-
-
-class _CPM3CCall(CPM3CParameters, _ManyClusters, _PlanePoints):
-    """A call of :func:`cpm3c`."""
 
 
 @function_of(_CPMMCCall)

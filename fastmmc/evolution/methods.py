@@ -38,18 +38,6 @@ from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import FactorSource, best_result, check_source
 
 
-class _EvolutionRegularisation(Regularisation):
-    """The regularisation of EvoMMC."""
-
-    lam: float = parameter(
-        default=0.5,
-        doc="""
-        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
-        1/2, 1/200, 1/1000 here.
-        """,
-    )
-
-
 class _EvolutionSearch(Parameters):
     """The search of EvoMMC."""
 
@@ -107,9 +95,23 @@ class _EvolutionSearch(Parameters):
     )
 
 
-class _EvolutionKernel(KernelParameters):
-    """The kernel of EvoMMC."""
+class EvoMMCParameters(
+    RunParameters,
+    BinarySizeParameters,
+    KernelParameters,
+    Standardization,
+    _EvolutionSearch,
+    Regularisation,
+):
+    """What the function and the estimator have in common."""
 
+    lam: float = parameter(
+        default=0.5,
+        doc="""
+        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
+        1/2, 1/200, 1/1000 here.
+        """,
+    )
     sigma: float | None = parameter(
         default=None,
         doc="""
@@ -118,35 +120,10 @@ class _EvolutionKernel(KernelParameters):
         ``fastmmc.kernels.gram.box_diagonal(X)``.
         """,
     )
-
-
-class _EvolutionRun(RunParameters):
-    """The run of EvoMMC."""
-
     n_init: int = parameter(default=10, doc="Starts; the one with the lowest F wins.")
 
 
-class EvoMMCParameters(
-    _EvolutionRun,
-    BinarySizeParameters,
-    _EvolutionKernel,
-    Standardization,
-    _EvolutionSearch,
-    _EvolutionRegularisation,
-):
-    """What the function and the estimator have in common."""
-
-
-class FastEvoMMCParameters(
-    _EvolutionRun,
-    BinarySizeParameters,
-    PrecisionParameters,
-    LandmarkParameters,
-    _EvolutionKernel,
-    Standardization,
-    _EvolutionSearch,
-    _EvolutionRegularisation,
-):
+class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParameters):
     """What the function and the estimator have in common."""
 
     mu: int = parameter(default=1)

@@ -108,29 +108,6 @@ class UMCRLSSizes(SizeParameters):
     )
 
 
-class UMCRLSLandmarks(LandmarkParameters):
-    """The low-rank approximation of the kernel in UMC-RLS."""
-
-    rank: Rank = parameter(
-        default="auto",
-        doc="""
-        Landmarks, or their share of n. None: dense. "auto": 500 above 3,000 points for "memetic"
-        with equal sizes, else 1,000 above 10,000.
-        """,
-    )
-
-
-class UMCRLSRun(RunParameters):
-    """The run of UMC-RLS."""
-
-    n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
-        default="auto",
-        doc="""
-        Starts; the lowest objective wins. "auto": few for "memetic" and free sizes, else up to 30.
-        """,
-    )
-
-
 class LinkPrice(Parameters):
     """How much cannot-links count."""
 
@@ -153,19 +130,33 @@ class Weights(Parameters):
 
 
 class UMCRLSBut(
-    UMCRLSRun,
+    RunParameters,
     Trimming,
     LinkPrice,
     KnownTrust,
     UMCRLSSizes,
     PrecisionParameters,
-    UMCRLSLandmarks,
+    LandmarkParameters,
     KernelParameters,
     Metric,
     Standardization,
     UMCRLSSearch,
 ):
     """Every parameter of UMC-RLS but lam."""
+
+    rank: Rank = parameter(
+        default="auto",
+        doc="""
+        Landmarks, or their share of n. None: dense. "auto": 500 above 3,000 points for "memetic"
+        with equal sizes, else 1,000 above 10,000.
+        """,
+    )
+    n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto",
+        doc="""
+        Starts; the lowest objective wins. "auto": few for "memetic" and free sizes, else up to 30.
+        """,
+    )
 
 
 class UMCRLSParameters(UMCRLSBut, Regularisation):

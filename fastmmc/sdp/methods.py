@@ -20,8 +20,7 @@ from fastmmc.core.parameters import (
     KernelName,
     KernelParameters,
     Points,
-    TimeLimit,
-    Verbosity,
+    check_verbose,
 )
 from fastmmc.core.results import SDPResult
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
@@ -122,11 +121,12 @@ class _DefiniteKernel(KernelParameters):
     )
 
 
-class _SolverRun(Verbosity, TimeLimit):
+class _SolverRun(Parameters):
     """The run of a solver."""
 
     max_time: float | None = parameter(
         default=None,
+        above=0,
         doc="""
         Seconds for the whole call, as far as the solver keeps to it: SCS does, Clarabel looks at
         the clock after each of its iterations. What it has by then is rounded. Ctrl-C stops SCS
@@ -135,6 +135,7 @@ class _SolverRun(Verbosity, TimeLimit):
     )
     verbose: int = parameter(
         default=0,
+        check=check_verbose,
         doc="""
         1 shows a progress bar (needs the extra ``progress``), which cannot look into the solver.
         """,
