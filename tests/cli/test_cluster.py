@@ -122,7 +122,7 @@ def test_standard_input_is_read(capsys, table, piped, expected):
     for text, message in [
         ("", "standard input: the file is empty"),
         ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cells"),
-        (b"1,\xff\n", "standard input: not a text file in UTF-8"),
+        (b"1,\x81\n", "standard input: not a text file in CP1252"),
     ]:
         piped(text)
         assert message in error_of(capsys, "cluster", "-", "--k", 1)
@@ -352,8 +352,8 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
 
 def test_faults_of_text_files(capsys, tmp_path):
     path = tmp_path / "t.csv"
-    path.write_bytes(b"1,2\n\xff\xfe\n")
-    assert "t.csv: not a text file in UTF-8" in error_of(capsys, "cluster", path, "--k", 1)
+    path.write_bytes(b"1,2\n\x81\xfe\n")
+    assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
 
