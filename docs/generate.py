@@ -186,7 +186,7 @@ def benchmarks():
 
 def methods_table():
     """Return the table of all methods in Markdown, in the order of the sections."""
-    rows = ["| method | clusters | sizes | to be told | time | scale |", "| - " * 6 + "|"]
+    rows = ["| method | clusters | sizes | input | time | scale |", "| - " * 6 + "|"]
     for name, method in sorted(METHODS.items(), key=lambda item: _place(item[1])):
         names = f"{{func}}`~fastmmc.{method.function.__name__}`"
         cells = (names, _clusters(method), _sizes(method), _told(method), *COSTS[name])
@@ -216,6 +216,8 @@ def _default(method, name):
 def _sizes(method):
     if "sizes" in method.parameters:
         return "about equal, given, or free"
+    if _clusters(method) == "k, or found":
+        return "any, or bounded"
     if "balance" in method.parameters:
         default = _default(method, "balance")
         percent = 100 * (BINARY_BALANCE if default is None else default)
@@ -224,7 +226,7 @@ def _sizes(method):
         return "any; the scores balance"
     if "method" in method.parameters:
         return "those of its method"
-    return "found" if _clusters(method) == "k, or found" else "any"
+    return "any"
 
 
 def _told(method):
@@ -234,7 +236,7 @@ def _told(method):
     if "must_link" in method.parameters:
         parts.append("constraints")
     if method.estimator._labels_are_clusters:
-        parts.append("labels where known")
+        parts.append("known labels")
     return "; ".join(parts) or "nothing"
 
 

@@ -256,7 +256,7 @@ def _check_data(X, kernel, sample_weight):
     if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError(
             "X must be points or a Gram matrix: every split needs a factor of its own points, "
-            f"which cannot be had from one of all; got a {type(X).__name__}"
+            f"which a factor of all points cannot give; got a {type(X).__name__}"
         )
     is_gram = isinstance(kernel, str) and kernel == "precomputed"
     kernel = Kernel("precomputed" if is_gram else "points")

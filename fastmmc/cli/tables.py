@@ -447,7 +447,7 @@ def choose_columns(asked, n_columns, names=None):
     if not features:
         if dropped:
             raise ValueError("--drop leaves no column of features; name fewer columns")
-        raise ValueError("there is no column beside the label column")
+        raise ValueError("there is no column besides the label column")
     return features, label
 
 

@@ -279,7 +279,7 @@ def test_recursive_splitting(capsys, table, blobs):
     wrong = ["cluster", "iris", "--method", "recursive-mmc", "--search", "evo-mmc", "--k", 3]
     assert "evo-mmc has no 'rank'" in error_of(capsys, *wrong, "--rank", 5)
     assert "split must be one of" in error_of(capsys, *wrong, "--split", "best")
-    assert "recursive-mmc must be told" in error_of(capsys, *wrong[:-2])
+    assert "recursive-mmc needs the" in error_of(capsys, *wrong[:-2])
     assert "umc-rls has no --split" in error_of(
         capsys, "cluster", "iris", "--k", 3, "--split", "gain"
     )
@@ -345,7 +345,7 @@ def test_more_faults_of_a_label_column(capsys, tmp_path):
     wrong = ["cluster", path, "--k", 1, "--label-column"]
     assert "line 3: the label is empty" in error_of(capsys, *wrong, "kind")
     path.write_text("kind\nx\n")
-    assert "no column beside the label column" in error_of(capsys, *wrong, "kind")
+    assert "no column besides the label column" in error_of(capsys, *wrong, "kind")
     message = error_of(capsys, "cluster", "iris", "--k", 3, "--label-column", "4")
     assert "--label-column is for tables; got SOURCE iris" in message
 

@@ -485,7 +485,7 @@ def test_warnings_speak_of_options(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{i % 2},{i * 1000}\n" for i in range(30)))
     given = ["cluster", path, "--method", "umc-rls", "-k", 2, "--n-init", 2, "--seed", 0]
-    assert "in the distances. Give --standardize; take no notice" in labels_of(capsys, *given)[1]
+    assert "in the distances. Give --standardize; ignore this" in labels_of(capsys, *given)[1]
     assert "different units" not in labels_of(capsys, *given, "--standardize")[1]
 
 
