@@ -120,9 +120,9 @@ def _source_of_scores(call):
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster by a vote of labellings, which chooses kernel width, sizes and number of clusters.
 
-    The labellings come from four kernel widths, k-means and Genie's linkage. A smaller leave-one-out
-    error means more weight, and the labelling that agrees best with all wins. See the guide,
-    "Everything chosen: a vote".
+    The labellings come from four kernel widths, k-means and Genie's linkage. A smaller
+    leave-one-out error means more weight, and the labelling that agrees best with all wins. See
+    the guide, "Everything chosen: a vote".
 
     Returns
     -------
