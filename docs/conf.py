@@ -62,6 +62,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "fastmmc"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("sort.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,

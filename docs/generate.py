@@ -151,7 +151,7 @@ def mark_older(text):
     """Return a page of benchmarks with a note if an earlier version made it, which it names."""
     made = re.search(r"^(Made|Joined) by .*?\n\n", text, re.M | re.S)
     version = re.search(r"fastmmc (\d[\w.]*)", made.group() if made else "")
-    if version is None or version.group(1) == fastmmc.__version__ or "commit" in made.group():
+    if version is None or version.group(1) == fastmmc.__version__:
         return text
     note = (
         f"```{{note}}\nMade with fastmmc {version.group(1)}; this is {fastmmc.__version__}, and "
@@ -183,7 +183,7 @@ def benchmarks():
 
 def methods_table():
     """Return the table of all methods in Markdown, in the order of the sections."""
-    rows = ["| method | clusters | sizes | to be told | time | scale |", "| - " * 6 + "|"]
+    rows = ["| method | clusters | sizes | input | time | scale |", "| - " * 6 + "|"]
     for name, method in sorted(METHODS.items(), key=lambda item: _place(item[1])):
         names = f"{{func}}`~fastmmc.{method.function.__name__}`"
         cells = (names, _clusters(method), _sizes(method), _told(method), *COSTS[name])
@@ -213,6 +213,8 @@ def _default(method, name):
 def _sizes(method):
     if "sizes" in method.parameters:
         return "about equal, given, or free"
+    if _clusters(method) == "k, or found":
+        return "any, or bounded"
     if "balance" in method.parameters:
         default = _default(method, "balance")
         percent = 100 * (BINARY_BALANCE if default is None else default)
@@ -221,7 +223,7 @@ def _sizes(method):
         return "any; the scores balance"
     if "method" in method.parameters:
         return "those of its method"
-    return "found" if _clusters(method) == "k, or found" else "any"
+    return "any"
 
 
 def _told(method):
@@ -231,7 +233,7 @@ def _told(method):
     if "must_link" in method.parameters:
         parts.append("constraints")
     if method.estimator._labels_are_clusters:
-        parts.append("labels where known")
+        parts.append("known labels")
     return "; ".join(parts) or "nothing"
 
 

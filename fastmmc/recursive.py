@@ -24,7 +24,7 @@ from fastmmc.core.parameters import (
 from fastmmc.core.results import TreeResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
-from fastmmc.kernels.gram import Kernel, count_distinct
+from fastmmc.kernels.gram import Kernel
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.trees import OWN_PARAMETERS, TreeGrower, WeightedPoints
 
@@ -112,7 +112,7 @@ class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
         ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
         """,
     )
-    k: int = parameter(kw_only=False, doc="Number of clusters, at most that of distinct points.")
+    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
 
 
 @function_of(_RecursiveCall)
@@ -256,7 +256,7 @@ def _check_data(X, kernel, sample_weight):
     if isinstance(X, DenseFactor | LowRankFactor):
         raise TypeError(
             "X must be points or a Gram matrix: every split needs a factor of its own points, "
-            f"which cannot be had from one of all; got a {type(X).__name__}"
+            f"which a factor of all points cannot give; got a {type(X).__name__}"
         )
     is_gram = isinstance(kernel, str) and kernel == "precomputed"
     kernel = Kernel("precomputed" if is_gram else "points")
@@ -267,16 +267,10 @@ def _check_data(X, kernel, sample_weight):
 
 
 def _check_k(k, data):
-    """Check that there are k distinct points that count."""
+    """Check that there are k points that count; equal ones end in fewer clusters."""
     n = data.rows.size
     which = "" if n == data.X.shape[0] else " whose sample_weight is above 0"
-    k = validation.check_integer("k", k, least=1, most=n, why=f", the number of points{which}")
-    n_distinct = count_distinct(data.part(data.rows), k)
-    if n_distinct < k:
-        raise ValueError(
-            f"k must be at most {n_distinct}, the number of distinct points{which}; got {k}"
-        )
-    return k
+    return validation.check_integer("k", k, least=1, most=n, why=f", the number of points{which}")
 
 
 def check_starts(method, n_init):

@@ -170,7 +170,7 @@ def test_points_without_weight_take_the_label_that_the_others_predict():
     rest = fastmmc.cluster(X[w > 0], 4, random_state=0)
     assert_array_equal(result.labels[w > 0], rest.labels)
     assert_array_equal(result.labels[w == 0], rest.predict(X[w == 0]))
-    with pytest.raises(ValueError, match=r"known_labels tells of row 0, whose sample_weight is 0"):
+    with pytest.raises(ValueError, match=r"known_labels concerns row 0, whose sample_weight is 0"):
         fastmmc.cluster(X, 4, sample_weight=w, known_labels=np.r_[0, np.full(299, -1)])
 
 

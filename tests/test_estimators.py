@@ -94,7 +94,7 @@ PLANES = {"n_init": 2, "random_state": 0}
 LABELLED = {"n_clusters": 3, "semi_supervised": True}
 
 CASES = [
-    case(fastmmc.UMCRLS(3, n_init=2, sizes="equal"), cannot_hold=ROWS | SPARSE_ROWS),
+    case(fastmmc.UMCRLS(), IGNORE, cannot_hold=WHOLE),
     case(fastmmc.AutoMMC(3), JIT, IGNORE, cannot_hold=WHOLE),
     case(
         fastmmc.AutoMMC(max_k=4, random_state=0),
@@ -115,6 +115,7 @@ CASES = [
     *(case(kind(3, max_iter=20, random_state=0), JIT, IGNORE) for kind in COMPETITIVE),
     case(fastmmc.CPMMC(**PLANES), JIT, IGNORE, cannot_hold=BLOBS),
     case(fastmmc.CPM3C(3, C=1.0, kernel="linear", **PLANES), JIT, IGNORE, cannot_hold=EMPTY),
+    case(fastmmc.RecursiveMMC(), JIT, IGNORE, cannot_hold=ROWS | SPARSE_ROWS | BLOBS),
     recursive("iter-svr", cannot_hold=ROWS | SPARSE_ROWS),
     recursive("fast-evo-mmc", cannot_hold=ROWS | SPARSE_ROWS | NO_WEIGHTS),
     case(fastmmc.SDPMMC(), SLOW, cannot_hold=BLOBS),

@@ -388,6 +388,15 @@ def test_a_leaf_that_is_refused_makes_way_for_the_next(rule):
     assert res.sizes.tolist() == [6, 3, 5, 6] and res.history.shape == (4,)
 
 
+@pytest.mark.parametrize("rule", ["largest", "gain"])
+@pytest.mark.parametrize("X, sizes", [(np.ones((6, 2)), [6]), (line(0, -0.0, 1), [1, 2])])
+def test_equal_points_stay_together(X, sizes, rule):
+    with pytest.warns(ConvergenceWarning, match=f"{len(sizes)} of 3 .* its points are equal"):
+        res = fastmmc.recursive_mmc(X, 3, method="evo_mmc", split=rule, random_state=0)
+    assert sorted(res.sizes) == sizes and res.status == Status.INFEASIBLE
+    np.testing.assert_array_equal(res.predict(X), res.labels)
+
+
 def test_size_rules_refuse_leaves(overlapping):
     with pytest.warns(ConvergenceWarning, match="min_size must be at most 15"):
         res = fastmmc.recursive_mmc(
@@ -527,8 +536,6 @@ def test_progress_bar(overlapping, capsys):
         ({"max_time": 0}, ValueError, "max_time must be greater than 0"),
         ({"callback": 1}, TypeError, "callback must be callable"),
         ({"random_state": -1}, ValueError, "random_state must not be negative"),
-        ({"X": np.ones((6, 2))}, ValueError, "at most 1, the number of distinct points; got 3"),
-        ({"X": line(0, -0.0, 1)}, ValueError, "at most 2, the number of distinct points"),
         ({"X": np.full((4, 2), np.nan)}, ValueError, "NaN"),
     ],
 )

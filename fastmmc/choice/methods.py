@@ -109,11 +109,11 @@ def _source_of_scores(call):
 
 @function_of(_ChoiceCall)
 def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
-    """Cluster without a width, sizes or their number: a vote of labellings chooses them.
+    """Cluster by a vote of labellings, which chooses kernel width, sizes and number of clusters.
 
-    The labellings come from four widths of the kernel, k-means and Genie's linkage. Their weight
-    falls with their leave-one-out error, and the largest expected adjusted Rand index wins. See the
-    guide, "Everything chosen: a vote".
+    The labellings come from four kernel widths, k-means and Genie's linkage. A smaller
+    leave-one-out error means more weight, and the labelling that agrees best with all wins. See
+    the guide, "Everything chosen: a vote".
 
     Returns
     -------
@@ -142,7 +142,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     References
     ----------
     Pahikkala, Airola, Gieseke, Kramer, Unsupervised multi-class regularized least-squares
-    classification, ICDM 2012. The vote is this package's own.
+    classification, ICDM 2012. Gagolewski, Bartoszuk, Cena, Genie, Information Sciences 363, 2016.
 
     Examples
     --------

@@ -326,7 +326,7 @@ def _solver_params(args, method, given):
         leave = ", ".join(["--method"] * (args.solver is not None) + others)
         chosen = "" if args.constraints else f", or leave out {leave} to have it chosen"
         raise ValueError(
-            f"--k is {'auto' if 'k' in params else 'missing'}: {method.name} must be told the "
+            f"--k is {'auto' if 'k' in params else 'missing'}: {method.name} needs the "
             f"number of clusters; give --k N{chosen}"
         )
     elif "max_k" in params and k != "auto":

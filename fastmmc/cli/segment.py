@@ -74,7 +74,7 @@ def _segment(args):
 def _segment_params(args):
     given = common.given_options(args, OPTIONS)
     if not hasattr(args, "k"):
-        raise ValueError("--k is missing: segment must be told the number of segments")
+        raise ValueError("--k is missing: segment needs the number of segments")
     accepted = settings_of(METHODS[args.solver])
     for option in given:
         if option.name not in accepted:

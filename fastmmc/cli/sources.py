@@ -54,7 +54,7 @@ def add_source(parser, group, columns):
         "--encoding",
         type=tables.parse_encoding,
         metavar="NAME",
-        help="encoding of a table, as cp1252 (default: UTF-8, or what its first bytes say)",
+        help="encoding of a table, such as cp1250 (default: UTF-8, marked UTF-16, else cp1252)",
     )
 
 
@@ -115,8 +115,8 @@ def _tell_of_columns(source, coding, columns):
         called = columns.calls(categories)
         common.tell(
             "note",
-            f"{source}: to leave out categories: {tables.drop_option(called)}; to compare one with "
-            "the clusters, if it is what they should be: "
+            f"{source}: to leave out categories: {tables.drop_option(called)}; to compare the "
+            "clusters with a column of true classes: "
             f"{tables.option_of('--label-column', called[-1])}",
         )
 

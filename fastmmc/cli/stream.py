@@ -328,7 +328,7 @@ def _new_settings(given, chunk):
     if "--memory-size" in given:
         validation.check_integer("--memory-size", given["--memory-size"], least=1)
     if "--k" not in given:
-        raise ValueError("--k is missing: stream must be told the number of prototypes")
+        raise ValueError("--k is missing: stream needs the number of prototypes")
     k = validation.check_integer("--k", given["--k"], least=1)
     if chunk < k:
         raise ValueError(

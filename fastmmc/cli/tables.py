@@ -24,6 +24,8 @@ from fastmmc.data.cells import is_date, is_missing, says_number_or_date
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
+# What older programs of Windows write in Western Europe.
+WINDOWS = "cp1252"
 # The first bytes of a text in UTF-16, and a character that no text has.
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NOTHING = "\0"
@@ -195,26 +197,36 @@ class Text(NamedTuple):
 
 
 def read_text(source, encoding=None):
-    """Return the text of a table; without an encoding it is UTF-8, or what its first bytes say."""
+    """Return the text of a table; without an encoding it is what the bytes allow."""
     is_piped = str(source) == STANDARD_INPUT
     data = sys.stdin.buffer.read() if is_piped else Path(source).read_bytes()
-    if encoding is None:
-        marks = {"utf-16": UTF_16, "utf-8-sig": (codecs.BOM_UTF8,)}
-        encoding = next((name for name in marks if data.startswith(marks[name])), "utf-8")
+    encoding = encoding or _encoding_of(data)
     try:
         text = data.decode(encoding)
         if NOTHING in text:
             raise ValueError("there are bytes of 0")
     except ValueError as error:
-        # Every other byte of most texts in UTF-16 is 0.
-        likely = "utf-16-le" if b"\0" in data else "cp1252"
+        # Every other byte of most texts in UTF-16 is 0, and latin-1 has a letter for any byte.
+        likely = "utf-16-le" if b"\0" in data else "latin-1"
         raise ValueError(
-            f"not a text file in {encoding.removesuffix('-sig').upper()}: {error}; say what it is, "
-            f"perhaps by --encoding {likely}"
+            f"not a text file in {encoding.removesuffix('-sig').upper()}: {error}; name its "
+            f"encoding, such as --encoding {likely}"
         ) from error
     lines = list(io.StringIO(text, newline=""))
     first_line = next(filter(str.strip, lines), "")
     return Text(lines, delimiter_of(source, first_line), encoding)
+
+
+def _encoding_of(data):
+    """Return what the first bytes say, UTF-8, or what older programs of Windows write."""
+    marks = {"utf-16": UTF_16, "utf-8-sig": (codecs.BOM_UTF8,)}
+    if marked := next((name for name in marks if data.startswith(marks[name])), None):
+        return marked
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "utf-8" if b"\0" in data else WINDOWS
+    return "utf-8"
 
 
 def cells_of(line, number, delimiter):
@@ -252,6 +264,9 @@ def read_table(path, asked, encoding=None):
     """Return the columns of a table, (n,) labels from 0, or None, and the layout."""
     with errors_about(path):
         text = read_text(path, encoding)
+        if encoding is None and text.encoding == WINDOWS:
+            advice = "if letters are wrong, name another encoding, such as --encoding cp1250"
+            tell("note", f"{source_name(path)}: read as {WINDOWS}, as it is not UTF-8; {advice}")
         rows = ((number, row) for number, _, row in text.rows() if row)
         first_line, first = next(rows, (0, None))
         if first is None:
@@ -432,7 +447,7 @@ def choose_columns(asked, n_columns, names=None):
     if not features:
         if dropped:
             raise ValueError("--drop leaves no column of features; name fewer columns")
-        raise ValueError("there is no column beside the label column")
+        raise ValueError("there is no column besides the label column")
     return features, label
 
 

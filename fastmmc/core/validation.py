@@ -180,7 +180,7 @@ def refuse_masked(name, X):
     """Refuse masked values, whose masks NumPy would drop."""
     if np.ma.is_masked(X):
         raise ValueError(
-            f"{name} has masked values, of which the methods take no notice: leave them out, or "
+            f"{name} has masked values, which the methods ignore: leave them out, or "
             f"fill them in, as by {name}.filled(...)"
         )
 

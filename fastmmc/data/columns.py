@@ -478,7 +478,7 @@ class Coding:
             if missing:
                 raise ValueError(
                     f"the table lacks the column{'s' * (len(missing) > 1)} "
-                    f"{', '.join(map(repr, missing))}, of which the clusters were made; it has "
+                    f"{', '.join(map(repr, missing))}, from which the clusters were made; it has "
                     f"{', '.join(map(repr, frame.names))}"
                 )
             places = [frame.names.index(name) for name in names]

@@ -72,7 +72,7 @@ def warn_of_units(points, X):
         f"the columns of X seem to have different units: {_list(wide, names)} {reach}, which is "
         f"{times} times the range of {_list(lost, names)}, so the latter hardly count in the "
         "distances. Give standardize=True (umc_rls, evo_mmc, cluster), or scale X, as by "
-        "sklearn.preprocessing.StandardScaler; take no notice if all columns share a unit",
+        "sklearn.preprocessing.StandardScaler; ignore this if all columns share a unit",
         UserWarning,
     )
 

@@ -241,7 +241,7 @@ def _check_trust(call, known, links):
     trust = call.known_trust
     if call.known_labels is None and told(call, KnownTrust):
         raise ValueError(
-            "known_trust is how likely a known label is right, and none are told; give "
+            "known_trust is how likely a known label is right, and none are given; give "
             f"known_labels (an estimator: y and semi_supervised=True); got {trust}"
         )
     if known is None:

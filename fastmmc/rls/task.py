@@ -170,7 +170,7 @@ def _refuse_told(call, is_out):
         wrong &= is_out
         if wrong.any():
             raise ValueError(
-                f"{name} tells of {_name_rows(wrong)}, whose sample_weight is 0: such points are "
+                f"{name} concerns {_name_rows(wrong)}, whose sample_weight is 0: such points are "
                 "labelled by the model of the others; give them a small weight"
             )
 

@@ -131,7 +131,7 @@ def test_faults_of_pictures(capsys, tmp_path, photo, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--k is missing: segment must be told the number of segments"),
+        ([], "--k is missing: segment needs the number of segments"),
         (["--k", "0"], "k must be at least 1; got 0"),
         (["--k", "3"], "k must be at most 2, the number of distinct colours; got 3"),
         (["--k", "2", "--min-region", "-1"], "--min-region must be at least 0"),

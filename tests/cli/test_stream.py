@@ -912,7 +912,7 @@ def test_the_index_of_a_frame_is_left_out_also_when_resumed(table, tmp_path, cap
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--k is missing: stream must be told the number of prototypes"),
+        ([], "--k is missing: stream needs the number of prototypes"),
         (["--k", 0], "--k must be at least 1; got 0"),
         (["--k", 3, "--chunk", 0], "--chunk must be at least 1; got 0"),
         (["--k", 3, "--chunk", 2], "--chunk must be at least --k, 3"),

@@ -76,9 +76,9 @@ fastmmc cluster n.csv --max-k x
 fastmmc cluster n.csv --max-k 5 -k 3
     --max-k is for --k auto; got --k 3; leave out one
 fastmmc cluster n.csv --lam 1
-    --k is missing: umc-rls must be told the number of clusters; give --k N, or leave out --lam to
+    --k is missing: umc-rls needs the number of clusters; give --k N, or leave out --lam to
 fastmmc cluster n.csv --lam 1 -k auto
-    --k is auto: umc-rls must be told
+    --k is auto: umc-rls needs the
 fastmmc cluster n.csv --method umc-rls
     give --k N, or leave out --method to have it chosen
 fastmmc cluster n.csv --method UMCRL -k 2
@@ -222,7 +222,7 @@ fastmmc cluster iris --label-column 4
 fastmmc cluster n.csv -k 2 --method sammc --constraints links.csv
     sammc has no --constraints; give one of c-rpcl, cluster, cvqe, lcvqe, o-lcvqe, umc-rls
 fastmmc cluster n.csv --method c-rpcl --constraints links.csv
-    c-rpcl must be told the number of clusters; give --k N
+    c-rpcl needs the number of clusters; give --k N
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints none.csv
     none.csv: No such file
 fastmmc cluster n.csv -k 2 --method c-rpcl --constraints far.csv
@@ -262,7 +262,7 @@ fastmmc predict n.csv n.csv -k 3
 fastmmc stream
     required: SOURCE; see fastmmc stream --help
 fastmmc stream n.csv
-    --k is missing: stream must be told the number of prototypes
+    --k is missing: stream needs the number of prototypes
 fastmmc stream n.csv -k x
     argument -k/--k: expected a whole number; got 'x'
 fastmmc stream n.csv -k 3 --alpha 2
@@ -284,7 +284,7 @@ fastmmc stream n.csv -k 3 --skip-bad-rows a.csv --out a.csv
 fastmmc segment
     required: PICTURE; see fastmmc segment --help
 fastmmc segment p.png
-    --k is missing: segment must be told the number of segments
+    --k is missing: segment needs the number of segments
 fastmmc segment p.png -k 0
     --k must be at least 1; got 0
 fastmmc segment p.png -k 2 --min-region few
