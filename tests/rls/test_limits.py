@@ -36,7 +36,10 @@ def test_known_labels_that_a_sample_draws_unevenly_do_not_hang_it():
     assert (result.labels[:4000] == 0).all()
 
 
-@pytest.mark.parametrize("rule", [{"balance": 0.1}, {"target_sizes": [3000, 5000, 1000]}])
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param({"balance": 0.1}, marks=pytest.mark.slow), {"target_sizes": [3000, 5000, 1000]}],
+)
 def test_a_sample_keeps_to_what_known_labels_leave_of_the_bounds(rule):
     X = np.random.default_rng(2).standard_normal((9000, 3))
     y = np.full(9000, -1)

@@ -30,6 +30,7 @@ def test_best_of_thirty_starts_on_digits(digits):
     assert chosen[0] >= 0.86
 
 
+@pytest.mark.slow
 def test_defaults_on_digits(digits):
     X, y = digits
     F = fastmmc.factor(X)
