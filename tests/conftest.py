@@ -1,14 +1,26 @@
+import os
 import signal
 
 import matplotlib
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import fastmmc
 from fastmmc.kernels.factors import hat_matrix
 from fastmmc.kernels.gram import Kernel
 
 matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_a_worker():
+    """Leave the cores to the workers: more threads, of BLAS or OpenMP, would only wait."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture

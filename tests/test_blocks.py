@@ -80,8 +80,7 @@ def whole_factor(result, X):
     return fastmmc.factor(np.asarray(X), **given)
 
 
-@pytest.mark.parametrize("sizes", ["equal", "free"])
-@pytest.mark.parametrize("rows", [700, 64])
+@pytest.mark.parametrize("sizes, rows", [("equal", 700), ("free", 64)])
 def test_labels_do_not_depend_on_where_blocks_are(points, mapped, sizes, rows):
     of_map = run(mapped, sizes=sizes)
     of_dask = run(as_dask(points[0], rows), sizes=sizes)
@@ -140,10 +139,12 @@ def test_clusters_are_as_good_as_in_memory(points, mapped, params):
     "params",
     [
         {"balance": 0.0},
-        {"balance": 0.01},
+        pytest.param({"balance": 0.01}, marks=slow),
         {"balance": 0.05, "sizes": "free"},
         {"target_sizes": [600, 100, *[300] * 5, 500, 300]},
-        {"target_sizes": [600, 100, *[300] * 5, 500, 300], "sizes": "free"},
+        pytest.param(
+            {"target_sizes": [600, 100, *[300] * 5, 500, 300], "sizes": "free"}, marks=slow
+        ),
         {"min_size": 333},
         {"max_size": 334},
         {"min_size": 310, "sizes": "free"},
@@ -296,7 +297,9 @@ def test_few_points_are_a_sample_of_themselves(points):
     np.testing.assert_array_equal(np.asarray(result.labels), run(X).labels)
 
 
-@pytest.mark.parametrize("params", [{}, {"balance": 0.0}, {"balance": 0.4}])
+@pytest.mark.parametrize(
+    "params", [{}, {"balance": 0.0}, pytest.param({"balance": 0.4}, marks=slow)]
+)
 def test_fast_evo_mmc(points, mapped, params):
     X = points[0]
     given = {"rank": RANK, "n_init": 2, "random_state": 0} | params

@@ -252,7 +252,6 @@ def test_finds_the_number_of_blobs():
     assert adjusted_rand_score(y, result.labels) == 1.0
     assert list(result.scores) == [2, 3, 4, 5, 6]
     assert max(result.scores, key=result.scores.get) == 3
-    assert fastmmc.AutoMMC(max_k=6, random_state=0).fit(X).scores_ == result.scores
 
 
 def test_finds_the_number_of_blobs_of_very_unequal_sizes(monkeypatch):
@@ -323,8 +322,10 @@ def interrupt():
 STOPS = [(lambda: True, Status.CALLBACK, "callback"), (interrupt, Status.INTERRUPTED, "interrupt")]
 
 
-@pytest.mark.parametrize("how, status, text", STOPS)
-@pytest.mark.parametrize("n_steps", [3, 5, 8, 11])
+@pytest.mark.parametrize(
+    "n_steps, how, status, text",
+    [(3, *STOPS[0]), (5, *STOPS[1]), (8, *STOPS[0]), (11, *STOPS[1])],
+)
 def test_stops_with_the_best_so_far(n_steps, how, status, text):
     X, y = blobs([60, 30, 15])
     callback, heard = stop_after(n_steps, how)
@@ -363,8 +364,16 @@ def test_an_interrupt_of_the_vote_loses_nothing(module, part, monkeypatch):
     assert_array_equal(result.labels, whole.labels)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 20])
-@pytest.mark.parametrize("kind", ["normal", "uniform", "long tails", "bits", "correlated"])
+# Every kind and every number of columns at least once; the other pairs are slow tests.
+AT_ONCE = {("uniform", 1), ("normal", 2), ("bits", 5), ("correlated", 5), ("long tails", 20)}
+WITHOUT_CLUSTERS = [
+    pytest.param(kind, d, marks=() if (kind, d) in AT_ONCE else pytest.mark.slow)
+    for kind in ("normal", "uniform", "long tails", "bits", "correlated")
+    for d in (1, 2, 5, 20)
+]
+
+
+@pytest.mark.parametrize("kind, d", WITHOUT_CLUSTERS)
 def test_points_without_clusters_are_one(kind, d):
     def draw(rng, n):
         X = rng.normal(size=(n, d))
@@ -444,7 +453,9 @@ def test_a_cloud_of_weighted_points_is_that_of_repeated_ones():
 
 def test_few_points_are_tried_in_few_clusters():
     X = np.random.default_rng(0).standard_normal((30, 2))
-    assert list(fastmmc.cluster(X, random_state=0).scores) == [2, 3, 4, 5]
+    result = fastmmc.cluster(X, random_state=0)
+    assert list(result.scores) == [2, 3, 4, 5]
+    assert fastmmc.AutoMMC(random_state=0).fit(X).scores_ == result.scores
     assert list(fastmmc.cluster(X, max_k=7, random_state=0).scores) == [2, 3, 4, 5, 6, 7]
     assert list(fastmmc.cluster(X[:4], random_state=0).scores) == [2]
     assert methods._largest_number(None, 2000) == 30
@@ -598,7 +609,11 @@ def check_that_nothing_jumps(make, k, sizes):
 @pytest.mark.jit
 @pytest.mark.parametrize(
     "make, k, sizes",
-    [(spirals, 2, (600, 625)), (unequal_blobs, 3, (600, 625)), (unequal_blobs, 3, (2000, 2001))],
+    [
+        (spirals, 2, (600, 625)),
+        pytest.param(unequal_blobs, 3, (600, 625), marks=pytest.mark.slow),
+        (unequal_blobs, 3, (2000, 2001)),
+    ],
 )
 def test_nothing_jumps_where_cells_and_smaller_lam_begin(make, k, sizes):
     check_that_nothing_jumps(make, k, sizes)

@@ -50,7 +50,7 @@ def given_of(n, k, **told):
     return Given.of(_ChoiceCall(X=None, **told), n, k)
 
 
-@pytest.mark.parametrize(("n", "seed"), [(200, 0), (200, 1), (MANY, 2), (MANY, 3)])
+@pytest.mark.parametrize(("n", "seed"), [(200, 0), (MANY, 2)])
 def test_known_labels_are_kept(n, seed):
     X, y = blobs(n, seed=seed)
     known = some_known(y, seed=seed)
@@ -62,7 +62,7 @@ def test_known_labels_are_kept(n, seed):
         assert_array_equal(one.labels[result.cells][known >= 0], known[known >= 0])
 
 
-@pytest.mark.parametrize(("n", "seed"), [(200, 0), (200, 1), (MANY, 2), (MANY, 3)])
+@pytest.mark.parametrize(("n", "seed"), [(200, 1), (MANY, 3)])
 def test_links_are_kept(n, seed):
     X, y = blobs(n, seed=seed)
     links = some_links(y, seed=seed)
@@ -73,14 +73,13 @@ def test_links_are_kept(n, seed):
     assert result.n_violations == 0 and result.n_constraints == len(a) + len(c)
 
 
-@pytest.mark.parametrize("n", [200, MANY])
 @pytest.mark.parametrize(
-    "told, lower, upper",
+    "n, told, lower, upper",
     [
-        ({"balance": 0}, 1.0, 1.0),
-        ({"balance": 0.1}, 0.9, 1.1),
-        ({"min_size": 0.8}, 0.8, 4.0),
-        ({"max_size": 1.2}, 0.0, 1.2),
+        (200, {"balance": 0}, 1.0, 1.0),
+        (MANY, {"balance": 0.1}, 0.9, 1.1),
+        (200, {"min_size": 0.8}, 0.8, 4.0),
+        (MANY, {"max_size": 1.2}, 0.0, 1.2),
     ],
 )
 def test_sizes_are_within_their_bounds(n, told, lower, upper):

@@ -1,6 +1,7 @@
 """Sharded competitive learning: one worker is the plain method, more are its average."""
 
 import warnings
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -60,12 +61,22 @@ def make_plan(links, shuffle):
     return OnlinePlan(3, "gaussian", 5, links, Rule(True, 0.05), shuffle, 0.0, False)
 
 
+# All pairs of a method, an order, first prototypes, a pause and a way to combine.
+SINGLE = [
+    (method, shuffle, init, (None, 20)[shuffle ^ far], ("mean", "sum")[(at + shuffle + far) % 2])
+    for at, method in enumerate(METHODS)
+    for shuffle in (False, True)
+    for far, init in enumerate(("gaussian", "k-means++"))
+]
+
+
+def test_single_workers_hold_all_pairs():
+    for a, b in combinations(zip(*SINGLE, strict=True), 2):
+        assert set(zip(a, b, strict=True)) == set(product(set(a), set(b)))
+
+
 @few_are_fine
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("init", ["gaussian", "k-means++"])
-@pytest.mark.parametrize("sync_every", [None, 20])
-@pytest.mark.parametrize("combine", ["mean", "sum"])
+@pytest.mark.parametrize("method, shuffle, init, sync_every, combine", SINGLE)
 def test_one_worker_is_the_plain_method(blobs, method, shuffle, init, sync_every, combine):
     X, _ = blobs
     common = {"shuffle": shuffle, "init": init, "random_state": 7, "max_iter": 6}

@@ -75,20 +75,21 @@ def variant(text, model, cannot_hold=None):
     return case(model.set_params(**BRIEF), JIT, SLOW, IGNORE, cannot_hold=expected, text=text)
 
 
-def recursive(method, **kwargs):
+def recursive(method, *marks, **kwargs):
     """Sizes wide enough for three clusters to be split one by one."""
     params = {"method": method, "method_params": {"balance": 0.5}}
-    return case(fastmmc.RecursiveMMC(3, n_init=2, **params), JIT, text=method, **kwargs)
+    return case(fastmmc.RecursiveMMC(3, n_init=2, **params), JIT, *marks, text=method, **kwargs)
 
 
+# One on line and one in batches; what the others are is the same but for a rule.
 COMPETITIVE = [
-    fastmmc.WTA,
-    fastmmc.FSCL,
-    fastmmc.RPCL,
-    fastmmc.CRPCL,
-    fastmmc.OLCVQE,
-    fastmmc.LCVQE,
-    fastmmc.CVQE,
+    (fastmmc.WTA,),
+    (fastmmc.FSCL, SLOW),
+    (fastmmc.RPCL, SLOW),
+    (fastmmc.CRPCL, SLOW),
+    (fastmmc.OLCVQE, SLOW),
+    (fastmmc.LCVQE,),
+    (fastmmc.CVQE, SLOW),
 ]
 PLANES = {"n_init": 2, "random_state": 0}
 LABELLED = {"n_clusters": 3, "semi_supervised": True}
@@ -104,20 +105,23 @@ CASES = [
         cannot_hold=WHOLE,
         text="any number",
     ),
-    case(fastmmc.EvoMMC(n_init=2), JIT),
+    case(fastmmc.EvoMMC(n_init=2), JIT, SLOW),
     case(fastmmc.FastEvoMMC(n_init=2), JIT),
     *(
         # Training is exact only to its tolerance besides.
-        case(kind(n_init=2), JIT, cannot_hold=ROWS | SPARSE_ROWS | BLOBS)
-        for kind in (fastmmc.IterSVR, fastmmc.IterSVM, fastmmc.IterLSSVM)
+        case(kind(n_init=2), JIT, *marks, cannot_hold=ROWS | SPARSE_ROWS | BLOBS)
+        for kind, *marks in [(fastmmc.IterSVR,), (fastmmc.IterSVM, SLOW), (fastmmc.IterLSSVM, SLOW)]
     ),
     case(fastmmc.SAMMC(3, patience=3, population=2), JIT, IGNORE),
-    *(case(kind(3, max_iter=20, random_state=0), JIT, IGNORE) for kind in COMPETITIVE),
+    *(
+        case(kind(3, max_iter=20, random_state=0), JIT, IGNORE, *marks)
+        for kind, *marks in COMPETITIVE
+    ),
     case(fastmmc.CPMMC(**PLANES), JIT, IGNORE, cannot_hold=BLOBS),
     case(fastmmc.CPM3C(3, C=1.0, kernel="linear", **PLANES), JIT, IGNORE, cannot_hold=EMPTY),
     case(fastmmc.RecursiveMMC(), JIT, IGNORE, cannot_hold=ROWS | SPARSE_ROWS | BLOBS),
     recursive("iter-svr", cannot_hold=ROWS | SPARSE_ROWS),
-    recursive("fast-evo-mmc", cannot_hold=ROWS | SPARSE_ROWS | NO_WEIGHTS),
+    recursive("fast-evo-mmc", SLOW, cannot_hold=ROWS | SPARSE_ROWS | NO_WEIGHTS),
     case(fastmmc.SDPMMC(), SLOW, cannot_hold=BLOBS),
     case(fastmmc.GMMC(), SLOW, cannot_hold=BLOBS),
     # scikit-learn's checks pass y with the labels of all points.

@@ -78,8 +78,14 @@ def raw_scores(model, X):
     return np.hstack((-f, f)) if model.binary else f
 
 
-@every_case
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("name", "kernel", "rank", "sigma", "dtype"),
+    [
+        pytest.param(*case.values, dtype, id=f"{case.id}-{dtype.__name__}")
+        for dtype, some in ((np.float64, list(cases())), (np.float32, wide))
+        for case in some
+    ],
+)
 def test_far_points_are_in_the_nearest_cluster(name, kernel, rank, sigma, dtype):
     res = fitted(name, kernel, rank, sigma, dtype)
     X = rays().astype(dtype)

@@ -1,5 +1,6 @@
 """The compile cache, and the same results with the compiler off."""
 
+import gc
 import json
 import os
 import shutil
@@ -7,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core import caching
 
 import fastmmc
 from fastmmc.core.jit import njit
@@ -73,8 +76,15 @@ print(U[0, 0])
 """
 
 
-def test_an_edited_callee_is_compiled_anew(env):
-    assert float(python(CALL, **env)) == 2.0
+COUNT = """
+stats = moves.build_sums.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def test_the_cache_is_used_until_a_callee_is_edited(env):
+    assert python(CALL + COUNT, **env).split() == ["2.0", "0", "1"]
+    assert python(CALL + COUNT, **env).split() == ["2.0", "1", "0"]
     file = Path(env["PYTHONPATH"]) / "fastmmc/rls/engine/_loops_moves.py"
     text = file.read_text()
     edited = text.replace("target[i] += scale * row[i]\n", "target[i] -= scale * row[i]\n")
@@ -84,48 +94,45 @@ def test_an_edited_callee_is_compiled_anew(env):
     assert float(python(CALL, **env)) == -2.0
 
 
-NO_FOLDER = """
-import numba.core.caching as caching
-def refuse(*args, **kwargs):
-    raise PermissionError("read-only")
-caching.tempfile.TemporaryFile = refuse
-"""
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [
+        (caching.tempfile, "TemporaryFile", PermissionError("read-only")),
+        (caching.IndexDataCacheFile, "save", OSError("disk full")),
+        (caching.IndexDataCacheFile, "load", EOFError("truncated")),
+    ],
+    ids=["folder", "save", "load"],
+)
+def test_a_broken_cache_never_breaks_a_run(place, name, error, monkeypatch, tmp_path):
+    met = []
 
-NO_SAVE = """
-import numba.core.caching as caching
-def refuse(*args, **kwargs):
-    raise OSError("disk full")
-caching.IndexDataCacheFile.save = refuse
-"""
+    def refuse(*args, **kwargs):
+        met.append(name)
+        raise error
 
-NO_LOAD = """
-import numba.core.caching as caching
-def refuse(*args, **kwargs):
-    raise EOFError("truncated")
-caching.IndexDataCacheFile.load = refuse
-"""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(place, name, refuse)
 
+    @njit
+    def twice(x):
+        return x + x
 
-@pytest.mark.parametrize("trouble", [NO_FOLDER, NO_SAVE, NO_LOAD], ids=["folder", "save", "load"])
-def test_a_broken_cache_never_breaks_a_run(trouble, env):
-    assert float(python(trouble + CALL, **env)) == 2.0
-
-
-def test_the_cache_is_used(env):
-    count = (
-        "stats = moves.build_sums.stats\n"
-        "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
-    )
-    assert python(CALL + count, **env).split()[-2:] == ["0", "1"]
-    assert python(CALL + count, **env).split()[-2:] == ["1", "0"]
+    assert twice(1.5) == 3.0 and met
 
 
-def test_the_garbage_collector_stays_as_it_was(env):
-    code = (
-        f"import gc\n{CALL}\nprint(gc.isenabled())\n"
-        "gc.disable()\nmoves.shift_row(U[0], U[0], 1.0)\nprint(gc.isenabled())"
-    )
-    assert python(code, **env).split()[1:] == ["True", "False"]
+def test_the_garbage_collector_stays_as_it_was():
+    @njit
+    def twice(x):
+        return x + x
+
+    try:
+        for set_to, x in ((gc.enable, 1.5), (gc.disable, 2)):
+            set_to()
+            before = gc.isenabled()
+            assert twice(x) == 2 * x and gc.isenabled() == before
+    finally:
+        gc.enable()
+    assert len(twice.signatures) == 2
 
 
 def test_a_callee_is_compiled_for_known_truth_values_and_not_for_known_numbers():

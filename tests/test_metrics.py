@@ -342,7 +342,9 @@ def test_rounding_is_no_asymmetry():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 40))]
+)
 def test_random_matrices_give_labels_or_an_error_that_names_the_cause(seed):
     """Few points, equal ones, in one column; sparse or not; of any size."""
     rng = np.random.default_rng(seed)

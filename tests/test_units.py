@@ -306,7 +306,7 @@ def test_columns_that_code_categories_are_found():
     assert not find_indicators(csr_array(X)).any()
 
 
-@pytest.mark.parametrize("units", [1.0, 100.0])
+@pytest.mark.parametrize("units", [pytest.param(1.0, marks=pytest.mark.slow), 100.0])
 def test_categories_coded_by_the_user_weigh_as_those_of_a_table(units):
     found = []
     for seed in range(4):

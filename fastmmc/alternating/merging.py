@@ -17,7 +17,7 @@ def merge_near(points, weights, most, look=lambda: None):
     """
     n, d = points.shape
     starts, stops = np.zeros(most, np.int64), np.full(most, n)
-    held = np.vstack([points.T, weights, np.arange(n)])
+    held = np.ascontiguousarray(np.vstack([points.T, weights, np.arange(n)]))
     cells = loops.Cells(held, starts, stops, *np.empty((2, most, d)))
     loops.measure(cells, 0)
     rooms = np.empty(n, np.int64), np.empty(n)

@@ -201,7 +201,6 @@ class Kept:
         if self.merging is None:
             return width.groups
         matrix = self.merging.price(self.merging.merge(width.groups.matrix))
-        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
         return KeptGroups(matrix, self.merging.masses, self.known < 0, self.merging, self.known)
 
     def of_cells(self, labels):

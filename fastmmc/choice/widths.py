@@ -121,6 +121,4 @@ class Widths:
         matrix = factor.R
         if weights is not None:
             matrix = factor.R * np.sqrt(masses) * np.sqrt(masses)[:, None]
-            # Not written to, like that of points, or loops would be compiled twice.
-            matrix.flags.writeable = False
         return Width(factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))

@@ -116,6 +116,17 @@ class _Loop(CPUDispatcher):
         return self._inner._numba_type_
 
 
+def read_only(values):
+    """Return a view that nobody can write to, which loops that only read take.
+
+    Numba compiles a loop once for arrays that may be written and once for others, and of what
+    users give some may and some may not: so all become the same.
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 def njit(function, fastmath=False):
     """Compile ``function`` lazily without the interpreter lock, cached if possible.
 

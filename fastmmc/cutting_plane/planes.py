@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
+from fastmmc.core.jit import read_only
 from fastmmc.cutting_plane import _loops as loops
 from fastmmc.cutting_plane._loops_program import solve_program
 
@@ -53,7 +54,8 @@ class _WorkingSet:
     """
 
     def __init__(self, rows, mean, C, balance, n_blocks, n_extra, code_type):
-        self._points = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
+        of = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
+        self._points = tuple(map(read_only, of))
         self._mean = mean
         self._C = C
         self._balance = balance

@@ -28,25 +28,34 @@ def points(rng):
     return rng.standard_normal((60, 3))
 
 
+EXTREMES = [
+    {"solver": "libsvm", "C": 1e10},
+    {"solver": "libsvm", "C": 1e10, "tol": 1e-5},
+    {"solver": "libsvm", "tol": 2e-13},
+    {"C": 1e10, "tol": 1e-5},
+    {"C": 4e12},
+    {"tol": 2e-13},
+    {"sample_weight": True},
+    {"sample_weight": True, "solver": "libsvm"},
+    {"rank": 20, "tol": 1e-15, "C": 1e10},
+    {"rank": 20, "C": 1e10, "solver": "linear"},
+]
+# Each of them with the functions in turn; the other pairs are slow tests.
+PAIRS = [
+    pytest.param(
+        name,
+        extreme,
+        id=f"{extreme}-{name}",
+        marks=() if (row + column) % len(FUNCTIONS) == 0 else pytest.mark.slow,
+    )
+    for row, extreme in enumerate(EXTREMES)
+    for column, name in enumerate(FUNCTIONS)
+]
+
+
 @pytest.mark.jit
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize(
-    "extreme",
-    [
-        {"solver": "libsvm", "C": 1e10},
-        {"solver": "libsvm", "C": 1e10, "tol": 1e-5},
-        {"solver": "libsvm", "tol": 2e-13},
-        {"C": 1e10, "tol": 1e-5},
-        {"C": 4e12},
-        {"tol": 2e-13},
-        {"sample_weight": True},
-        {"sample_weight": True, "solver": "libsvm"},
-        {"rank": 20, "tol": 1e-15, "C": 1e10},
-        {"rank": 20, "C": 1e10, "solver": "linear"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("name, extreme", PAIRS)
 def test_it_ends_and_does_not_claim_what_is_not_so(name, extreme, points, rng):
     if "sample_weight" in extreme:
         extreme = extreme | {"sample_weight": 1e9 * rng.uniform(1.0, 2.0, 60)}

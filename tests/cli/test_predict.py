@@ -1,8 +1,6 @@
 """Models that cluster saves, and the command predict."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -34,13 +32,6 @@ def test_the_points_of_the_model(capsys, model, table):
     found, told = labels_of(capsys, "predict", path, table)
     np.testing.assert_array_equal(found, labels)
     assert told.startswith(f"{path} on {table}: 75 points, 4 features\nsizes      ")
-
-
-def test_a_model_in_another_process_is_the_same(model, table):
-    path, labels = model
-    command = [sys.executable, "-m", "fastmmc", "predict", path, table]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert [int(line) for line in done.stdout.splitlines()[1:]] == labels.tolist()
 
 
 def test_a_model_is_a_result(model, blobs):

@@ -151,7 +151,7 @@ def test_a_warm_start_is_shorter(n_rows):
 def test_equal_planes_and_planes_of_zero(n_rows):
     Q, q, A, r = make_program(12, 6, n_rows, 4)
     twice = np.concatenate((np.arange(q.size), np.arange(q.size - 12, q.size)))
-    Q, q, A = Q[np.ix_(twice, twice)], q[twice], A[:, twice]
+    Q, q, A = Q[np.ix_(twice, twice)], q[twice], np.ascontiguousarray(A[:, twice])
     a, y, _ = solve(Q, q, A, r)
     assert_optimal(Q, q, A, r, a, y)
     nothing = np.zeros_like(Q)

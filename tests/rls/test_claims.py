@@ -6,6 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.core import execution
+from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import balanced_random_labels, equal_sizes
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_moves as moves
@@ -14,7 +15,7 @@ from tests.rls import naive
 
 def new_state(R, labels, k):
     """Return a state and work space on the matrix R."""
-    n = len(R)
+    n, R = len(R), read_only(R)
     labels = labels.astype(np.uint8)
     U = np.empty((k, n))
     moves.build_sums(R, labels, U)
@@ -24,7 +25,7 @@ def new_state(R, labels, k):
         labels=labels,
         counts=np.bincount(labels, minlength=k).astype(np.int64),
         sums=U,
-        diag=np.diag(R).astype(np.float64),
+        diag=read_only(np.diag(R).astype(np.float64)),
         movable=np.ones(n, dtype=np.bool_),
         lower=np.ones(k, dtype=np.int64),
         upper=np.full(k, n),
@@ -294,7 +295,8 @@ def test_slicing_never_changes_a_result(overlapping, monkeypatch):
 @pytest.mark.jit
 def test_more_than_256_clusters():
     X = np.arange(600.0)[:, None]
-    result = fastmmc.umc_rls(X, 300, n_init=1, sigma=1.0, random_state=0, sizes="equal")
+    given = {"method": "stochastic", "sizes": "equal", "sigma": 1.0}
+    result = fastmmc.umc_rls(X, 300, n_init=1, random_state=0, **given)
     assert (result.sizes >= 1).all() and result.sizes.sum() == 600
 
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import SizeRule, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import groups
@@ -57,7 +58,7 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
     labels = np.random.default_rng(seed).permutation(np.arange(30) % 3)
     Z = np.linalg.cholesky(points.matrix + 1e-12 * np.eye(30))
     of = points.diagonal, labels, points.masses, points.movable, rule, free
-    state = make_state(points.matrix if dense else Z, dense, *of)
+    state = make_state(points.matrix if dense else read_only(Z), dense, *of)
     while not loops.descend(state, None, None, 7):  # in slices
         pass
     no_links = np.zeros((30, 30))

@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.data.sizes import size_rule
+from fastmmc.rls import other_sizes
 from fastmmc.rls.other_sizes import FAR_BETTER, _judge, _sample
 
 pytestmark = pytest.mark.jit
@@ -59,6 +60,24 @@ def test_the_calls_to_try_are_named_with_both_errors_and_help():
     assert least < FAR_BETTER * error
     for result in (fastmmc.umc_rls(X, 3, sizes="free"), fastmmc.cluster(X, 3)):
         assert adjusted_rand_score(y, result.labels) == 1.0
+
+
+def test_the_share_that_counts_as_far_better(monkeypatch):
+    """Labels that cut 120 points in halves, of which 30 are apart by more and more."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    X[90:, 0] += 3.25
+    monkeypatch.setattr(other_sizes, "is_first", lambda name: True)  # no other call is under way
+
+    def warn():
+        labels = np.zeros(120, dtype=np.int64)
+        labels[np.argsort(X[:, 0])[60:]] = 1
+        other_sizes.warn_of_other_sizes(fastmmc.factor(X, lam=0.25), labels, 2)
+
+    warn()  # a share of 0.57
+    X[90:, 0] += 0.75  # 0.40
+    with pytest.warns(ConvergenceWarning, match="clusters of free sizes"):
+        warn()
 
 
 def test_a_gram_matrix_is_not_sent_to_what_takes_points():

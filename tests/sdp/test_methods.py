@@ -2,7 +2,6 @@
 
 import inspect
 import pickle
-import subprocess
 import sys
 import time
 
@@ -431,12 +430,12 @@ def test_without_the_extra(function, monkeypatch, capsys, tmp_path):
     assert f"{name} (two clusters, needs cvxpy, scs)" in capsys.readouterr().out
 
 
-def test_other_methods_do_without_the_extra():
-    code = (
-        "import sys; sys.modules['cvxpy'] = sys.modules['scs'] = None\n"
-        "import fastmmc; fastmmc.SDPMMC(); fastmmc.iter_ls_svm([[0.0], [1.0]])"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+def test_other_methods_do_without_the_extra(monkeypatch):
+    """Nor does an import of the package need it, see the tests of the command line."""
+    for name in ("cvxpy", "scs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    fastmmc.SDPMMC()
+    assert fastmmc.iter_ls_svm([[0.0], [1.0]]).labels.tolist() in ([0, 1], [1, 0])
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)

@@ -17,6 +17,7 @@ from scipy.linalg import eigh, polar, qr
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import fit_masses, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
@@ -44,6 +45,9 @@ class Groups:
     masses: np.ndarray  # (g,) int64
     movable: np.ndarray  # (g,) bool, False where a label is known
 
+    def __post_init__(self):
+        object.__setattr__(self, "matrix", read_only(self.matrix))
+
     @classmethod
     def of_points(cls, R, movable=None):
         """Return single points with this hat matrix, all of which move unless it is told."""
@@ -65,7 +69,6 @@ class Groups:
         masses = np.bincount(members, weights=self.masses).astype(np.int64)
         matrix = np.empty((masses.size, masses.size))
         ward.merge_groups(self.matrix, members, None, matrix)
-        matrix.flags.writeable = False  # like that of points, or loops would be compiled twice
         movable = np.ones(masses.size, dtype=np.bool_)
         movable[members[~self.movable]] = False
         return Groups(matrix, masses, movable)
@@ -197,7 +200,7 @@ def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free):
         counts=np.bincount(labels, masses, k).astype(np.int64),
         sums=sums,
         within=within,
-        diag=diagonal,
+        diag=read_only(diagonal),
         movable=movable,
         lower=rule.lower,
         upper=rule.upper,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastmmc.core.jit import read_only
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.sliced import SlicedSearch
@@ -50,12 +51,12 @@ class LabelSearch(SlicedSearch):
         self._plan = plan
         labels = compact(plan.start_labels(rng), plan.k)
         self._state = moves.State(
-            matrix=factor.Z if isinstance(factor, LowRankFactor) else factor.R,
+            matrix=read_only(factor.Z if isinstance(factor, LowRankFactor) else factor.R),
             row=row,
             labels=labels,
             counts=np.zeros(plan.k, dtype=np.int64),
             sums=np.empty((plan.k, width)),
-            diag=diag,
+            diag=read_only(diag),
             movable=plan.movable,
             lower=plan.rule.lower.copy(),
             upper=plan.rule.upper.copy(),
