@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fastmmc.cutting_plane._loops_program import solve_program
+from fastmmc.cutting_plane._loops_program import longest_step, solve_program
 
 
 def make_program(size, rank, n_rows, seed, C=10.0):
@@ -170,3 +170,10 @@ def test_without_enough_steps_the_point_is_feasible(n_rows):
         np.testing.assert_allclose(A @ a, r, atol=1e-9)
         assert value(Q, q, a) <= before + 1e-12
         before = value(Q, q, a)
+
+
+@pytest.mark.parametrize("wanted, expected", [(-1e-18, (1.0, -1)), (-1e-3, (1e-18 / 1e-3, 1))])
+def test_a_variable_that_is_negative_by_rounding_does_not_block_the_step(wanted, expected):
+    a, free = np.array([1.0, 1e-18]), np.array([0, 1])
+    share, blocking = longest_step(np.eye(2), np.ones((1, 2)), a, free, np.array([1.0, wanted]), 2)
+    assert share == pytest.approx(expected[0], rel=1e-12) and blocking == expected[1]
