@@ -12,19 +12,19 @@ from fastmmc.rls.engine._loops_moves import move, move_shift, swap_shift
 
 
 @njit
-def descend_block(state, start, scores, shift, target):
-    """Let each point of a block make its best move, if that lowers Q; return the moves made.
+def descend_block(state, points, scores, shift, target):
+    """Let each of some points make its best move, if that lowers Q; return the moves made.
 
-    ``scores`` are the block's rows of Z W^T as they were before it, (b, k). For the points of the
-    block ``shift`` and ``target``, both (n,), are filled with the lowest shift among all clusters,
-    whatever their sizes, and where it leads.
+    ``scores`` are their rows of Z W^T as they were before it, (b, k). For these points ``shift``
+    and ``target``, both (n,), are filled with the lowest shift among all clusters, whatever their
+    sizes, and where it leads.
     """
     Z, labels, counts, W = state.matrix, state.labels, state.counts, state.sums
     diag, lower, upper, tol = state.diag, state.lower, state.upper, state.tol
     k = counts.size
     moves = 0
     for at in range(scores.shape[0]):
-        i = start + at
+        i = points[at]
         o = labels[i]
         best, open_best = np.inf, np.inf
         to, open_to = -1, -1

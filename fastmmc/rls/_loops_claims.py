@@ -55,9 +55,7 @@ class Work(NamedTuple):
     score: np.ndarray  # (n,) float64, shifts of the points; outlives a slice
     own: np.ndarray  # (n,) float64, what a point's own cluster adds to its shifts
     lanes: np.ndarray  # (LANES,) float64
-    free: np.ndarray  # (k,) int64 zeros: a swap leaves every size as it is
     price: np.ndarray  # (k,) float64
-    reach: np.ndarray  # (k, k) float64
     history: np.ndarray  # (capacity, 2) float64: moves, objective
     stride: int  # moves between two history entries
 
@@ -396,108 +394,170 @@ def descend_steepest(state, work, max_moves, budget):
     return False
 
 
-@njit
-def score_swaps(entries, back, own, price, labels, score):
-    """Fill the shifts of swapping one point i of cluster a with every other one.
+class Swaps(NamedTuple):
+    """Which swaps and moves may still lower Q; arrays are modified in place.
 
-    With j of cluster b it is (U[a, i] - U[b, i] - R_ii) + (U[b, j] - U[a, j] - R_jj) + 2 R_ij,
-    here price_b + own_j - back_j + 2 entries_j.
+    A point needs no second look at a cluster if neither that nor its own has changed since the
+    first. Times are the numbers of moves made by then, -1 where there was none.
     """
-    for j in range(score.size):
-        score[j] = price[labels[j]] + own[j] - back[j] + 2.0 * entries[j]
+
+    order: np.ndarray  # (n,) int64, the points sorted by cluster
+    starts: np.ndarray  # (k + 1,) int64: those of h are order[starts[h] : starts[h + 1]]
+    changed: np.ndarray  # (k,) int64, when each cluster changed last
+    seen: np.ndarray  # (n,) int64, when each point was looked at
+    reach: np.ndarray  # (k, k) float64, least_part of the points of h for each [a, h]
+    reached: np.ndarray  # (k, k) int64, when that was found
+    open: np.ndarray  # (k,) int64, room for clusters
 
 
 @njit
-def close_unfit(score, labels, counts, masses, i, lower, upper):
-    """Let points whose swap with point i would break the size bounds score inf."""
-    if masses is None:
-        return
-    a = labels[i]
-    for j in range(score.size):
-        b = labels[j]
-        more = masses[j] - masses[i]
-        if (
-            counts[a] + more > upper[a]
-            or counts[a] + more < lower[a]
-            or counts[b] - more > upper[b]
-            or counts[b] - more < lower[b]
-        ):
-            score[j] = np.inf
+def sort_points(labels, starts, order):
+    """Fill ``order`` with the points sorted by cluster and ``starts`` with where each begins."""
+    k = starts.size - 1
+    for h in range(k + 1):
+        starts[h] = 0
+    for i in range(labels.size):
+        starts[labels[i] + 1] += 1
+    for h in range(k):
+        starts[h + 1] += starts[h]
+    for i in range(labels.size):
+        order[starts[labels[i]]] = i
+        starts[labels[i]] += 1
+    for h in range(k, 0, -1):
+        starts[h] = starts[h - 1]
+    starts[0] = 0
+
+
+def no_swaps(state, work):
+    """Return what is known of swaps before the first look, and sort ``work.own`` to it."""
+    k, n = state.sums.shape
+    swaps = Swaps(
+        order=np.empty(n, dtype=np.int64),
+        starts=np.empty(k + 1, dtype=np.int64),
+        changed=np.full(k, state.pos[MOVES]),
+        seen=np.full(n, -1),
+        reach=np.empty((k, k)),
+        reached=np.full((k, k), -1),
+        open=np.empty(k, dtype=np.int64),
+    )
+    sort_points(state.labels, swaps.starts, swaps.order)
+    for h in range(k):
+        fill_parts(state, work.own, swaps, h)
+    return swaps
 
 
 @njit
-def fill_reach(labels, U, own, h, reach):
-    """Fill row and column h of reach[b, a] = the least own_j - U[a, j] over the points j of b.
+def fill_parts(state, own, swaps, h):
+    """Fill own_i = U[h, i] - R_ii for the points of cluster h, inf if they are not movable."""
+    for at in range(swaps.starts[h], swaps.starts[h + 1]):
+        i = swaps.order[at]
+        own[i] = state.sums[h, i] - state.diag[i] if state.movable[i] else np.inf
 
-    It is the part of a swap's shift that belongs to j, so with the other part and the least entry
-    of a row of R it tells whether any swap can help; a move changes it for two clusters.
+
+@njit
+def least_part(own, back, order, start, stop):
+    """Return the least own_j - back_j over the points j of a cluster, a part of ``order``.
+
+    With ``back`` the sums of another cluster it is the part of a swap's shift that belongs to j, so
+    with the other part and the least entry of a row of R it tells whether a swap can help.
     """
-    reach[h] = np.inf
-    reach[:, h] = np.inf
-    for j in range(labels.size):
-        b = labels[j]
-        if b == h:
-            for a in range(reach.shape[0]):
-                reach[h, a] = min(reach[h, a], own[j] - U[a, j])
-        else:
-            reach[b, h] = min(reach[b, h], own[j] - U[h, j])
+    least = np.inf
+    for at in range(start, stop):
+        j = order[at]
+        least = min(least, own[j] - back[j])
+    return least
 
 
 @njit
-def polish(state, work, budget):
+def fits(counts, lower, upper, a, b, more):
+    """Tell whether clusters a and b keep to the size bounds if b hands so much to a."""
+    if counts[a] + more > upper[a] or counts[a] + more < lower[a]:
+        return False
+    return lower[b] <= counts[b] - more <= upper[b]
+
+
+@njit
+def best_swap(state, work, swaps, n_open, entries, i):
+    """Return the shift of the best swap of point i with one of the open clusters, and its partner.
+
+    With i of cluster a and j of b the shift is (U[a, i] - U[b, i] - R_ii) + (U[b, j] - U[a, j] -
+    R_jj) + 2 R_ij, here price_b + own_j - back_j + 2 entries_j.
+    """
+    own, price, masses = work.own, work.price, state.masses
+    a = np.int64(state.labels[i])
+    back, w = state.sums[a], mass(masses, i)
+    best, partner = np.inf, -1
+    for b in swaps.open[:n_open]:
+        for at in range(swaps.starts[b], swaps.starts[b + 1]):
+            j = swaps.order[at]
+            v = price[b] + own[j] - back[j] + 2.0 * entries[j]
+            if v < best or (v == best and j < partner):
+                more = mass(masses, j) - w
+                if more == 0 or fits(state.counts, state.lower, state.upper, a, b, more):
+                    best = v
+                    partner = j
+    return best, partner
+
+
+@njit
+def polish(state, work, swaps, budget):
     """Descend by moves and swaps, one slice; return whether neither lowers Q any more.
 
     Swaps keep every size, so they go on where size bounds stop all single moves. The points
     are looked at in turn; each makes its best move or swap. A row of R is read only where the
-    bound of :func:`fill_reach` leaves hope for a swap. pos[CLUSTER] and pos[CLEAN] are 0 at the
-    first call.
+    bound of :func:`least_part` leaves hope for a swap. At the first call pos[CLUSTER] and
+    pos[CLEAN] are 0, and ``swaps`` as :func:`no_swaps` returns them.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    diag, movable, tol, masses = state.diag, state.movable, state.tol, state.masses
-    own, score, free, price, reach = work.own, work.score, work.free, work.price, work.reach
+    diag, tol, masses, price = state.diag, state.tol, state.masses, work.price
     pos, value = state.pos, state.value
     k, n = U.shape
-    fill_own(labels, counts, U, diag, movable, free, masses, own)
-    for h in range(k):
-        fill_reach(labels, U, own, h, reach)
+    own, order, starts, changed = work.own, swaps.order, swaps.starts, swaps.changed
     while budget > 0 and pos[CLEAN] < n:
         if pos[RECORDS] + 1 >= work.history.shape[0]:
             return False
         i = pos[CLUSTER]
         pos[CLUSTER] = (i + 1) % n
         pos[CLEAN] += 1
-        if not movable[i]:
+        if not state.movable[i]:
             continue
         a = np.int64(labels[i])
         w = mass(masses, i)
-        shift, target = np.inf, -1
-        if counts[a] - w >= state.lower[a]:
-            shift, target = best_target(R, labels, counts, U, diag, i, state.upper, w)
-        hope = np.inf
+        since = swaps.seen[i] if changed[a] <= swaps.seen[i] else -1
+        swaps.seen[i] = pos[MOVES]
+        may_leave = counts[a] - w >= state.lower[a]
+        shift, target, n_open = np.inf, -1, 0
+        reach, reached, back = swaps.reach[a], swaps.reached[a], U[a]
         for h in range(k):
-            price[h] = move_shift(R, True, U, diag, i, a, h)
-            if h != a:
-                hope = min(hope, price[h] + reach[h, a])
-        price[a] = np.inf
-        budget -= k
-        j = -1
-        if hope + 2.0 * work.least[i] < -tol:
-            score_swaps(hat_row(R, i, row), U[a], own, price, labels, score)
-            close_unfit(score, labels, counts, masses, i, state.lower, state.upper)
-            j = argleast(score, work.lanes)
-            budget -= n + row_price(R, row)
-        swap_shift = np.inf if j < 0 else score[j]
+            if changed[h] <= since or h == a:
+                continue
+            budget -= 1
+            price[h] = back[i] - U[h, i] - diag[i]
+            if may_leave and price[h] < shift and counts[h] + w <= state.upper[h]:
+                shift = price[h]
+                target = h
+            if reached[h] < max(changed[a], changed[h]):
+                reach[h] = least_part(own, back, order, starts[h], starts[h + 1])
+                reached[h] = pos[MOVES]
+            if price[h] + reach[h] + 2.0 * work.least[i] < -tol:
+                swaps.open[n_open] = h
+                n_open += 1
+        swap_shift, j = np.inf, -1
+        if n_open > 0:
+            swap_shift, j = best_swap(state, work, swaps, n_open, hat_row(R, i, row), i)
+            budget -= row_price(R, row)
         if min(shift, swap_shift) >= -tol:
             continue
         if swap_shift < shift:
             shift = swap_shift
-            target = labels[j]
+            target = np.int64(labels[j])
             move(R, row, labels, counts, U, j, a, mass(masses, j))
         move(R, row, labels, counts, U, i, target, w)
         note_move(shift, pos, value, work.history, work.stride)
         pos[CLEAN] = 0
-        fill_own(labels, counts, U, diag, movable, free, masses, own)
-        fill_reach(labels, U, own, a, reach)
-        fill_reach(labels, U, own, target, reach)
+        sort_points(labels, starts, order)
+        for h in (a, target):
+            changed[h] = pos[MOVES]
+            fill_parts(state, own, swaps, h)
         budget -= 8 * n
     return pos[CLEAN] >= n

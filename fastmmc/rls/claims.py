@@ -25,9 +25,7 @@ class ClaimSearch(LabelSearch):
             score=np.empty(n),
             own=np.empty(n),
             lanes=np.empty(claims.LANES),
-            free=np.zeros(k, dtype=np.int64),
             price=np.empty(k),
-            reach=np.empty((k, k)),
             history=np.empty((HISTORY_CAPACITY, 2)),
             stride=max(1, n // 50),
         )
@@ -65,7 +63,8 @@ class ClaimSearch(LabelSearch):
                 # The paper's rule fixes the sizes, so only swaps are left.
                 self._set_bounds(*plan.rule.bounds_at(state.counts))
             yield self._budget
-            while not self._slice(claims.polish):
+            swaps = claims.no_swaps(state, self._arrays)
+            while not self._slice(claims.polish, swaps):
                 yield self._budget
 
     def _search(self):

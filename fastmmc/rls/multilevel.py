@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.gram import Kernel
@@ -142,34 +143,42 @@ class BoundedSearch(LabelSearch):
         return scores
 
     def _descend(self):
-        """Make moves and swaps until a sweep finds none; yield what each block cost."""
+        """Make moves and swaps until a sweep of all points finds none; yield what each block cost.
+
+        The sweeps between see the points whose shifts may have become low enough to count.
+        """
         n, k, state = self._plan.n, self._plan.k, self._state
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
-        changed = 1
-        while changed > 0:
-            changed = 0
-            for start in range(0, n, ROWS):
-                scores = self._cluster_scores(start)
-                changed += blocks.descend_block(state, start, scores, shift, target)
-                yield k * scores.shape[0] * (1 + self._factor.rank // 8)
+        drift = Drift(state)
+        points, changed, before = np.empty(0), 0, state.labels.copy()
+        while changed > 0 or points.size < n:
+            points = drift.due(shift, state.labels != before) if changed > 0 else np.arange(n)
+            changed, before = 0, state.labels.copy()
+            for rows in gen_batches(points.size, ROWS):
+                some = points[rows]
+                scores = self._cluster_scores(some)
+                drift.score(some)
+                changed += blocks.descend_block(state, some, scores, shift, target)
+                drift.follow()
+                yield k * some.size * (1 + self._factor.rank // 8)
             changed += 2 * self._exchange(shift, target)
+            drift.follow()
             state.pos[moves.MOVES] += changed
             state.value[moves.OBJECTIVE] = self._risk()
             self._note()
             self._fraction = 0.95
 
-    def _cluster_scores(self, start):
-        """Return Z W^T for the rows of the block that begins at ``start``."""
-        block = self._state.matrix[start : start + ROWS]
-        columns = self._state.sums.T.astype(block.dtype)
-        scores = np.empty((block.shape[0], self._plan.k), block.dtype)
+    def _cluster_scores(self, points):
+        """Return Z W^T for some points."""
+        Z, columns = self._state.matrix, self._state.sums.T.astype(self._state.matrix.dtype)
+        scores = np.empty((points.size, self._plan.k), Z.dtype)
 
         def multiply(first):
             rows = slice(first, first + ROWS_MULTIPLIED)
-            np.matmul(block[rows], columns, out=scores[rows])
+            np.matmul(Z[points[rows]], columns, out=scores[rows])
 
-        starts = range(0, block.shape[0], ROWS_MULTIPLIED)
+        starts = range(0, points.size, ROWS_MULTIPLIED)
         if self._threads == 1:
             for first in starts:
                 multiply(first)
@@ -190,3 +199,41 @@ class BoundedSearch(LabelSearch):
         order = able[np.lexsort((shift[able], wish[able]))]
         bounds = np.searchsorted(wish[order], np.arange(k * k + 1))
         return blocks.exchange(state, order, bounds, shift)
+
+
+class Drift:
+    """How far the sums have gone since a point was scored, and so its shifts at most.
+
+    A shift of point i out of cluster o is z_i . W_o - z_i . W_h - R_ii, so it changes by at most
+    |z_i| times the ways of W_o and W_h.
+    """
+
+    def __init__(self, state):
+        self._state = state
+        self._norms = np.sqrt(state.diag)
+        self._sums = state.sums.copy()
+        self._ways = np.zeros(state.counts.size)
+        self._longest = 0.0
+        self._scored = np.empty(state.labels.size)
+
+    def follow(self):
+        """Add how far the sums have gone since the last look at them."""
+        steps = np.linalg.norm(self._state.sums - self._sums, axis=1)
+        self._sums[:] = self._state.sums
+        self._ways += steps
+        self._longest += steps.max()
+
+    def score(self, points):
+        """Take note that some points are scored now."""
+        self._scored[points] = self._ways[self._state.labels[points]] + self._longest
+
+    def due(self, shift, moved):
+        """Return the points that may have a move or a swap, given the shifts (n,) when scored.
+
+        Those that ``moved`` (n,) since then, or whose shift is inf as they did, are among them.
+        """
+        moved = moved | (np.isinf(shift) & self._state.movable)
+        since = self._ways[self._state.labels] + self._longest - self._scored
+        # A swap needs a partner who wins more than this point loses.
+        most = -min(0.0, shift.min())
+        return np.flatnonzero(moved | (shift - self._norms * since <= most))

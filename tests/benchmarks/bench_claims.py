@@ -53,9 +53,7 @@ def new_state(R, labels):
         score=np.zeros(n),
         own=np.zeros(n),
         lanes=np.empty(claims.LANES),
-        free=np.zeros(K, dtype=np.int64),
         price=np.empty(K),
-        reach=np.empty((K, K)),
         history=np.empty((4096, 2)),
         stride=n,
     )
@@ -75,7 +73,7 @@ def steepest(state, work):
 
 
 def polish(state, work):
-    return claims.polish(state, work, WITHOUT_END)
+    return claims.polish(state, work, claims.no_swaps(state, work), WITHOUT_END)
 
 
 @cache

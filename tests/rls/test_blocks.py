@@ -8,6 +8,7 @@ import fastmmc
 from fastmmc.core import execution
 from fastmmc.core.threads import exhaust
 from fastmmc.data.sizes import balanced_random_labels, size_rule
+from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls import multilevel, planning
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import cells
@@ -33,6 +34,25 @@ def small_cells(monkeypatch):
 
 def start(seed=0, n=N, k=K):
     return balanced_random_labels(n, k, np.random.default_rng(seed), size_rule(n, k), None)
+
+
+def new_state(Z, labels):
+    diag = np.sum(Z**2, axis=1)
+    return moves.State(
+        matrix=Z,
+        row=None,
+        labels=labels,
+        counts=np.bincount(labels, minlength=K),
+        sums=sums(Z, labels),
+        diag=diag,
+        movable=np.ones(N, dtype=np.bool_),
+        lower=np.zeros(K, dtype=np.int64),
+        upper=np.full(K, N),
+        tol=1e-12 * N,
+        pos=np.zeros(2, dtype=np.int64),
+        value=np.full(moves.N_VALUES, np.inf),
+        best_labels=np.empty(0, dtype=labels.dtype),
+    )
 
 
 def run(factor, **kwargs):
@@ -213,3 +233,44 @@ def test_automatic_number_of_starts():
     assert count(100, method="memetic", n_init=7) == count(100, n_init=7) == 7
     with pytest.raises(ValueError, match="n_init"):
         fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
+
+
+def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
+    Z, labels = np.array(factor.Z), start().astype(np.uint8)
+    state = new_state(Z, labels)
+    drift, everyone, n_passed = multilevel.Drift(state), np.arange(N), 0
+    shift, target = np.full(N, np.nan), np.zeros(N, dtype=np.int64)
+    points = everyone
+    for _ in range(30):
+        before = labels.copy()
+        drift.score(points)
+        blocks.descend_block(state, points, Z[points] @ state.sums.T, shift, target)
+        for i in rng.choice(N, 2):
+            moves.move(Z, None, labels, state.counts, state.sums, i, rng.integers(K))
+        drift.follow()
+        points = drift.due(shift, labels != before)
+        now = naive.shifts(Z @ Z.T, labels, K)
+        now[everyone, labels] = np.inf
+        passed = np.setdiff1d(everyone, points)
+        assert (now[passed].min(axis=1) > -min(0.0, shift.min())).all()
+        n_passed += passed.size
+    assert n_passed > 300
+
+
+def test_sweeps_see_fewer_points(monkeypatch, rng):
+    X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
+    scored = []
+    multiply = BoundedSearch._cluster_scores
+
+    def count(self, points):
+        scored.append(points.size)
+        return multiply(self, points)
+
+    monkeypatch.setattr(BoundedSearch, "_cluster_scores", count)
+    res = fastmmc.umc_rls(X, 16, n_init=1, random_state=0, rank=60)
+    fewer = sum(scored)
+    scored.clear()
+    monkeypatch.setattr(multilevel.Drift, "due", lambda self, *_: np.arange(3200))
+    every = fastmmc.umc_rls(X, 16, n_init=1, random_state=0, rank=60)
+    assert fewer < 0.7 * sum(scored)
+    assert res.objective == pytest.approx(every.objective, rel=1e-2)

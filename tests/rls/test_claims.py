@@ -40,9 +40,7 @@ def new_state(R, labels, k):
         score=np.empty(n),
         own=np.empty(n),
         lanes=np.empty(claims.LANES),
-        free=np.zeros(k, dtype=np.int64),
         price=np.empty(k),
-        reach=np.empty((k, k)),
         history=np.empty((4096, 2)),
         stride=10,
     )
@@ -209,8 +207,25 @@ def test_polish_swaps_points_that_repel_each_other():
     state, work = new_state(R, np.array([0, 1, 0]), 2)
     movable, counts = np.array([True, True, False]), state.counts.copy()
     state = state._replace(movable=movable, lower=counts, upper=counts)
-    assert claims.polish(state, work._replace(least=R.min(axis=1)), 10**6)
+    work = work._replace(least=R.min(axis=1))
+    assert claims.polish(state, work, claims.no_swaps(state, work), 10**6)
     np.testing.assert_array_equal(state.labels, [1, 0, 0])
+
+
+@pytest.mark.parametrize("k", [2, 9])
+@pytest.mark.parametrize("width", [0, 1, 4])
+def test_polish_makes_the_moves_and_swaps_of_one_that_looks_at_all(hat, rng, k, width):
+    labels = rng.permutation(np.arange(60) % k)
+    state, work = new_state(hat, labels, k)
+    state.lower[:], state.upper[:] = state.counts - width, state.counts + width
+    state.movable[rng.choice(60, 5, replace=False)] = False
+    work = work._replace(least=hat.min(axis=1))
+    swaps, n_slices = claims.no_swaps(state, work), 1
+    while not claims.polish(state, work, swaps, 2_000):
+        n_slices += 1
+    wanted = naive.polish(hat, labels, k, state.lower, state.upper, state.movable)
+    np.testing.assert_array_equal(state.labels, wanted)
+    assert n_slices > 1
 
 
 def test_polish_within_a_balance_also_moves(overlapping, hat):

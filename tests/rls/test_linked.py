@@ -188,8 +188,8 @@ def test_the_polish_of_masses_keeps_bounds_and_leaves_no_better_move_or_swap(hat
     state, work = state_of_masses(hat, labels, masses)
     state.lower[:], state.upper[:] = state.counts - 2, state.counts + 2
     work = work._replace(least=hat.min(axis=1))
-    before = naive.risk(hat, labels, K)
-    while not claims.polish(state, work, 500):
+    before, swaps = naive.risk(hat, labels, K), claims.no_swaps(state, work)
+    while not claims.polish(state, work, swaps, 500):
         pass
     ends = state.labels.astype(int)
     assert naive.risk(hat, ends, K) < before
