@@ -153,12 +153,13 @@ class BoundedSearch(LabelSearch):
         drift = Drift(state)
         points, changed, before = np.empty(0), 0, state.labels.copy()
         while changed > 0 or points.size < n:
-            points = drift.due(shift, state.labels != before) if changed > 0 else np.arange(n)
+            moved = state.labels != before
+            points = drift.due(shift, target, moved) if changed > 0 else np.arange(n)
+            drift.begin_sweep(points)
             changed, before = 0, state.labels.copy()
             for rows in gen_batches(points.size, ROWS):
                 some = points[rows]
                 scores = self._cluster_scores(some)
-                drift.score(some)
                 changed += blocks.descend_block(state, some, scores, shift, target)
                 drift.follow()
                 yield k * some.size * (1 + self._factor.rank // 8)
@@ -213,27 +214,29 @@ class Drift:
         self._norms = np.sqrt(state.diag)
         self._sums = state.sums.copy()
         self._ways = np.zeros(state.counts.size)
-        self._longest = 0.0
-        self._scored = np.empty(state.labels.size)
+        # The ways at the beginning of each sweep, and the last sweep of each point.
+        self._starts = []
+        self._sweep = np.empty(state.labels.size, dtype=np.int64)
+
+    def begin_sweep(self, points):
+        """Take note that some points are scored now, or later in this sweep."""
+        self._sweep[points] = len(self._starts)
+        self._starts.append(self._ways.copy())
 
     def follow(self):
         """Add how far the sums have gone since the last look at them."""
-        steps = np.linalg.norm(self._state.sums - self._sums, axis=1)
+        self._ways += np.linalg.norm(self._state.sums - self._sums, axis=1)
         self._sums[:] = self._state.sums
-        self._ways += steps
-        self._longest += steps.max()
 
-    def score(self, points):
-        """Take note that some points are scored now."""
-        self._scored[points] = self._ways[self._state.labels[points]] + self._longest
+    def due(self, shift, target, moved):
+        """Return the points that may have a move or a swap, given what was found of them (n,).
 
-    def due(self, shift, moved):
-        """Return the points that may have a move or a swap, given the shifts (n,) when scored.
-
-        Those that ``moved`` (n,) since then, or whose shift is inf as they did, are among them.
+        Those that ``moved`` since then, or whose shift is inf as they did, are among them.
         """
-        moved = moved | (np.isinf(shift) & self._state.movable)
-        since = self._ways[self._state.labels] + self._longest - self._scored
-        # A swap needs a partner who wins more than this point loses.
-        most = -min(0.0, shift.min())
-        return np.flatnonzero(moved | (shift - self._norms * since <= most))
+        labels, movable = self._state.labels, self._state.movable
+        since = self._ways - self._starts
+        least = shift - self._norms * (since.max(axis=1)[self._sweep] + since[self._sweep, labels])
+        # A swap needs a partner who wants into the cluster, and wins more than this point loses.
+        wins = np.zeros(self._ways.size)
+        np.minimum.at(wins, target[movable], shift[movable])
+        return np.flatnonzero(moved | (np.isinf(shift) & movable) | (least <= -wins[labels]))
