@@ -61,13 +61,13 @@ def write(folder, columns, name="t.parquet"):
     return path
 
 
-def in_blocks(X, folder, k=9, **params):
-    """Return what the library makes of the same points in a memory map."""
+def in_blocks(X, folder, method="cluster", **params):
+    """Return what a method makes of the same points in a memory map, by default of 9 clusters."""
+    params = params if method != "cluster" else {"k": 9} | params
     np.save(folder / "X.npy", np.ascontiguousarray(X))
     X = np.load(folder / "X.npy", mmap_mode="r")
-    return fastmmc.cluster(
-        blocks.LargeMap(X.filename, X.dtype, "r", X.offset, X.shape), k, **params
-    )
+    X = blocks.LargeMap(X.filename, X.dtype, "r", X.offset, X.shape)
+    return fastmmc.METHODS[method].function(X, **params)
 
 
 def test_labels_are_those_of_a_memory_map(points, table, tmp_path, capsys):
@@ -82,6 +82,23 @@ def test_labels_are_those_of_a_memory_map(points, table, tmp_path, capsys):
     assert not state.exists()
     labels, _ = labels_of(capsys, "predict", model, table)
     np.testing.assert_array_equal(labels, result.predict(points[0]))
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("umc-rls", {"k": 9, "rank": 40, "sizes": "free"}),
+        ("fast-evo-mmc", {"rank": 40}),
+        ("sammc", {"k": 9}),
+        ("cpmmc", {}),
+    ],
+)
+def test_other_methods_in_blocks(points, table, tmp_path, capsys, method, given):
+    options = [text for name, value in given.items() for text in (f"--{name}", value)]
+    command = ["cluster", table, "--method", method, *options, "--state", tmp_path / "state"]
+    found, _ = labels_of(capsys, *command)
+    expected = in_blocks(points[0], tmp_path, method, random_state=0, **given).labels
+    np.testing.assert_array_equal(found, expected)
 
 
 def crash(monkeypatch, command, count):
