@@ -91,6 +91,7 @@ BENCHMARKS = {
         "large_quality": "Quality of large sets",
         "dense_or_low_rank": "Dense or low rank",
         "blocks": "Points in blocks",
+        "parquet": "A large Parquet file",
         "ablation_search": "Searches compared",
     },
 }

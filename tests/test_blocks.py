@@ -15,7 +15,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.choice.blocked import coarsen_blocks
 from fastmmc.core import validation
-from fastmmc.data import blocks
+from fastmmc.data import blocks, passes
 from fastmmc.data.sizes import sizes_within
 from fastmmc.datasets import make_nine_gaussians
 from fastmmc.kernels import block_factor
@@ -227,11 +227,15 @@ def test_the_choice_does_not_depend_on_where_blocks_are(points, mapped, rows):
     ]
 
 
-def test_the_choice_is_as_good_as_in_memory(points, mapped):
+def test_the_choice_is_as_good_as_in_memory(points, mapped, tmp_path):
     X, y = points
     result, whole = (fastmmc.cluster(one, 9, random_state=0) for one in (mapped, X))
     scores = [adjusted_rand_score(y, one.labels) for one in (result, whole)]
     assert scores[0] > scores[1] - 0.05
+    result.save(tmp_path / "result.npz")
+    saved = fastmmc.load(tmp_path / "result.npz")
+    check_same(saved, result)
+    np.testing.assert_array_equal(saved.predict(X), result.predict(X))
     cells = result.cells
     assert adjusted_rand_score(result.labels, result.winner.labels[cells]) > 0.8
     again = fastmmc.umc_rls(mapped, 9, **result.chosen, random_state=0)
@@ -499,6 +503,86 @@ def test_kept_files_are_removed(mapped, tmp_path, monkeypatch):
     assert not list(folder.iterdir())
 
 
+class Crash(BaseException):
+    pass
+
+
+def crash_after(monkeypatch, count):
+    """Make the last thing that happens the write of so many entries of a state; return those."""
+    write, written = passes._write, []
+
+    def write_some(path, key, value):
+        if len(written) == count:
+            raise Crash
+        written.append(path.name)
+        return write(path, key, value)
+
+    monkeypatch.setattr(passes, "_write", write_some)
+    return written
+
+
+RESUMED = {
+    "cluster": lambda X: fastmmc.cluster(X, 9, random_state=0),
+    "balanced": lambda X: fastmmc.cluster(X, 9, balance=0, random_state=0),
+    "umc": lambda X: run(X, balance=0.0),
+    "evo": lambda X: fastmmc.fast_evo_mmc(X, rank=RANK, n_init=1, random_state=0),
+    "sammc": lambda X: fastmmc.sammc(X, 9, random_state=0),
+    "cpmmc": lambda X: fastmmc.cpmmc(X, n_init=1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("solve", RESUMED.values(), ids=RESUMED)
+def test_a_run_goes_on_from_what_its_passes_found(points, mapped, tmp_path, monkeypatch, solve):
+    monkeypatch.setattr(blocks, "GROUP", 4)
+    monkeypatch.setattr(blocks, "FAN_IN", 2)
+    folder = tmp_path / "state"
+    folder.mkdir()
+
+    def resume(count=None):
+        X = blocks.LargeMap(mapped.filename, mapped.dtype, "r", mapped.offset, mapped.shape)
+        X.passes = passes.Passes(folder)
+        with monkeypatch.context() as patch:
+            written = crash_after(patch, count)
+            return written, solve(X) if count is None else pytest.raises(Crash, solve, X)
+
+    # No entry is made twice, and the one that failed is begun again.
+    names = [name for count in (1, 1, 1) for name in resume(count)[0]]
+    written, result = resume()
+    names += written
+    assert names == sorted(set(names)) and len(written) >= 1
+    check_same(result, solve(mapped))
+    written, result = resume()
+    assert written == []
+    check_same(result, solve(mapped))
+
+
+def test_a_state_of_other_passes_is_made_anew_and_a_damaged_one_refused(
+    points, tmp_path, monkeypatch
+):
+    def solve(X, seed):
+        X = blocks.LargeMap(X.filename, X.dtype, "r", X.offset, X.shape)
+        X.passes = passes.Passes(tmp_path)
+        return run(X, random_state=seed)
+
+    mapped = as_map(points[0], tmp_path)
+    first = solve(mapped, 0)
+    check_same(solve(mapped, 1), run(mapped, random_state=1))
+    written = crash_after(monkeypatch, None)
+    check_same(solve(mapped, 0), first)
+    assert written
+    kept = next(tmp_path.glob("kept-*/0.npy"))
+    entry = max(tmp_path.glob("*.pass"))
+    for file, at in ((entry, -1), (entry, 0), (kept, -1), (kept, 0)):
+        before = file.read_bytes()
+        file.write_bytes(before[:at] + bytes([before[at] ^ 1]) * bool(at))
+        with pytest.raises(ValueError, match=f"{file.name} is damaged: .*; begin anew"):
+            solve(mapped, 0)
+        file.write_bytes(before)
+    kept.unlink()
+    with pytest.raises(ValueError, match="0.npy is damaged: it is gone"):
+        solve(mapped, 0)
+
+
 def load(path, start, stop):
     return np.load(path, mmap_mode="r")[start:stop].copy()
 
@@ -531,6 +615,56 @@ def test_processes_find_what_one_does_though_a_worker_dies(points, mapped, tmp_p
 
         check_same(run(X, callback=kill_one), expected)
         assert len(killed) == 1
+
+
+def parquet_of(X, folder):
+    """A Dask array of a Parquet file, as the documentation has it."""
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    dd = pytest.importorskip("dask.dataframe")
+    for at, rows in enumerate(np.array_split(X, 4)):
+        pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), folder / f"{at}.parquet")
+    return dd.read_parquet(folder)
+
+
+# Of pandas 3.1 to Dask 2026.8, which calls it.
+pandas_in_dask = pytest.mark.filterwarnings("ignore:The inplace keyword")
+
+
+@pandas_in_dask
+def test_a_parquet_file_by_dask(points, mapped, tmp_path):
+    (tmp_path / "t").mkdir()
+    frame = parquet_of(points[0], tmp_path / "t")
+    X = frame.to_dask_array(lengths=True)
+    assert X.numblocks == (4, 1)
+    for name in ("cluster", "balanced", "evo", "sammc", "cpmmc"):
+        result, expected = RESUMED[name](X), RESUMED[name](mapped)
+        np.testing.assert_array_equal(np.asarray(result.labels), expected.labels)
+    for solve in (fastmmc.cluster, fastmmc.umc_rls):
+        with pytest.raises(TypeError, match=r"give X.to_dask_array\(lengths=True\)"):
+            solve(frame, 9)
+
+
+@pytest.mark.jit
+@slow
+@pandas_in_dask
+@pytest.mark.parametrize("n_workers, dies_at", [(1, None), (2, 0.0), (3, 0.4)])
+def test_the_choice_does_not_depend_on_workers(points, mapped, tmp_path, n_workers, dies_at):
+    distributed = pytest.importorskip("distributed")
+    (tmp_path / "t").mkdir()
+    X = parquet_of(points[0], tmp_path / "t").to_dask_array(lengths=True)
+    expected = fastmmc.cluster(mapped, 9, random_state=0)
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+    killed = []
+    with distributed.Client(n_workers=n_workers, **options) as client:
+
+        def kill_one(progress):
+            # The cells, or the features of all points, are on the workers by then.
+            if dies_at is not None and not killed and progress.fraction > dies_at:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        check_same(fastmmc.cluster(X, 9, random_state=0, callback=kill_one), expected)
+    assert len(killed) == (dies_at is not None)
 
 
 def test_restarts_do_not_depend_on_who_runs_them(blobs):

@@ -1,14 +1,19 @@
 """Time and memory over points, features and clusters; where low rank and blocks begin to pay.
 
 Pages: ``grid`` (defaults beside k-means and mini-batches), ``dense_or_low_rank``, ``blocks`` (what
-a pass costs). README.md has the protocols.
+a pass costs), ``parquet`` (a file that the command clusters, killed half-way). README.md has the
+protocols.
 """
 
 import gc
+import os
+import subprocess
+import sys
 import time
 from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
@@ -27,7 +32,7 @@ from common import (
 )
 from joblib import Memory
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
 from fastmmc.core.memory import available_memory
@@ -320,10 +325,69 @@ def blocks_page(run):
     )
 
 
+# ------------------------------------------------------------------------------------------ parquet
+
+# Rows of a file, and of a quick run; fewer would be read into memory.
+PARQUET_ROWS, LEAST_ROWS, PARQUET_CLUSTERS = 10_000_000, 4_300_000, 10
+
+
+def write_parquet(path, n):
+    """Write that many points of ten Gaussians in 8 dimensions; return their labels."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    rng, names = np.random.default_rng(0), [f"x{j}" for j in range(8)]
+    centers, labels = 4.0 * rng.standard_normal((PARQUET_CLUSTERS, 8)), []
+    with ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names])) as writer:
+        for start in range(0, n, 2**20):
+            y = rng.integers(PARQUET_CLUSTERS, size=min(2**20, n - start))
+            X = centers[y] + rng.standard_normal((len(y), 8))
+            writer.write_table(pa.table(dict(zip(names, X.T, strict=True))))
+            labels.append(y)
+    return np.concatenate(labels)
+
+
+def cluster_file(folder, *options, most=None):
+    """Run the command, kill it after ``most`` seconds; return seconds, those of CPU and GB."""
+    command = [sys.executable, "-m", "fastmmc", "cluster", "points.parquet", *options]
+    began = time.perf_counter()
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        if most is not None:
+            time.sleep(most)
+            process.kill()
+        _, process.returncode, used = os.wait4(process.pid, 0)
+    assert (process.returncode == 0) == (most is None)
+    seconds = time.perf_counter() - began
+    return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
+
+
+def parquet_page(run):
+    n = run.pick(PARQUET_ROWS, LEAST_ROWS)
+    given = ["-k", str(PARQUET_CLUSTERS), "--out"]
+    with TemporaryDirectory() as folder:
+        y = write_parquet(Path(folder, "points.parquet"), n)
+        runs = {"whole": cluster_file(folder, *given, "whole.npy")}
+        resumed = [*given, "resumed.npy", "--state", "state"]
+        half = runs["whole"][0] / 2
+        runs["killed half-way"] = cluster_file(folder, *resumed, most=half)
+        assert not Path(folder, "resumed.npy").exists()
+        runs["resumed"] = cluster_file(folder, *resumed)
+        whole, again = (np.load(Path(folder, f"{name}.npy")) for name in ("whole", "resumed"))
+    nmi = normalized_mutual_info_score(y, whole)
+    same = "equal" if np.array_equal(whole, again) else "NOT EQUAL"
+    yield (
+        f"`fastmmc cluster points.parquet -k {PARQUET_CLUSTERS}` of {n:,} rows and 8 columns, ten "
+        f"Gaussians: NMI {nmi:.3f}. The labels of the whole run and of the one that was killed by "
+        f"SIGKILL and resumed are {same}."
+    )
+    yield table(["run", "s", "CPU, s", "peak, GB"], ([name, *told] for name, told in runs.items()))
+
+
 PAGES = {
     "grid": ("Time and memory over points, features and clusters", grid_page, {}),
     "dense_or_low_rank": ("Dense or low rank", rank_page, DRAWN_SETS),
     "blocks": ("Points in blocks: from the cost of a pass to 10^9 rows", blocks_page, {}),
+    "parquet": ("A Parquet file of ten million rows", parquet_page, {}),
 }
 
 if __name__ == "__main__":

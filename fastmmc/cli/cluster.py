@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc.cli import common, predict, sources, tables
+from fastmmc.cli import common, parquet, predict, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
 from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
+from fastmmc.core.status import Status
 from fastmmc.plotting import ClusterDisplay, write_report
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.plotting.report import import_bokeh
@@ -215,6 +216,13 @@ def add_command(commands):
         action="store_true",
         help="print one JSON object as the report, and the labels to --out only",
     )
+    output.add_argument(
+        "--state",
+        type=Path,
+        metavar="FOLDER",
+        help=f"keep what is done in this folder, and go on from it if the run was killed; it is "
+        f"removed at the end. For a large {common.PARQUET} file: {parquet.ABOUT}",
+    )
     search = parser.add_argument_group("search")
     common.add_method(
         parser,
@@ -246,6 +254,16 @@ def _cluster(args):
         import_bokeh()
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
+    large = parquet.find_large(args, method.name)
+    if large is not None:
+        settings = _settings_of_state(args, method, given)
+        _refuse_beside_blocks(args, given)
+        has_units = method.name == CHOOSER
+        with large.points(args.state, settings, has_units) as points:
+            result = _cluster_points(args, method, params, points)
+            if result.status != Status.INTERRUPTED:
+                parquet.remove_state(points.X)
+        return
     with common.said_when_long(f"reading {common.source_name(args.source)}"):
         points = sources.read_points(
             args.source,
@@ -255,6 +273,11 @@ def _cluster(args):
             encoding=args.encoding,
             decimal=args.decimal,
         )
+    _cluster_points(args, method, params, points)
+
+
+def _cluster_points(args, method, params, points):
+    """Cluster points and write what is asked for; return the result."""
     X = points.X
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(X))
@@ -276,6 +299,31 @@ def _cluster(args):
         title = f"Clusters of {common.source_name(args.source)}"
         write_report(args.html, result, X, table=points.table, title=title)
     _print_result(args, method, points, run)
+    return result
+
+
+def _refuse_beside_blocks(args, given):
+    """Refuse what is about single points, or all of them in memory."""
+    unused = ("constraints", "plot", "html", "profile")
+    flags = [f"--{name}" for name in unused if getattr(args, name)]
+    flags += [option.flag for option in given if option.flag in ("--trim", "--metric")]
+    if args.state is not None:
+        # Where the time ends, and with it the labels, would depend on when the run was killed.
+        flags += [option.flag for option in given if option.flag == "--max-time"]
+    if flags:
+        raise ValueError(f"{flags[0]}: {parquet.ABOUT}, without it; leave it out")
+
+
+def _settings_of_state(args, method, given):
+    """Return the options that the labels depend on, None where they are not given."""
+    options = [option for option in (*OPTIONS, *tables.COLUMNS) if option.flag != "--n-jobs"]
+    found = common.given_options(args, tables.COLUMNS) | given
+    settings = {option.flag: found.get(option) for option in options}
+    return settings | {
+        "--method": method.name,
+        "--label-column": args.label_column,
+        "--standardize": args.standardize or None,
+    }
 
 
 def _check_append(args):

@@ -25,6 +25,7 @@ from fastmmc.core.files import gathering, is_replaced, naming, replacing, target
 from fastmmc.core.jit import Compilation
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.status import STATUS_TEXT
+from fastmmc.data.blocks import LargeMap
 from fastmmc.registry import METHODS, registry_name
 
 STANDARD_INPUT = "-"
@@ -34,6 +35,7 @@ TEXTS = (".csv", ".txt", ".tsv")
 PARQUET = ".parquet"
 ENGINES = ("pyarrow", "fastparquet")
 PATIENCE = 2.0  # seconds
+WIDTH = 40  # of what is shown of the progress
 # How labels are written: by the ending of the file's name.
 LABELS = (".npy", PARQUET, *TEXTS)
 
@@ -410,19 +412,27 @@ def in_options(message, options, accepted):
 def _solve(function, X, params, accepted):
     """Run the solver; on a terminal show how far it is."""
     is_terminal = sys.stderr.isatty()
-    if is_terminal and "verbose" in accepted and find_spec("rich"):
+    # A bar would be in the way of what passes over a large file show.
+    has_bar = find_spec("rich") and not isinstance(X, LargeMap)
+    if is_terminal and "verbose" in accepted and has_bar:
         return function(X, verbose=1, **params)
     if not is_terminal or "callback" not in accepted:
         return function(X, **params)
     try:
         return function(X, callback=_show_percentage, **params)
     finally:
-        print(end="    \r", file=sys.stderr, flush=True)
+        show("")
 
 
 def _show_percentage(progress):
-    # The cursor goes back at once, so that whatever is printed next takes the line.
-    print(f"{progress.fraction:4.0%}", end="\r", file=sys.stderr, flush=True)
+    show(f"{progress.fraction:4.0%}")
+
+
+def show(text):
+    """Show on a terminal how far a run is."""
+    if sys.stderr.isatty():
+        # The cursor goes back at once, so that whatever is printed next takes the line.
+        print(f"{text:{WIDTH}}", end="\r", file=sys.stderr, flush=True)
 
 
 def format_report(headline, rows):

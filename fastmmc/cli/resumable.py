@@ -56,7 +56,7 @@ def locked(file, option="--state"):
                 if error.errno not in (errno.EAGAIN, errno.EACCES):
                     raise
                 raise ValueError(
-                    f"{file} is in use by another run of fastmmc stream; wait for its end, or "
+                    f"{file} is in use by another run of fastmmc; wait for its end, or "
                     f"give another {option}"
                 ) from None
             if is_held:
@@ -69,6 +69,26 @@ def locked(file, option="--state"):
     if fcntl is None:
         with suppress(OSError):  # another run has it by now
             path.unlink()
+
+
+def check_same(given, settings, state):
+    """Refuse options that contradict those of the run that a state was saved of."""
+    for option, value in given.items():
+        saved = settings.get(option)
+        if value != saved:
+            raise ValueError(
+                f"{_shown(option, value)} contradicts {state}, the state of a run with "
+                f"{_shown(option, saved)}; give the same, or {ANEW.removeprefix('give ')}"
+            )
+
+
+def _shown(option, value):
+    """Return an option as it is given."""
+    if value is None:
+        return "standard output" if option == "--out" else f"no {option}"
+    if value is True:
+        return option
+    return f"{option} {','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 @dataclass(frozen=True)

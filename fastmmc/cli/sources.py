@@ -84,9 +84,7 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             scaled=scaled,
             decimal=decimal,
         )
-        plain = {"numbers", "numbers, scaled"}
-        if any(column.said not in plain for column in coding.columns):
-            _tell_of_columns(name, coding, columns)
+        if tell_unless_plain(name, coding, columns):
             if decimal is None and (mark := undecided_mark(frame, coding)):
                 other = "," if mark == "." else "."
                 hint = tables.option_of("--decimal", other)
@@ -106,8 +104,10 @@ def _frame_of(name, X):
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
-def _tell_of_columns(source, coding, columns):
-    """Tell what was done with the columns of a table, and how to ask for something else."""
+def tell_unless_plain(source, coding, columns):
+    """Tell what was done with the columns of a table, unless all are numbers; return if told."""
+    if all(column.said in ("numbers", "numbers, scaled") for column in coding.columns):
+        return False
     for line in coding.lines():
         common.tell("note", f"{source}: {line}")
     categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
@@ -119,6 +119,7 @@ def _tell_of_columns(source, coding, columns):
             "clusters with a column of true classes: "
             f"{tables.option_of('--label-column', called[-1])}",
         )
+    return True
 
 
 def read_new_points(source, asked, coding, encoding=None):
@@ -236,8 +237,14 @@ def _read_parquet(path, asked):
         if frame.empty:
             raise ValueError(f"there are no cells; got shape {frame.shape}")
         features, label = asked.choose(len(names), names)
-        y = None if label is None else pandas.factorize(frame.iloc[:, label], sort=True)[0]
-        if y is not None and y.min() < 0:
-            raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
+        y = None if label is None else classes_of(frame.iloc[:, label])
     columns = read_frame(frame.iloc[:, features])
     return columns, y, SameColumns([names[i] for i in features], features, len(names))
+
+
+def classes_of(labels):
+    """Return the classes that a column of a data frame tells, as numbers."""
+    y = common.import_pandas().factorize(labels, sort=True)[0]
+    if y.min() < 0:
+        raise ValueError(f"row {np.argmin(y)} (from 0): the label is empty")
+    return y

@@ -23,7 +23,7 @@ from typing import Any
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT, TEXTS, Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
-from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, locked
+from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_same, locked
 from fastmmc.core import validation
 from fastmmc.core.files import is_replaced
 from fastmmc.core.saving import check_type, make_checked, read_archive
@@ -340,26 +340,13 @@ def _new_settings(given, chunk):
 
 def _check_same(given, settings, state):
     """Refuse options that contradict those of the run that a state was saved of."""
-    for option, value in given.items():
-        saved = settings.get(option)
-        if value != saved:
-            none = "standard output" if option == "--out" else f"no {option}"
-            raise ValueError(
-                f"{option} {_shown(value)} contradicts {state}, the state of a run with "
-                f"{none if saved is None else f'{option} {_shown(saved)}'}; give the same, or "
-                f"{ANEW.removeprefix('give ')}"
-            )
+    check_same(given, settings, state)
     for option in GIVEN_FILES:
         if settings.get(option) is not None and option not in given:
             raise ValueError(
                 f"{option} is missing: {state} is the state of a run with {option} "
                 f"{settings[option]}; give {option} again, or {ANEW.removeprefix('give ')}"
             )
-
-
-def _shown(value):
-    """Return the value of an option as it is given."""
-    return ",".join(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -354,7 +354,7 @@ class RLSResult(SizedResult):
     classes : (k,) array of str or None
         Where known labels were strings: what they call the clusters, "" for one that has no
         name; ``classes[labels]`` are the names of the points, but for those with the label -1.
-    loo_scores : (n, k) float64 array
+    loo_scores : (n, k) float64 array or None
         What ``decision_function`` gives for each point if the model is fitted to the other n - 1
         points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
         these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks,
@@ -364,7 +364,7 @@ class RLSResult(SizedResult):
         Must-links and cannot-links, each pair counted once.
     n_violations : int
         How many of them the labels violate.
-    outlier_scores : (n,) float64 array
+    outlier_scores : (n,) float64 array or None
         R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1; the higher, the
         less the other points are like it. R_ij is how much of point i goes into the prediction of
         point j: near 1 where a point's prediction is all its own, near 0 where it comes from
@@ -431,8 +431,8 @@ class RLSResult(SizedResult):
     classes: NDArray[np.object_] | None = None
     n_constraints: int = 0
     n_violations: int = 0
-    loo_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
-    outlier_scores: NDArray[np.float64] = field(kw_only=True, repr=False)
+    loo_scores: NDArray[np.float64] | None = field(kw_only=True, repr=False)
+    outlier_scores: NDArray[np.float64] | None = field(kw_only=True, repr=False)
 
     @property
     def _scores_of_others(self):
@@ -471,7 +471,8 @@ class RLSResult(SizedResult):
     def exemplars(self) -> tuple[NDArray[np.int64], ...]:
         """The points of each cluster, the most typical first."""
         # R_jj is 0 for the origin under a linear kernel, and then so is the margin.
-        typical = self.margins / np.maximum(self.outlier_scores, np.finfo(float).tiny)
+        outliers = cast(np.ndarray, self.outlier_scores)  # there are some where there are margins
+        typical = self.margins / np.maximum(outliers, np.finfo(float).tiny)
         order = np.lexsort((-typical, self.labels))[self.labels.size - self.sizes.sum() :]
         return tuple(np.split(order, np.cumsum(self.sizes)[:-1]))
 

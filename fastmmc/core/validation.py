@@ -161,6 +161,11 @@ def check_matrix(X, *, name="X", check=None, **options):
             "results, work on the blocks, but do not standardise them; elsewhere give "
             f"{name}.compute()"
         )
+    if hasattr(X, "to_dask_array"):
+        raise TypeError(
+            f"{name} is a Dask data frame, which would all come into memory here; give "
+            f"{name}.to_dask_array(lengths=True), whose columns must be numbers"
+        )
     refuse_masked(name, X)
     check = check or partial(check_array, input_name=name)
     with naming(name):

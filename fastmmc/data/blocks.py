@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from joblib import hash as joblib_hash
 from scipy.sparse import issparse
 
 from fastmmc.core import validation
 from fastmmc.core.threads import one_blas_thread
+from fastmmc.data.passes import Passes, check_files, digest_of
 from fastmmc.kernels.gram import BLOCK, Kernel
 
 # A memory map of more numbers than this is worked on in blocks; a smaller one is an array.
@@ -33,15 +35,21 @@ LARGE_MAP = 2**27
 BLOCK_NUMBERS = 2**22
 MOST_BLOCKS = 4096
 
-# Partial sums that are added up at a time.
+# Partial sums that are added up at a time, and tasks whose sum, or results, a state may hold.
 FAN_IN = 16
+GROUP = FAN_IN**2
+
+
+class LargeMap(np.memmap):
+    """A memory map that is worked on in blocks whatever its size, by :class:`Passes` of its own."""
+
+    passes = Passes()
 
 
 def in_blocks(X):
     """Tell whether X is to be worked on in blocks."""
-    return validation.is_dask(X) or (
-        isinstance(X, np.memmap) and X.ndim == 2 and X.size > LARGE_MAP
-    )
+    is_large = isinstance(X, np.memmap) and (isinstance(X, LargeMap) or X.size > LARGE_MAP)
+    return validation.is_dask(X) or (is_large and X.ndim == 2)
 
 
 def split_rows(n, width):
@@ -160,6 +168,7 @@ class _MapBlocks(Blocks):
     def __init__(self, X, bounds, n_jobs):
         super().__init__(X, bounds)
         self._n_threads = max(1, min(effective_n_jobs(n_jobs), len(self)))
+        self._passes = X.passes if isinstance(X, LargeMap) else Passes()
         self.rows = [_Task(X.__getitem__, (slice(*at),)) for at in pairwise(bounds)]
 
     def task(self, function, *args):
@@ -172,23 +181,37 @@ class _MapBlocks(Blocks):
 
     def keep(self, tasks):
         """Run tasks that return arrays, and keep these: in files, as memory may not hold them."""
-        folder = _Folder()
+        folder = _Folder(self._passes.subfolder())
         files = [folder.path / f"{at}.npy" for at in range(len(tasks))]
-        self.fetch([_Task(_save, pair) for pair in zip(files, tasks, strict=True)])
+        save = _save if self._passes.folder is None else _save_named
+        saved = [_Task(save, pair) for pair in zip(files, tasks, strict=True)]
+        self._run(saved, list, partial(check_files, folder.path))
         return [_Task(_load, (file, folder)) for file in files]
 
     def fetch(self, tasks):
         """Return what tasks return."""
-        pool = ThreadPoolExecutor(self._n_threads)
-        try:
-            with one_blas_thread():
-                return list(pool.map(_Task.run, tasks))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return [one for found in self._run(tasks, list) for one in found]
 
     def total(self, tasks):
         """Return the sum of what tasks return, tuples of arrays and numbers."""
-        return _add_all(self.fetch(tasks), _add)
+        return _add_all(self._run(tasks, partial(_add_all, add=_add)), _add)
+
+    def _run(self, tasks, gather, check=None):
+        """Return what groups of tasks return, gathered; a run that goes on knows the first ones."""
+        found, passes = [], self._passes
+        passes.begin()
+        pool = ThreadPoolExecutor(self._n_threads)
+        try:
+            with one_blas_thread():
+                for at in range(0, len(tasks), GROUP):
+                    passes.tell(at / len(tasks))
+                    group = tasks[at : at + GROUP]
+                    make = partial(_run_group, pool, group, gather)
+                    key = _key_of(group) if passes.folder is not None else None
+                    found.append(passes.recall(key, make, check))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return found
 
     def deal(self, labels):
         """Return an array as :meth:`join` would."""
@@ -199,16 +222,40 @@ class _MapBlocks(Blocks):
         return np.concatenate(self.fetch(tasks)).astype(np.int64, copy=False)
 
 
-class _Folder:
-    """A folder that is removed when no task needs it any more."""
+def _run_group(pool, tasks, gather):
+    return gather(list(pool.map(_Task.run, tasks)))
 
-    def __init__(self):
-        self.path = Path(mkdtemp(prefix="fastmmc-"))
-        weakref.finalize(self, rmtree, self.path, ignore_errors=True)
+
+def _key_of(tasks):
+    """Return what tells tasks of one pass from those of others."""
+    return joblib_hash([_content(task) for task in tasks])
+
+
+def _content(task):
+    """Return what a task is, without the files that it reads or writes: they follow from others."""
+    given = [arg for arg in task.args if not isinstance(arg, Path | _Folder)]
+    return task.function.__qualname__, [_content(a) if isinstance(a, _Task) else a for a in given]
+
+
+class _Folder:
+    """A folder that is removed when no task needs it any more, unless it is a state's."""
+
+    def __init__(self, path=None):
+        if path is not None:
+            path.mkdir(exist_ok=True)
+        self.path = path or Path(mkdtemp(prefix="fastmmc-"))
+        if path is None:
+            weakref.finalize(self, rmtree, self.path, ignore_errors=True)
 
 
 def _save(file, array):
     np.save(file, array)
+
+
+def _save_named(file, array):
+    """Save an array; return the name of the file and its digest."""
+    np.save(file, array)
+    return file.name, digest_of(file)
 
 
 def _load(file, folder):

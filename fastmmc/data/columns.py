@@ -616,6 +616,26 @@ def plain_coding(names) -> Coding:
     return Coding(tuple(NumberColumn(name, "numbers", np.nan) for name in names), False)
 
 
+def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
+    """Return the coding of columns of numbers without missing cells, as :func:`fit_coding` does it.
+
+    ``first`` are the columns of the first rows, which show what is an id; ``figures`` those of all
+    rows, (d,) each: means, deviations, the least and the greatest.
+    """
+    columns: list[Column] = []
+    for name, cells_, mean, scale, low, high in zip(names, first, *figures, strict=True):
+        is_whole, mean = cells_.dtype.kind in "iu", float(mean)
+        if not keeps_all and low == high:
+            columns.append(UnusedColumn(name, f"left out, as it is {_short(low)} in all rows"))
+        elif not keeps_all and _is_id(name, cells_.astype(np.float64), is_whole):
+            columns.append(UnusedColumn(name, IDS))
+        else:
+            columns.append(NumberColumn(name, "numbers", mean, shift=mean, scale=float(scale)))
+    if not any(column.width for column in columns):
+        return code_numbers(names, first, figures, keeps_all=True, scaled=scaled)
+    return Coding(tuple(_in_units(column, scaled) for column in columns), scaled)
+
+
 def _in_units(column, is_mixed):
     """Return a column of numbers as it is, or of deviation 1 where there are other kinds."""
     if column.kind != "numbers":

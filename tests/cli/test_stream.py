@@ -578,7 +578,7 @@ def test_a_state_is_for_one_run(job, tmp_path, capsys):
     with resumable.locked(job.state):
         error = error_of(capsys, *job.command)
         assert error == (
-            f"fastmmc: error: {job.state} is in use by another run of fastmmc stream; wait for its "
+            f"fastmmc: error: {job.state} is in use by another run of fastmmc; wait for its "
             "end, or give another --state\n"
         )
         assert not job.out.exists() and not job.state.exists()
@@ -613,7 +613,7 @@ def test_two_processes_and_a_kill(job, tmp_path, capsys, linked):
         for option in ("--out", "--skip-bad-rows"):
             other = [job.table, "--k", 3, "--state", tmp_path / "other.npz", option, out]
             error = error_of(capsys, *other)
-            assert f"{out} is in use by another run of fastmmc stream" in error
+            assert f"{out} is in use by another run of fastmmc; wait" in error
             assert f"give another {option}\n" in error
         process.kill()
         process.communicate()

@@ -363,7 +363,7 @@ def test_digits_are_calibrated(digits):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_error_of_scores_that_are_not_held(monkeypatch, weighted):
+def test_the_error_of_scores_that_are_not_held(monkeypatch, tmp_path, weighted):
     """Of too many scores the mean square is found without them."""
     X = np.random.default_rng(0).standard_normal((70, 3))
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 70) if weighted else None
@@ -379,6 +379,8 @@ def test_the_error_of_scores_that_are_not_held(monkeypatch, weighted):
     assert part.loo_mse == pytest.approx(whole.loo_mse, rel=1e-12)
     np.testing.assert_array_equal(part.labels, whole.labels)
     np.testing.assert_array_equal(part.predict(X), whole.predict(X))
+    part.save(tmp_path / "part.npz")
+    assert fastmmc.load(tmp_path / "part.npz").loo_scores is None
     with pytest.raises(ValueError, match="more than 1e7 scores n k, have no loo_scores"):
         part.margins  # noqa: B018
 

@@ -1,0 +1,244 @@
+"""Parquet files that memory may not hold: their numbers go into a memory map, by row groups.
+
+With a state, a folder, a run that was killed goes on: the map and what each pass has found are kept
+there, as :class:`Passes` does it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from fastmmc import __version__
+from fastmmc.cli import common, sources, tables
+from fastmmc.cli.common import PARQUET
+from fastmmc.cli.resumable import ANEW, check_same, locked
+from fastmmc.core.files import replacing
+from fastmmc.data.blocks import LargeMap
+from fastmmc.data.columns import code_numbers
+from fastmmc.data.frames import Frame, Values
+from fastmmc.data.passes import Passes, damaged, digest_of
+from fastmmc.data.units import MOST_NUMBERS, have_different_units
+
+# A file of more numbers than this is worked on in blocks: with pandas it would take over a GB.
+LARGE_FILE = 2**25
+# Rows that are read at a time, and bytes.
+BATCH, BUFFER = 2**16, 2**20
+POINTS, HEADER = "points", "run.json"
+IN_BLOCKS = ("cluster", "umc-rls", "fast-evo-mmc", "sammc", "cpmmc")
+ABOUT = f"a {PARQUET} file of more than {LARGE_FILE:,} numbers is worked on in blocks"
+
+
+def find_large(args, method):
+    """Return the file to be clustered if it is a Parquet file for work in blocks, or None."""
+    path = Path(args.source)
+    may_be = path.suffix.lower() == PARQUET and path.is_file() and args.encoding is None
+    large = None
+    if may_be and method in IN_BLOCKS and common.find_spec("pyarrow"):
+        from pyarrow import ArrowException, parquet
+
+        with suppress(ArrowException, OSError):  # pandas says what is wrong
+            file = parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
+            if file.metadata.num_rows * file.metadata.num_columns > LARGE_FILE:
+                large = LargeFile(path, file, sources.asked_columns(args, args.label_column))
+    if large is not None and large.n * len(large.columns.numbers) > LARGE_FILE:
+        return large
+    if args.state is not None:
+        if path.suffix.lower() != PARQUET or method not in IN_BLOCKS:
+            raise ValueError(
+                f"--state is for a {PARQUET} file and the methods {', '.join(IN_BLOCKS)}; got "
+                f"SOURCE {args.source} and {method}"
+            )
+        if not common.find_spec("pyarrow"):
+            raise ImportError("--state needs pyarrow (python -m pip install pyarrow)")
+        common.tell("note", f"{path} is read into memory; --state is not needed: {ABOUT}")
+    return None
+
+
+class LargeFile:
+    """A Parquet file, and its columns of features."""
+
+    def __init__(self, path, file, asked):
+        self.path, self._file = path, file
+        told = (file.schema_arrow.pandas_metadata or {}).get("index_columns", ())
+        names = [name for name in file.schema_arrow.names if name not in told]
+        with tables.errors_about(path):
+            features, self._label = asked.choose(len(names), names)
+        self._keeps_all = asked.are_listed
+        self._all = names
+        self.columns = sources.SameColumns([names[i] for i in features], features, len(names))
+        self.n, self._groups = 0, []
+        for group in range(file.num_row_groups):
+            if n := file.metadata.row_group(group).num_rows:
+                self._groups.append((group, self.n))
+                self.n += n
+
+    def check_columns(self):
+        """Refuse columns that are no numbers."""
+        from pyarrow import types
+
+        schema = self._file.schema_arrow
+        for name in self.columns.names:
+            kind = schema.field(name).type
+            if not (types.is_integer(kind) or types.is_floating(kind)):
+                raise self._wrong(name, f"holds {kind}", "columns must be numbers", "code it as")
+
+    def _wrong(self, name, found, rule, instead):
+        at = self._all.index(name)
+        drop = tables.drop_option(tables.call_columns([at], self._all))
+        return ValueError(
+            f"{self.path}: column {name!r} {found}; {ABOUT}, in which {rule}: {instead} numbers "
+            f"first, or leave it out: {drop}"
+        )
+
+    @contextmanager
+    def points(self, state, settings, has_units):
+        """Yield the points, in a memory map; ``has_units`` scales columns of different units.
+
+        ``settings`` are the options by which they are clustered. A run that goes on must have the
+        same.
+        """
+        self.check_columns()
+        if state is None:
+            with TemporaryDirectory(prefix="fastmmc-", ignore_cleanup_errors=True) as folder:
+                yield self._converted(Path(folder), Passes(None, common.show), settings, has_units)
+            return
+        with locked(state):
+            _begin(state, settings | {"SOURCE": digest_of(self.path)}, self.path)
+            try:
+                yield self._converted(state, Passes(state, common.show), settings, has_units)
+            except KeyboardInterrupt:
+                text = "interrupted before there was a result; the same command goes on from there"
+                raise KeyboardInterrupt(text) from None
+
+    def _converted(self, folder, passes, settings, has_units):
+        """Return the points."""
+        coding = self._coding(passes, bool(settings["--standardize"]), has_units)
+        sources.tell_unless_plain(common.source_name(self.path), coding, self.columns)
+        used = [i for i, column in enumerate(coding.columns) if column.width]
+        kinds = [self._file.schema_arrow.field(coding.columns[i].name).type for i in used]
+        dtype = np.dtype(np.float32 if {str(kind) for kind in kinds} == {"float"} else np.float64)
+        path = folder / POINTS
+        path.touch()
+        with open(path, "r+b") as file:
+            passes.begin()
+            for group, start in self._groups:
+                passes.tell(start / self.n)
+                write = partial(self._write, file, group, start, coding, dtype)
+                passes.recall(f"write {group}", write, partial(_check_bytes, path))
+        X = LargeMap(path, dtype, "r", shape=(self.n, len(used)))
+        X.passes = passes
+        y = None if self._label is None else self._labels()
+        return sources.Points(X, y, self.columns.only(used), None, coding)
+
+    def _coding(self, passes, scaled, has_units):
+        """Return how the columns become points, by the figures of all rows."""
+        passes.begin()
+        *figures, some = passes.recall("scan", partial(self._scan, passes))
+        if has_units and not scaled and have_different_units(some):
+            common.tell("note", f"{self.path}: columns of different units, which are scaled")
+            scaled = True
+        first = next(self._batches(*self._groups[0]))
+        names, keeps_all = self.columns.names, self._keeps_all
+        return code_numbers(names, first, figures, keeps_all=keeps_all, scaled=scaled)
+
+    def _scan(self, passes):
+        """Return means, deviations, least and greatest numbers of the columns, and some rows."""
+        step = max(1, self.n * len(self.columns.numbers) // MOST_NUMBERS)
+        scaler, low, high, some = StandardScaler(), np.inf, -np.inf, []
+        for group, start in self._groups:
+            passes.tell(start / self.n)
+            for columns in self._batches(group, start):
+                X = np.column_stack(columns).astype(np.float64, copy=False)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    scaler.partial_fit(X)
+                low, high = np.minimum(low, X.min(axis=0)), np.maximum(high, X.max(axis=0))
+                some.append(X[-start % step :: step])
+                start += len(X)
+        return scaler.mean_, scaler.scale_, low, high, np.concatenate(some)
+
+    def _batches(self, group, start):
+        """Yield the columns of some rows of a row group, which begins at row ``start``, checked."""
+        names = self.columns.names
+        for batch in self._file.iter_batches(BATCH, row_groups=[group], columns=names):
+            columns = []
+            for name in names:
+                column = batch.column(batch.schema.get_field_index(name))
+                numbers = column.to_numpy(zero_copy_only=False)
+                bad = np.asarray(column.is_null()) | ~np.isfinite(numbers)
+                if bad.any():
+                    i = int(np.argmax(bad))
+                    value = "infinite" if np.isinf(numbers[i]) else "missing"
+                    found = f"is {value} in row {start + i} (from 0)"
+                    raise self._wrong(name, found, "no cell may be missing", "fill in")
+                columns.append(numbers)
+            yield columns
+            start += len(batch)
+
+    def _write(self, file, group, start, coding, dtype):
+        """Write the points of a row group to a file; return their first byte, end and digest."""
+        digest, begin = hashlib.sha256(), start * coding.n_features * dtype.itemsize
+        file.seek(begin)
+        for columns in self._batches(group, start):
+            frame = Frame(self.columns.names, [Values("numbers", cells) for cells in columns])
+            rows = coding.code(frame)[0].astype(dtype, copy=False)
+            digest.update(rows)
+            file.write(rows)
+        file.flush()
+        return begin, file.tell(), digest.hexdigest()
+
+    def _labels(self):
+        column = self._all[self._label]
+        with tables.errors_about(self.path):
+            return sources.classes_of(self._file.read([column]).to_pandas()[column])
+
+
+def _check_bytes(path, found):
+    """Refuse bytes of a file that have another digest, or are not there."""
+    start, end, digest = found
+    try:
+        content = np.memmap(path, np.uint8, "r", start, (end - start,))
+    except ValueError as error:
+        raise damaged(path, "it is too short") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise damaged(path, f"bytes {start} to {end} are not what was written")
+
+
+def _begin(state, settings, source):
+    """Make the folder of a state, or check that it is one of the same run."""
+    header = state / HEADER
+    settings = {"fastmmc": __version__} | settings
+    if not header.exists():
+        state.mkdir(exist_ok=True)
+        if any(not file.name.startswith(".") for file in state.iterdir()):
+            raise ValueError(f"{state} holds other files than a state; {ANEW}")
+        with replacing(header) as file:
+            file.write(json.dumps(settings).encode())
+        return
+    try:
+        saved = json.loads(header.read_bytes())
+        digest = saved["SOURCE"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{header} is damaged: {error}; {ANEW}") from error
+    if digest != settings["SOURCE"]:
+        raise ValueError(f"{source} is not the file that {state} was begun with; {ANEW}")
+    check_same(settings, saved, state)
+
+
+def remove_state(X):
+    """Remove the state, if there is one, of a run that has ended."""
+    state = X.passes.folder
+    if state is None:
+        return
+    # The entries first: they tell of the other files.
+    for file in (*X.passes.files(), state / POINTS, state / HEADER):
+        file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
+    with suppress(OSError):  # somebody put something else there
+        state.rmdir()
