@@ -255,9 +255,8 @@ def _cluster(args):
     if args.model is not None:
         predict.check_model_path(args.model, args.source)
     large = parquet.find_large(args, method.name)
-    if large is not None:
+    if large is not None and _goes_in_blocks(large, args, given):
         settings = _settings_of_state(args, method, given)
-        _refuse_beside_blocks(args, given)
         has_units = method.name == CHOOSER
         with large.points(args.state, settings, has_units) as points:
             result = _cluster_points(args, method, params, points)
@@ -300,6 +299,19 @@ def _cluster_points(args, method, params, points):
         write_report(args.html, result, X, table=points.table, title=title)
     _print_result(args, method, points, run)
     return result
+
+
+def _goes_in_blocks(large, args, given):
+    """Tell whether a large file is worked on in blocks; if it cannot be, memory must hold it."""
+    try:
+        _refuse_beside_blocks(args, given)
+        large.check_columns()
+    except ValueError as error:
+        if args.state is not None or not large.fits_memory():
+            raise
+        common.tell("note", f"{args.source} is loaded as a whole. {error}")
+        return False
+    return True
 
 
 def _refuse_beside_blocks(args, given):

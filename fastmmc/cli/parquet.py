@@ -21,6 +21,7 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import PARQUET
 from fastmmc.cli.resumable import ANEW, check_same, locked
 from fastmmc.core.files import replacing
+from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
 from fastmmc.data.columns import code_numbers
 from fastmmc.data.frames import Frame, Values
@@ -31,6 +32,8 @@ from fastmmc.data.units import MOST_NUMBERS, have_different_units
 LARGE_FILE = 2**25
 # Rows that are read at a time, and bytes.
 BATCH, BUFFER = 2**16, 2**20
+# Copies of a file in memory where it is loaded as a whole: pandas', the points and a search's.
+COPIES = 4
 POINTS, HEADER = "points", "run.json"
 IN_BLOCKS = ("cluster", "umc-rls", "fast-evo-mmc", "sammc", "cpmmc")
 ABOUT = f"a {PARQUET} file of more than {LARGE_FILE:,} numbers is worked on in blocks"
@@ -80,15 +83,27 @@ class LargeFile:
                 self._groups.append((group, self.n))
                 self.n += n
 
+    def fits_memory(self):
+        """Tell whether memory may hold the whole file and what is made of it."""
+        free = available_memory()
+        return free is None or COPIES * 8 * self.n * len(self._all) < free
+
     def check_columns(self):
-        """Refuse columns that are no numbers."""
+        """Refuse columns that are no numbers, or of which the file says that cells are missing."""
         from pyarrow import types
 
-        schema = self._file.schema_arrow
+        schema, metadata = self._file.schema_arrow, self._file.metadata
         for name in self.columns.names:
             kind = schema.field(name).type
             if not (types.is_integer(kind) or types.is_floating(kind)):
                 raise self._wrong(name, f"holds {kind}", "columns must be numbers", "code it as")
+        for group, _ in self._groups:
+            for i in range(metadata.num_columns):
+                column = metadata.row_group(group).column(i)
+                found, name = column.statistics, column.path_in_schema
+                if name in self.columns.names and found is not None and found.null_count:
+                    rule = "no cell may be missing"
+                    raise self._wrong(name, f"has {found.null_count} missing", rule, "fill in")
 
     def _wrong(self, name, found, rule, instead):
         at = self._all.index(name)

@@ -210,7 +210,7 @@ def changed(X, at, value):
     [
         (lambda a: ["x"] * N, "column 'c' holds string; "),
         (lambda a: a > 0, "column 'c' holds bool; "),
-        (lambda a: pa.array(changed(a, 2100, np.nan), from_pandas=True), "is missing in row 2100 "),
+        (lambda a: pa.array(changed(a, 2100, np.nan), from_pandas=True), "has 1 missing; "),
         (lambda a: changed(a, 2999, np.nan), "is missing in row 2999 (from 0); "),
         (lambda a: changed(a, 700, -np.inf), "is infinite in row 700 (from 0); "),
     ],
@@ -257,16 +257,24 @@ def test_ids_units_and_labels(points, tmp_path, capsys):
     assert "columns of X seem to have different units" in wrong
 
 
-@pytest.mark.parametrize(
-    "option", [["--profile"], ["--html", "r.html"], ["--trim", 3], ["--metric", "cosine"]]
-)
-def test_what_needs_all_points_is_refused(table, tmp_path, capsys, monkeypatch, option):
+@pytest.mark.parametrize("option", [["--profile"], ["--html", "r.html"], ["--trim", 3], []])
+def test_what_blocks_cannot_do_is_done_in_memory(points, tmp_path, capsys, monkeypatch, option):
     monkeypatch.chdir(tmp_path)
-    wrong = error_of(capsys, "cluster", table, *LARGE, *option)
-    assert wrong.startswith(f"fastmmc: error: {option[0]}: a .parquet file of more than ")
-    state = [] if len(option) > 1 else ["--state", "state", "--max-time", 9]
-    if state:
-        assert "--max-time: a .parquet" in error_of(capsys, "cluster", table, *LARGE, *state)
+    a, b = points[0].T
+    columns = {"a": a, "b": b} | ({} if option else {"c": ["x", "y", "z"] * (N // 3)})
+    given = ["cluster", write(tmp_path, columns), *LARGE, *option]
+    why = f"{option[0]}: a .parquet file of" if option else "column 'c' holds string; a .parquet"
+    told = labels_of(capsys, *given)[1]
+    assert "t.parquet is loaded as a whole. " in told and why in told
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "available_memory", lambda: 0)
+        assert why in error_of(capsys, *given)
+    assert why in error_of(capsys, *given, "--state", "state")
+
+
+def test_the_end_of_a_state_is_not_that_of_a_time(table, tmp_path, capsys):
+    state = ["--state", tmp_path / "state", "--max-time", 9]
+    assert "--max-time: a .parquet" in error_of(capsys, "cluster", table, *LARGE, *state)
 
 
 def test_a_state_of_what_is_in_memory(table, tmp_path, capsys, monkeypatch):
