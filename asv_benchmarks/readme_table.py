@@ -22,7 +22,7 @@ import numba
 import numpy as np
 import scipy
 import sklearn
-from benchmarks import best_of, calls, moves, two_classes
+from benchmarks import best_of, calls, latency, moves, two_classes
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
@@ -30,11 +30,15 @@ from sklearn.preprocessing import StandardScaler
 import fastmmc
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(Path(__file__).parent / "paper_tables"))
-from common import commit, k_means, mixture, spectral, timed  # noqa: E402
+TABLES = str(Path(__file__).parent / "paper_tables")
+sys.path.append(TABLES)
+from common import commit, k_means, mixture, number, spectral, table, timed  # noqa: E402
+
+LIBRARIES = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "Numba": numba}
 
 RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
+RUN_SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)
 MARKERS = "<!-- tables -->", "<!-- end of tables -->"
 
 CLUSTERERS = {
@@ -127,54 +131,48 @@ def measure(this, that, benchmark, method, params):
 
 
 PEAK = """
+import sys
 import numpy as np, fastmmc
-from sklearn.cluster import KMeans
-def peak():  # of this process; what getrusage says includes the one that started it
-    with open("/proc/self/status") as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+sys.path.append(sys.argv[1])
+from common import peak_memory
 dense = {"method": "shaking", "rank": None, "n_init": 2}
 fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, **dense)
-before = peak()
+before = peak_memory()
 fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, **dense)
-print((peak() - before) / (8 * 5000**2))
+print((peak_memory() - before) / (8 * 5000**2))
 """
 
-FIRST_CALL = """
+CALL_AND_IMPORTS = f"""
 import time
 began = time.perf_counter()
 import numba, sklearn.cluster
 base = time.perf_counter()
 import fastmmc
 ours = time.perf_counter()
-X, _ = fastmmc.datasets.load("iris")
+{latency.LOAD}
 loaded = time.perf_counter()
-fastmmc.umc_rls(X, 3, n_init=1)
+{latency.FIRST_CALL}
 print(base - began, ours - base, time.perf_counter() - loaded)
 """
 
 
-def python(code, **env):
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | env,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [float(word) for word in out.stdout.split()]
+def python(code, folder):
+    """Return the numbers that a new process prints, whose compile cache is a folder."""
+    command = [sys.executable, "-c", code, TABLES]
+    env = os.environ | {"NUMBA_CACHE_DIR": folder}
+    out = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+    return [float(word) for word in out.split()]
 
 
 def waiting_rows(folder):
     """Yield what a user waits for and holds: import, first call, memory."""
-    env = {"NUMBA_CACHE_DIR": str(folder)}
-    cold = python(FIRST_CALL, **env)
-    warm = [python(FIRST_CALL, **env) for _ in range(3)]
-    base, ours, call = np.median(warm, axis=0)
+    cold = python(CALL_AND_IMPORTS, folder)
+    base, ours, call = np.median([python(CALL_AND_IMPORTS, folder) for _ in range(3)], axis=0)
     yield "import numba and scikit-learn", f"{base:.2f} s"
     yield "import fastmmc after them", f"{ours:.2f} s"
     yield "first call ever (compiles)", f"{cold[2]:.1f} s"
     yield "first call in a new process (from the cache)", f"{call:.2f} s"
-    yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, **env)[0]:.2f}"
+    yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, folder)[0]:.2f}"
 
 
 def compare(times):
@@ -183,71 +181,51 @@ def compare(times):
     return f"{factor:,.{0 if factor >= 20 else 1}f} × {word} than"
 
 
-def row(*cells):
-    return f"| {' | '.join(cells)} |"
-
-
-def heading(*cells):
-    return [row(*cells), f"|{'---|' * len(cells)}"]
-
-
 def short_table(quality):
     """Return the medians, a line a set, the highest ones in bold, and the seconds on the first."""
     methods = list(dict.fromkeys(method for _, method, *_ in quality))
     names = list(dict.fromkeys(name for name, *_ in quality))
-    lines = heading("", *methods)
+    rows = []
     for name in names:
         scores = [f"{median:.2f}" for of, _, median, *_ in quality if of == name]
-        best = max(scores)
-        lines.append(row(name, *(f"**{s}**" if s == best else s for s in scores)))
-    seconds = [f"{seconds:.2f}" for of, *_, seconds in quality if of == names[0]]
-    return [*lines, row(f"seconds on {names[0]}", *seconds)]
+        rows.append([name, *(f"**{s}**" if s == max(scores) else s for s in scores)])
+    seconds = (seconds for of, *_, seconds in quality if of == names[0])
+    return table(["", *methods], [*rows, [f"seconds on {names[0]}", *seconds]])
 
 
-def readme_lines(quality, speeds):
+def readme_text(quality, speeds):
     """Return what the README says: a table, and a sentence for the first speed of each kind."""
     lines = [f"- {rows[0][0]}: {compare(rows[0][2])} {rows[0][1]}" for rows in speeds]
     when = f"Measured {date.today()} on {os.cpu_count()} cores ({platform.machine()})."
-    return [*short_table(quality), "", *lines, "", when]
+    return "\n\n".join([short_table(quality), "\n".join(lines), when])
 
 
-def page_lines(quality, speeds, waiting):
+def page_text(quality, speeds, waiting):
     """Return what the page says: every figure, and what it was measured with."""
-    scores = [
-        row(name, method, *(f"{x:.3f}" for x in (median, low, high)), f"{seconds:.2f}")
-        for name, method, median, low, high, seconds in quality
-    ]
-    compared = [row(this, compare(times), other) for this, other, times in chain(*speeds)]
-    return [
-        "",
-        "## Quality",
-        "",
-        *heading("data", "method", "ARI, median of 10 seeds", "lowest", "highest", "seconds"),
-        *scores,
-        "",
-        "## Speed",
-        "",
-        *heading("this", "is", "that"),
-        *compared,
-        "",
-        "## Waiting and memory",
-        "",
-        *heading("what", "how much"),
-        *(row(*cells) for cells in waiting),
-        "",
-        f"Measured {date.today()} on commit {commit()}, {os.cpu_count()} cores "
-        f"({platform.machine()}), "
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, Numba {numba.__version__}, by "
-        "`asv_benchmarks/readme_table.py`.",
-    ]
+    scores = [[*row[:2], *(number(x, 3) for x in row[2:5]), row[5]] for row in quality]
+    header = ["data", "method", "ARI, median of 10 seeds", "lowest", "highest", "seconds"]
+    compared = [[this, compare(times), other] for this, other, times in chain(*speeds)]
+    versions = ", ".join(f"{name} {m.__version__}" for name, m in LIBRARIES.items())
+    return "\n\n".join(
+        [
+            "\n## Quality",
+            table(header, scores),
+            "## Speed",
+            table(["this", "is", "that"], compared),
+            "## Waiting and memory",
+            table(["what", "how much"], waiting),
+            f"Measured {date.today()} on commit {commit()}, {os.cpu_count()} cores "
+            f"({platform.machine()}), Python {platform.python_version()}, {versions}, by "
+            "`asv_benchmarks/readme_table.py`.",
+        ]
+    )
 
 
-def write_between_markers(path, lines):
-    """Put lines into a page, in place of those between its markers."""
+def write_between_markers(path, text):
+    """Put a text into a page, in place of what is between its markers."""
     before, _, rest = path.read_text(encoding="utf-8").partition(MARKERS[0])
     _, _, after = rest.partition(MARKERS[1])
-    text = "\n".join([before + MARKERS[0], *lines, MARKERS[1] + after])
+    text = f"{before}{MARKERS[0]}\n{text}\n{MARKERS[1]}{after}"
     path.write_text(text, encoding="utf-8")
 
 
@@ -257,7 +235,7 @@ def draw_run_times():
 
     figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     for method, most in calls.RUNS.items():
-        sizes = [n for n in calls.RUN_SIZES if n <= most]
+        sizes = [n for n in RUN_SIZES if n <= most]
         points = [two_classes(n)[0] for n in sizes]
         calls.whole_run(method, points[0])  # compiles
         seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
@@ -278,13 +256,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         waiting = list(waiting_rows(folder))
     tables = {
-        ROOT / "README.md": readme_lines(quality, speeds),
-        ROOT / "docs" / "measured.md": page_lines(quality, speeds, waiting),
+        ROOT / "README.md": readme_text(quality, speeds),
+        ROOT / "docs" / "measured.md": page_text(quality, speeds, waiting),
     }
-    for path, lines in tables.items():
-        print(*lines, sep="\n", end="\n\n")
+    for path, text in tables.items():
+        print(text, end="\n\n")
         if args.write:
-            write_between_markers(path, lines)
+            write_between_markers(path, text)
     if args.write:
         draw_run_times()
 

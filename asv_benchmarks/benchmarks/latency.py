@@ -21,7 +21,7 @@ os.environ["NUMBA_CACHE_DIR"] = folder.name
 class Waiting:
     """Seconds of the import beyond Numba's and scikit-learn's, and of the first call."""
 
-    repeat, rounds, warmup_time, timeout = 3, 1, 0, 300
+    repeat, rounds, warmup_time = 3, 1, 0
 
     def setup(self):
         subprocess.run([sys.executable, "-c", LOAD + FIRST_CALL], check=True)

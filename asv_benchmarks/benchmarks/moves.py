@@ -1,6 +1,6 @@
 """One claim, one move, one child, one hat matrix: each over other ways to the same."""
 
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import numba
@@ -18,12 +18,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_moves as moves
 
 from . import best_of, blobs, blobs_factor, ratio
-from .paper_fitness import (
-    DirectFitness,
-    SupportVectorFitness,
-    child_transform,
-    weighted_square,
-)
+from .paper_fitness import DirectFitness, SupportVectorFitness, child_transform, weighted_square
 
 K, LAM = 10, 0.25
 
@@ -49,7 +44,6 @@ class HatMatrix:
 
     param_names = ("n",)
     params = (500, 2000)
-    timeout = 300
 
     def setup(self, n):
         self.X, _ = blobs(n, K)
@@ -60,21 +54,17 @@ class HatMatrix:
     def time_cholesky(self, n):
         hat_matrix(self.kernel, self.X, LAM)
 
-    def peakmem_cholesky(self, n):
-        hat_matrix(self.kernel, self.X, LAM)
+    peakmem_cholesky = time_cholesky
 
     def track_over_eigh(self, n):
-        ours = self.time_cholesky
-        return ratio(2, lambda: ours(n), lambda: hat_by_eigh(self.kernel, self.X, LAM))
+        both = (partial(by, self.kernel, self.X, LAM) for by in (hat_matrix, hat_by_eigh))
+        return ratio(2, *both)
 
     def track_call_over_linear_algebra(self, n):
         """A whole call of one start over the linear algebra in it."""
         given = {"sigma": self.kernel.sigma, "lam": LAM}
-        return ratio(
-            3,
-            lambda: shake(self.X, **given),
-            lambda: linear_algebra(self.kernel, self.X, LAM),
-        )
+        theirs = partial(linear_algebra, self.kernel, self.X, LAM)
+        return ratio(3, partial(shake, self.X, **given), theirs)
 
 
 def shake(X, n_init=1, **params):
@@ -128,7 +118,6 @@ class OneMove:
 
     param_names = ("n",)
     params = (1000, 2000)
-    timeout = 300
     unit = "ours / theirs"
 
     def setup(self, n):
@@ -185,7 +174,6 @@ class OneClaim:
 
     param_names = ("n", "dtype")
     params = ((2000, 6000), ("float64", "float32"))
-    timeout = 300
     unit = "ours / theirs"
 
     def setup(self, n, dtype):
@@ -263,7 +251,6 @@ class OneChild:
     """Our fitness of a refused child of one flip, drawing included, over the paper's ways to it."""
 
     n, children = 2000, 400_000
-    timeout = 300
 
     def setup(self):
         self.run = Refused(dense_factor(self.n))

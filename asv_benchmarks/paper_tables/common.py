@@ -12,13 +12,13 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
 from itertools import combinations, product
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -249,22 +249,16 @@ def alone(function, *args):
         return process.submit(quietly, function, *args).result()
 
 
-def with_progress(results, total):
-    """Show a progress bar on stderr if rich is installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        return results
-    return track(results, "running", total=total, console=Console(stderr=True))
-
-
 class Run(argparse.Namespace):
     """The options of a script, and what it does by them."""
 
     def pick(self, full, quick):
         """Return what a whole run takes, or what a quick one does."""
         return quick if self.quick else full
+
+    def protocol(self, grid):
+        """Return the values of ``{name: (of a whole run, of a quick one)}`` by their names."""
+        return SimpleNamespace(**{name: self.pick(*both) for name, both in grid.items()})
 
     def load(self, function, *args):
         """Return ``{name: function(source, *args)}`` of the chosen sets that can be had."""
@@ -286,11 +280,7 @@ class Run(argparse.Namespace):
         def keyed(key, function, *args):
             return key, quietly(memory.cache(function), *args)
 
-        results = Parallel(self.jobs, return_as="generator_unordered")(
-            delayed(keyed)(key, *task) for key, task in tasks.items()
-        )
-        found = dict(with_progress(results, len(tasks)))
-        return {key: found[key] for key in tasks}
+        return dict(Parallel(self.jobs, verbose=1)(delayed(keyed)(k, *t) for k, t in tasks.items()))
 
     def each(self, function, *axes):
         """Return ``{key: function(*key)}`` of every combination of the axes."""
@@ -309,27 +299,35 @@ class Run(argparse.Namespace):
             f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
         )
 
-    @contextmanager
-    def picture(self, name, rows, columns, **options):
-        """Yield figure and axes (rows, columns), and save them beside the page."""
+    def draw(self, name, xlabel, *rows):
+        """Draw lines, save the picture beside the page and return the Markdown that shows it.
+
+        A row is (label of its y axes, options of its axes, ``{title: {label of a line: (x, y, its
+        format and perhaps what y varies by)}}``); all have the same x axes.
+        """
         import matplotlib
 
         matplotlib.use("Agg")
         from matplotlib import pyplot as plt
 
-        figure, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained", **options)
-        yield figure, axes
-        figure.savefig(self.out.with_name(self.picture_name(name)), dpi=150)
+        columns = len(rows[0][2])
+        size = {"figsize": (4 * columns, 2.7 * len(rows) + 1), "sharex": "col", "squeeze": False}
+        figure, axes = plt.subplots(len(rows), columns, layout="constrained", **size)
+        for of_row, (ylabel, options, panels) in zip(axes, rows, strict=True):
+            for ax, lines in zip(of_row, panels.values(), strict=True):
+                for label, (x, y, form, *error) in lines.items():
+                    ax.errorbar(x, y, *error, fmt=form, label=label)
+                ax.set(**options)
+            of_row[0].set_ylabel(ylabel)
+        for title, above, below in zip(rows[0][2], axes[0], axes[-1], strict=True):
+            above.set_title(title)
+            below.set_xlabel(xlabel)
+        lines, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
+        file = f"{self.out.stem}_{name}.png"
+        figure.savefig(self.out.with_name(file), dpi=150)
         plt.close(figure)
-
-    def picture_name(self, name):
-        return f"{self.out.stem}_{name}.png"
-
-
-def legend_below(figure, ax, columns):
-    """Put the legend of one panel below all."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+        return f"![{' and '.join(ylabel for ylabel, *_ in rows)} against {xlabel}]({file})"
 
 
 def commit():

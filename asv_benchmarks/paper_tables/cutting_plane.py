@@ -5,8 +5,6 @@ T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regular
 Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 from common import (
     SHOWN_PAIRS,
@@ -51,26 +49,18 @@ STARTS = 10
 # The linear kernel is one more width.
 LINEAR = "linear"
 
-# Two clusters: widths in diagonals of the bounding box, C in units of 1 / mean squared distance to
-# the mean in the kernel's space. Many clusters: widths as shares of the largest distance.
-FULL = SimpleNamespace(
-    widths=(LINEAR, 0.3, 1.0),
-    Cs=(1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0),
-    balances=(0.01, 0.03, 0.1, 0.3),
-    repeats=5,
-    shares=(0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-    starts=10,
-    samples=5,
-)
-QUICK = SimpleNamespace(
-    widths=(LINEAR, 0.3),
-    Cs=(10.0, 100.0),
-    balances=(0.01, 0.1),
-    repeats=2,
-    shares=(0.2, 0.5),
-    starts=3,
-    samples=1,
-)
+# Of a whole run, and of a quick one. Two clusters: widths in diagonals of the bounding box, C in
+# units of 1 / mean squared distance to the mean in the kernel's space. Many clusters: widths as
+# shares of the largest distance.
+GRID = {
+    "widths": ((LINEAR, 0.3, 1.0), (LINEAR, 0.3)),
+    "Cs": ((1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0), (10.0, 100.0)),
+    "balances": ((0.01, 0.03, 0.1, 0.3), (0.01, 0.1)),
+    "repeats": (5, 2),
+    "shares": ((0.1, 0.2, 0.3, 0.5, 0.7, 1.0), (0.2, 0.5)),
+    "starts": (10, 3),
+    "samples": (5, 1),
+}
 
 
 def kernel_map(X, sigma):
@@ -191,7 +181,7 @@ def classes_table(classes):
 
 
 def page(run):
-    protocol = run.pick(FULL, QUICK)
+    protocol = run.protocol(GRID)
     loaded = run.load(load_samples, protocol.samples)
     results = run.do(make_tasks(loaded, protocol))
     pairs, classes = {}, {}

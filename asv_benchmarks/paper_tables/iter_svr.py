@@ -15,7 +15,6 @@ from common import (
     SHOWN_PAIRS,
     clustering_error,
     k_means,
-    legend_below,
     load_pair,
     main,
     mixture,
@@ -170,24 +169,16 @@ def curve_table(curves):
 
 
 def draw_curves(curves, run):
-    """Save the figure: objective (above) and error (below) against rounds, one column a set."""
-    from matplotlib.ticker import MaxNLocator
-
-    names = list(dict.fromkeys(name for name, _ in curves))
-    size = {"figsize": (3.6 * len(names), 5.4), "sharex": "col"}
-    with run.picture("rounds", 2, len(names), **size) as (figure, axes):
-        for (above, below), name in zip(axes.T, names, strict=True):
-            for m, method in enumerate(CURVES):
-                history, errors = curves[name, method]
-                style = {"color": f"C{m}", "marker": "os^v"[m], "markersize": 4, "label": method}
-                above.plot(np.arange(1, history.size + 1), history, **style)
-                below.plot(np.arange(errors.size), errors, **style)
-            above.set(title=name, yscale="log")
-            below.set(xlabel="round", ylim=(0, None))
-            below.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes[0, 0].set_ylabel("objective")
-        axes[1, 0].set_ylabel("clustering error, %")
-        legend_below(figure, axes[0, 0], len(CURVES))
+    """Return the figure: objective (above) and error (below) against rounds, one column a set."""
+    objectives, errors = {}, {}
+    for (name, method), (history, wrong) in curves.items():
+        m = list(CURVES).index(method)
+        form, rounds = f"C{m}-{'os^v'[m]}", np.arange(wrong.size)
+        objectives.setdefault(name, {})[method] = rounds[1:], history, form
+        errors.setdefault(name, {})[method] = rounds, wrong, form
+    above = "objective", {"yscale": "log"}, objectives
+    below = "clustering error, %", {"ylim": (0, None)}, errors
+    return run.draw("rounds", "round", above, below)
 
 
 def page(run):
@@ -205,13 +196,12 @@ def page(run):
     yield "## CPU seconds of a run, and in brackets over those of k-means (Table 4)"
     yield time_table(loaded, results)
     if curves:
-        draw_curves(curves, run)
         yield "## Rounds (Figures 1, 5 and 6)"
         yield (
             "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
             "those of different losses are not comparable."
         )
-        yield f"![objective and error against rounds]({run.picture_name('rounds')})"
+        yield draw_curves(curves, run)
         yield "Error in percent before the first round and after each:"
         yield curve_table(curves)
 

@@ -1,7 +1,7 @@
 """Time and memory over points, features and clusters; where low rank and blocks begin to pay.
 
 Pages: ``grid`` (defaults beside k-means and mini-batches), ``dense_or_low_rank``, ``blocks`` (what
-a pass costs), ``parquet`` (a file that the command clusters, killed half-way). README.md has the
+a row costs), ``parquet`` (a file that the command clusters, killed half-way). README.md has the
 protocols.
 """
 
@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,136 +30,76 @@ from common import (
     table,
     timed,
 )
-from joblib import Memory
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
-from fastmmc.core.memory import available_memory
-from fastmmc.data import blocks as in_blocks
-from fastmmc.data.blocks import make_blocks
-from fastmmc.kernels.block_factor import _call, _Features, _square
-from fastmmc.kernels.gram import Kernel
-from fastmmc.kernels.nystroem import map_to_features
 from fastmmc.rls import planning
-from fastmmc.rls.blocked import Rule, _sum_block
 
 # ----------------------------------------------------------------------------------------- the grid
 
-GRID_SIZES = (1_000, 10_000, 100_000, 1_000_000)
-GRID_FEATURES = (16, 784)
-GRID_CLUSTERS = (2, 10, 100)
-
-GRID_METHODS = {
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+FEATURES = (16, 784)
+CLUSTERS = (2, 10, 100)
+STYLES = dict(zip(CLUSTERS, (":", "--", "-"), strict=True))
+METHODS = {
     "umc_rls": lambda X, k: fastmmc.umc_rls(X, k, random_state=0),
     "KMeans": lambda X, k: KMeans(k, n_init=10, random_state=0).fit(X),
     "MiniBatchKMeans": lambda X, k: MiniBatchKMeans(k, n_init=3, random_state=0).fit(X),
 }
 
-# Copies of the points that a method holds, with those given, and the numbers that ours holds beside
-# them: Z of rank 1,000, or less for more points.
-COPIES = {"umc_rls": 1, "KMeans": 3, "MiniBatchKMeans": 1}
-GRID_RANK, MOST_NUMBERS = 1_000, 300_000_000
+# Of n d k: from here on ten starts of k-means take more than about a minute.
+MOST_OF_KMEANS = 10**9
 
 
-def measure_grid(n, d, k, names):
-    """Return CPU seconds and the peak of memory in bytes of each method, in this process."""
+def measure_methods(d, k, n):
+    """Return CPU seconds and the peak of memory in MB of each method, in this process."""
     X, found = overlapping(n, d, k), {}
-    for name in names:
-        GRID_METHODS[name](X[: 4 * k + 300], k)  # loads compiled code
+    for name, method in METHODS.items():
+        if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
+            found[name] = None, None
+            continue
+        method(X[: 4 * k + 300], k)  # loads compiled code
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
-        began = time.process_time()
-        GRID_METHODS[name](X, k)
-        found[name] = time.process_time() - began, peak_memory()
+        _, seconds = timed(method, X, k, clock=time.process_time)
+        found[name] = seconds, peak_memory() / 2**20
     return found
 
 
-def measure_cell(n, d, k, names):
-    """Return what :func:`measure_grid` does in a process of its own."""
-    return alone(measure_grid, n, d, k, names)
-
-
-def reason_to_skip(name, n, d, expected, limit):
-    """Return why a method is left out, or None.
-
-    Ours is never too slow: its time grows less than n does, so a tenth of the points tells nothing.
-    """
-    if name != "umc_rls" and expected > limit:
-        return f"about {expected:.0f} s"
-    needed = 8 * (COPIES[name] * n * d + (name == "umc_rls") * min(GRID_RANK * n, MOST_NUMBERS))
-    free = available_memory()
-    if free is not None and needed > free:
-        return f"{needed / 2**30:.0f} GiB, of which {free / 2**30:.0f} are free"
-    return None
-
-
-def measure_all(largest, limit, keep):
-    """Yield n, d, k, and what each method took, or why it was left out.
-
-    What was measured is kept in the folder ``keep``, if there is one, and taken from there.
-    """
-    kept = Memory(keep, verbose=0).cache(measure_cell)
-    for d in GRID_FEATURES:
-        for k in GRID_CLUSTERS:
-            expected = dict.fromkeys(GRID_METHODS, 0.0)
-            for n in (n for n in GRID_SIZES if n <= largest):
-                why = {m: reason_to_skip(m, n, d, expected[m], limit) for m in GRID_METHODS}
-                found = kept(n, d, k, [m for m in GRID_METHODS if why[m] is None])
-                for name in GRID_METHODS:
-                    yield n, d, k, name, found.get(name, why[name])
-                    # Ten times the points take about ten times as long.
-                    expected[name] = 10 * (found[name][0] if name in found else expected[name])
+def measure_cell(d, k, n):
+    """Return what :func:`measure_methods` does in a process of its own."""
+    return alone(measure_methods, d, k, n)
 
 
 def grid_page(run):
-    largest = run.pick(run.largest, GRID_SIZES[0])
-    measured = {tuple(at): f for *at, f in measure_all(largest, run.seconds, run.keep)}
-    taken = {at: found for at, found in measured.items() if not isinstance(found, str)}
-    rows = []
-    for n, d, k in dict.fromkeys(at[:3] for at in measured):
-        found = [taken.get((n, d, k, method), (None, None)) for method in GRID_METHODS]
-        peaks = ("-" if peak is None else f"{peak / 2**20:.0f}" for _, peak in found)
-        rows.append([f"{n:,}", d, k, *(seconds for seconds, _ in found), *peaks])
-    draw_grid(taken, run)
+    sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= run.largest]
+    found = run.each(measure_cell, FEATURES, CLUSTERS, sizes)
     yield (
-        f"Up to {largest:,} points. Seconds of the processor, all threads together, from points to "
-        "labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
-        "`KMeans(k, n_init=10)`, `MiniBatchKMeans(k)`."
+        f"Up to {sizes[-1]:,} points. Seconds of the processor, all threads together, from points "
+        "to labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
+        "`KMeans(k, n_init=10)`, left out (-) where n d k is more than "
+        f"{MOST_OF_KMEANS:,}, `MiniBatchKMeans(k)`."
     )
-    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in GRID_METHODS)
+    rows = []
+    for (d, k, n), cells in found.items():
+        seconds, peaks = zip(*cells.values(), strict=True)
+        rows.append([f"{n:,}", d, k, *seconds, *(number(peak, 0) for peak in peaks)])
+    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in METHODS)
     yield table(["n", "d", "k", *columns], rows)
-    left_out = [
-        f"{method} at {n:,} x {d}, k = {k}: {why}"
-        for (n, d, k, method), why in measured.items()
-        if isinstance(why, str)
-    ]
-    if left_out:
-        yield (
-            f"-: left out, as a tenth of the points took more than {run.seconds / 10:g} s (these "
-            f"two peers only), or for want of memory: {'; '.join(left_out)}."
-        )
-    yield f"![Seconds and memory against the number of points]({run.picture_name('times')})"
+    yield draw_grid(found, sizes, run)
 
 
-def draw_grid(taken, run):
-    """Draw seconds and memory against n: a column for each d, a line for each method and k."""
-    styles = dict(zip(GRID_CLUSTERS, (":", "--", "-"), strict=True))
-    colors = dict(zip(GRID_METHODS, ("C0", "C1", "C2"), strict=True))
-    size = {"figsize": (9, 7), "sharex": True, "sharey": "row"}
-    with run.picture("times", 2, len(GRID_FEATURES), **size) as (_, axes):
-        lines = product(GRID_METHODS, GRID_CLUSTERS, enumerate(GRID_FEATURES), (0, 1))
-        for method, k, (column, d), figure in lines:
-            sizes = [n for n in GRID_SIZES if (n, d, k, method) in taken]
-            values = [taken[n, d, k, method][figure] / (1, 2**20)[figure] for n in sizes]
-            style = {"color": colors[method], "linestyle": styles[k], "marker": "."}
-            axes[figure, column].plot(sizes, values, label=f"{method}, k = {k}", **style)
-        for column, d in enumerate(GRID_FEATURES):
-            axes[0, column].set(title=f"d = {d}", xscale="log", yscale="log")
-            axes[1, column].set(xlabel="points", yscale="log")
-        axes[0, 0].set_ylabel("seconds of the processor")
-        axes[1, 0].set_ylabel("peak memory, MB")
-        axes[1, -1].legend(fontsize="x-small")
+def draw_grid(found, sizes, run):
+    """Return the figure: a row each for seconds and memory, a column for each d."""
+    rows = []
+    for at, label in enumerate(("seconds of the processor", "peak memory, MB")):
+        panels = {f"d = {d}": {} for d in FEATURES}
+        for d, (m, method), (k, line) in product(FEATURES, enumerate(METHODS), STYLES.items()):
+            values = [found[d, k, n][method][at] or np.nan for n in sizes]
+            panels[f"d = {d}"][f"{method}, k = {k}"] = sizes, values, f"C{m}.{line}"
+        rows.append((label, {"xscale": "log", "yscale": "log"}, panels))
+    return run.draw("times", "points", *rows)
 
 
 # -------------------------------------------------------------------------------- dense or low rank
@@ -246,83 +186,47 @@ def rank_page(run):
 
 # ------------------------------------------------------------------------------------------- blocks
 
-# What is derived: the time of this number of rows on this number of workers of one core.
+# The time of this number of rows on this number of workers of one core is derived.
 ALL_ROWS, WORKERS, BLOCK_FEATURES = 10**9, 100, 50
 CASES = [(10, 100), (10, 300), (100, 300), (100, 1000)]
 
-# Rows that a pass is measured on, and tasks that a scheduler is.
-MEASURED_ROWS = 2**16
-TASKS = 1000
-
-# Looks at all points that are assumed.
-PASSES = 30
+# Rows of a block, and blocks of the two calls whose difference is what rows cost.
+BLOCK, FEW, MANY = 2**16, 2, 6
 
 
-def seconds_per_row(k, rank, dtype):
-    """Return what features, their products and a pass take a row, in one thread."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((MEASURED_ROWS, BLOCK_FEATURES)).astype(dtype)
-    basis = X[:rank].astype(np.float64)
-    kernel = Kernel("rbf", sigma=10.0)
-    make = _Features(
-        kernel, basis, map_to_features(kernel, basis, None, MEASURED_ROWS)[0], BLOCK_FEATURES, dtype
-    )
-    in_blocks.alone(_call, make, X[:2000])
-    Z, made = task_seconds(_call, make, X)
-    squared = task_seconds(_square, Z)[1]
-    rule = Rule(rng.standard_normal((Z.shape[1], k)), np.zeros(k))
-    in_blocks.alone(_sum_block, Z[:1000], rule, 0)
-    passed = task_seconds(_sum_block, Z, rule, 0)[1]
-    return [cost / MEASURED_ROWS for cost in (made, squared, passed)]
-
-
-def task_seconds(function, *args):
-    """Return what a task returns, and its CPU seconds, which other processes hardly change."""
-    return timed(in_blocks.alone, function, *args, times=3, clock=time.process_time)
-
-
-def _nothing(rows, rank):
-    return (np.zeros((10, rank)),)
-
-
-def seconds_per_task(rank):
-    """Return what a task that does nothing takes client and scheduler, one process here."""
+def seconds_in_blocks(k, rank, dtype, blocks):
+    """Return the CPU seconds of a call on so many blocks, in one thread."""
+    import dask
     import dask.array as da
-    from dask.distributed import Client
 
-    X = da.zeros((TASKS * 512, 1), chunks=(512, 1))
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0"):
-        points = make_blocks(X, 2**40)
-
-        def run():
-            return points.total([points.task(_nothing, 0, rank) for _ in range(TASKS)])
-
-        run()
-        return timed(run, times=3, clock=time.process_time)[1] / TASKS
+    points = da.from_array(overlapping(blocks * BLOCK, BLOCK_FEATURES, k), (BLOCK, BLOCK_FEATURES))
+    call = partial(fastmmc.umc_rls, k=k, rank=rank, dtype=dtype, n_init=1, random_state=0)
+    with dask.config.set(scheduler="synchronous"):
+        call(points[: 2 * BLOCK : 32].rechunk((BLOCK // 32, -1)))  # loads compiled code
+        return timed(call, points, clock=time.process_time)[1]
 
 
 def blocks_page(run):
-    task = seconds_per_task(100)
-    cases = product(run.pick(CASES, CASES[:1]), (np.float64, np.float32))
-    found = {(*case, dtype): seconds_per_row(*case, dtype) for case, dtype in cases}
-    yield (
-        f"Microseconds of CPU time that a row of {BLOCK_FEATURES} columns takes, on a block of "
-        f"{MEASURED_ROWS:,} rows: its features, their products Z^T Z, and a pass (scores, labels, "
-        f"sums). A task takes client and scheduler {1e3 * task:.2f} ms of CPU time "
-        f"({TASKS} tasks that do nothing, on two worker processes)."
-    )
-    rows = ([*at[:2], np.dtype(at[2]).name, *np.multiply(1e6, c)] for at, c in found.items())
-    yield table(["k", "rank", "features", "make, us", "products, us", "pass, us"], rows)
-    per_row = {at: c for at, c in found.items() if at[2] is np.float32}
-    minutes = (ALL_ROWS / WORKERS * (m + s + PASSES * p) / 60 for m, s, p in per_row.values())
-    shown = (
-        f"{m:.0f} min (k = {at[0]}, rank {at[1]})" for at, m in zip(per_row, minutes, strict=True)
+    cases = run.pick(CASES, CASES[:1])
+    found = run.do(
+        {
+            (*case, dtype, blocks): (seconds_in_blocks, *case, dtype, blocks)
+            for case, dtype, blocks in product(cases, ("float64", "float32"), (FEW, MANY))
+        }
     )
     yield (
-        f"By these figures {ALL_ROWS:,} rows on {WORKERS} such cores take {', '.join(shown)} in "
-        f"single precision: features and products once, and {PASSES} passes. Reading, tasks, slow "
-        "or lost workers and the search on the sample come on top."
+        f"CPU seconds of `umc_rls` on a Dask array of {FEW} and of {MANY} blocks of {BLOCK:,} rows "
+        f"and {BLOCK_FEATURES} columns, one start, in one thread; what the difference is for a "
+        f"row; and how long {ALL_ROWS:,} rows take on {WORKERS} such cores by this figure, with "
+        "the search on the sample left out. Reading, and slow or lost workers, come on top."
     )
+    rows = []
+    for *case, dtype in dict.fromkeys(at[:3] for at in found):
+        few, many = (found[*case, dtype, blocks] for blocks in (FEW, MANY))
+        a_row = (many - few) / ((MANY - FEW) * BLOCK)
+        rows.append([*case, dtype, few, many, 1e6 * a_row, a_row * ALL_ROWS / WORKERS / 60])
+    calls = f"{FEW} blocks, s", f"{MANY} blocks, s"
+    yield table(["k", "rank", "features", *calls, "a row, us", f"{ALL_ROWS:,} rows, min"], rows)
 
 
 # ------------------------------------------------------------------------------------------ parquet
@@ -386,14 +290,13 @@ def parquet_page(run):
 PAGES = {
     "grid": ("Time and memory over points, features and clusters", grid_page, {}),
     "dense_or_low_rank": ("Dense or low rank", rank_page, DRAWN_SETS),
-    "blocks": ("Points in blocks: from the cost of a pass to 10^9 rows", blocks_page, {}),
+    "blocks": ("Points in blocks: from the cost of a row to 10^9 rows", blocks_page, {}),
     "parquet": ("A Parquet file of ten million rows", parquet_page, {}),
 }
 
 if __name__ == "__main__":
     main(
         PAGES,
-        largest={"type": int, "default": GRID_SIZES[-1], "help": "points of the grid"},
-        seconds={"type": float, "default": 60.0, "help": "that a peer may take, about"},
+        largest={"type": int, "default": SIZES[-1], "help": "points of the grid"},
         most={"type": int, "default": DRAWN_SIZES[-1], "help": "points at either rank"},
     )

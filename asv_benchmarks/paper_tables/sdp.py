@@ -33,9 +33,9 @@ SUBSETS = 5
 WIDTHS = (0.5, 1.0, 2.0)
 
 PROGRAMS = {
-    "MMC": (fastmmc.sdp_mmc, {}),
-    "MMC, C = 100": (fastmmc.sdp_mmc, {"C": 100.0}),
-    "GMMC": (fastmmc.gmmc, {}),
+    "MMC": fastmmc.sdp_mmc,
+    "MMC, C = 100": partial(fastmmc.sdp_mmc, C=100.0),
+    "GMMC": fastmmc.gmmc,
 }
 OTHERS = {
     "KM": lambda X: k_means(X, 2),
@@ -64,40 +64,32 @@ def draw_subset(X, y, many, seed):
 def warm_up():
     """Import and compile what the methods call, once a process."""
     X = np.random.default_rng(0).standard_normal((10, 2))
-    for solve, _ in PROGRAMS.values():
+    for solve in (*PROGRAMS.values(), OTHERS["iterSVR"]):
         solve(X)
-    fastmmc.iter_svr(X, random_state=0)
 
 
-def run_program(solve, options, X, y, width):
-    """Return what describes a run."""
+def run_method(method, X, y, width=None):
+    """Return what describes a run; a method that needs no program has error and seconds only."""
     warm_up()
-    run = partial(solve, X, sigma=width * median_width(X), **options)
+    if method in OTHERS:
+        labels, seconds = timed(OTHERS[method], X, clock=time.process_time)
+        return np.array([clustering_error(y, labels), seconds])
+    run = partial(PROGRAMS[method], X, sigma=width * median_width(X))
     result, seconds = timed(run, clock=time.process_time)
     gap = 1.0 - result.bound / result.objective
     return np.array([clustering_error(y, result.labels), seconds, gap, result.n_iter])
 
 
-def run_other(method, X, y):
-    """Return error and seconds of a method that needs no program."""
-    warm_up()
-    labels, seconds = timed(OTHERS[method], X, clock=time.process_time)
-    return np.array([clustering_error(y, labels), seconds])
-
-
 def make_tasks(loaded, subsets, widths, sizes):
     """Return all tasks, keyed by (set, method, width, seed), and ("timed", ...)."""
     tasks = {}
-    for name, seed in product(loaded, range(subsets)):
+    ways = [*product(PROGRAMS, widths), *product(OTHERS, [None])]
+    for (name, seed), (method, width) in product(product(loaded, range(subsets)), ways):
         X, y = draw_subset(*loaded[name], A_CLASS, seed)
-        for method, (solve, options) in PROGRAMS.items():
-            for width in widths:
-                tasks[name, method, width, seed] = run_program, solve, options, X, y, width
-        for method in OTHERS:
-            tasks[name, method, None, seed] = run_other, method, X, y
-    for n, (method, (solve, options)) in product(sizes, PROGRAMS.items()):
+        tasks[name, method, width, seed] = run_method, method, X, y, width
+    for n, method in product(sizes, PROGRAMS):
         X, y = draw_subset(*loaded[TIMED_SET], n // 2, 0)
-        tasks["timed", n, method] = run_program, solve, options, X, y, 1.0
+        tasks["timed", n, method] = run_method, method, X, y, 1.0
     return tasks
 
 

@@ -5,7 +5,6 @@ Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 from common import (
@@ -63,17 +62,15 @@ GROWTH = {
     "usps 0-3": (250, 500, 1000, 2000, 4000),
 }
 
-# Widths are shares of the largest distance; max_n is that of the figure.
-FULL = SimpleNamespace(
-    shares=tuple(i / 10 for i in range(1, 11)),
-    lams=tuple(2.0**-i for i in range(10, 0, -1)),
-    repeats=10,
-    samples=10,
-    max_n=4000,
-)
-QUICK = SimpleNamespace(
-    shares=(0.1, 0.2, 0.5), lams=(2.0**-8, 2.0**-5, 2.0**-2), repeats=3, samples=2, max_n=1000
-)
+# Of a whole run, and of a quick one. Widths are shares of the largest distance; max_n is for
+# the figure.
+GRID = {
+    "shares": (tuple(i / 10 for i in range(1, 11)), (0.1, 0.2, 0.5)),
+    "lams": (tuple(2.0**-i for i in range(10, 0, -1)), (2.0**-8, 2.0**-5, 2.0**-2)),
+    "repeats": (10, 3),
+    "samples": (10, 2),
+    "max_n": (4000, 1000),
+}
 
 
 def run_width(X, y, sigma, lams, repeats, methods):
@@ -224,29 +221,19 @@ def moves_table(moves):
 
 
 def draw_moves(moves, run):
-    """Save the figure: moves against n, one panel a set."""
-    from matplotlib.ticker import NullFormatter, NullLocator, ScalarFormatter
-
-    names = list(dict.fromkeys(name for name, _ in moves))
-    with run.picture("moves", 1, len(names), figsize=(4.5 * len(names), 3.6)) as (_, axes):
-        for ax, name in zip(axes[0], names, strict=True):
-            sizes = [n for set_name, n in moves if set_name == name]
-            for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
-                counts = np.array([moves[name, n][m] for n in sizes])
-                mean, std = counts.mean(axis=1), counts.std(axis=1)
-                ax.errorbar(sizes, mean, std, marker=marker, label=method)
-            ax.plot(sizes, sizes, color="grey", linestyle=":", label="n moves")
-            ax.set(title=name, xlabel="n", ylabel="moves", xscale="log", yscale="log")
-            ax.set_xticks(sizes)
-            ax.xaxis.set_major_formatter(ScalarFormatter())
-            ax.xaxis.set_minor_formatter(NullFormatter())
-            ax.xaxis.set_minor_locator(NullLocator())
-            ax.tick_params(axis="x", labelrotation=45)
-        axes[0, -1].legend(loc="lower right")
+    """Return the figure: moves against n, one panel a set."""
+    panels = {}
+    for name in dict.fromkeys(name for name, _ in moves):
+        sizes = [n for of, n in moves if of == name]
+        lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
+        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
+            counts = np.array([moves[name, n][m] for n in sizes])
+            lines[method] = sizes, counts.mean(axis=1), f"C{m}-{marker}", counts.std(axis=1)
+    return run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
 
 
 def page(run):
-    protocol = run.pick(FULL, QUICK)
+    protocol = run.protocol(GRID)
     loaded = run.load(load_samples, protocol.samples)
     tasks = other_tasks(loaded, protocol, not run.no_moves) | grid_tasks(loaded, protocol, METHODS)
     results = run.do(tasks)
@@ -269,15 +256,14 @@ def page(run):
     yield "The scikit-learn methods have no grid: their figures are the means of Table I."
     moves = {key[1:]: counts for key, counts in results.items() if key[0] == "moves"}
     if moves:
-        draw_moves(moves, run)
         yield "## Figure 5: number of moves against n"
         yield "Default width and lam, mean over the repeats."
-        yield f"![moves against n]({run.picture_name('moves')})"
+        yield draw_moves(moves, run)
         yield moves_table(moves)
 
 
 def bounds_page(run):
-    protocol = run.pick(FULL, QUICK)
+    protocol = run.protocol(GRID)
     loaded = run.load(load_samples, protocol.samples)
     results = run.do(grid_tasks(loaded, protocol, BOUNDED))
     summaries = summarise_sets(loaded, results, BOUNDED)

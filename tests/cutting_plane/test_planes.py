@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from fastmmc.cutting_plane import _loops as loops
 from fastmmc.cutting_plane import planes as planes_module
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from tests.cutting_plane import naive
@@ -96,6 +97,15 @@ def test_slices_of_a_pass_change_nothing(kind, form, points, rng):
         for planes in (whole, sliced):
             planes.accept()
             planes.begin_pass()
+
+
+@pytest.mark.parametrize(("kind", "cost"), [("signs", 9), ("winners", 21)])
+def test_a_slice_ends_with_the_row_that_uses_its_budget_up(kind, cost, points, rng):
+    weights = random_weights(rng, 1 if kind == "signs" else K, 4)
+    for budget, rows in ((1, 1), (cost, 1), (cost + 1, 2), (3 * cost, 3)):
+        planes = make_set(kind, points)
+        assert not planes.look(weights, budget)
+        assert planes._pass.pos[loops.ROW] == rows
 
 
 @kinds

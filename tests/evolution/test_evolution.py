@@ -218,6 +218,19 @@ def test_mutations_keep_to_bounds_and_count_swaps_twice():
             assert n_flips % 2 == 0
 
 
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_a_look_for_swaps_goes_on_where_it_stopped(low_rank):
+    """All pairs of different labels, as many a look as allowed, where no swap helps."""
+    problem = search(list(factors())[low_rank])._problem._replace(tol=np.inf)
+    y, t, order = np.tile([1.0, -1.0], 12), np.zeros(24), np.arange(24)
+    for limit, looks in ((1, 144), (10, 15), (144, 1)):
+        at, made, found = np.array([0, 1]), 0, -1
+        while found < 0 and made < 200:
+            found = evolution.improving_swap(problem, y, t, order, 1e9, at, limit)
+            made += 1
+        assert found == 0 and made == looks
+
+
 def test_uniform_numbers_look_uniform():
     random = np.array([1], dtype=np.uint64)
     draws = np.array([evolution.uniform(random) for _ in range(20_000)])

@@ -160,6 +160,14 @@ def test_stochastic_equals_its_naive_twin(overlapping, hat, k):
     np.testing.assert_array_equal(result.labels, expected)
 
 
+@pytest.mark.parametrize("sweeps", [1, 2])
+def test_a_stochastic_descent_makes_no_more_sweeps_than_allowed(sweeps, hat, rng):
+    state, work = new_state(hat, rng.integers(0, 3, len(hat)), 3)
+    assert claims.descend_stochastic(state, work, rng.permutation(len(hat)), sweeps, 10**9)
+    assert state.pos[claims.CLEAN] < len(hat)  # it would have gone on
+    assert state.pos[claims.ROUND] == sweeps and state.pos[claims.CLUSTER] == 0
+
+
 @pytest.mark.parametrize("method", ["steepest", "stochastic"])
 def test_descent_is_monotone_and_ends_at_a_local_minimum(overlapping, hat, method):
     result = one_start(overlapping, 4, method=method)

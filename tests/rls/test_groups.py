@@ -111,13 +111,13 @@ def swapped(points, labels, rule, free, budget=100):
 @pytest.mark.parametrize("free", [True, False])
 def test_swaps_are_the_naive_ones(seed, free):
     R = hat(40, seed)
-    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(4), [15, 12, 9, 4]))
-    rule = size_rule(40, 5, min_size=0)  # the last cluster is empty
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(5), [15, 12, 8, 4, 1]))
+    rule = size_rule(40, 6, min_size=0)  # one cluster is a point, the last one empty
     state = swapped(Groups.of_points(R), labels, rule, free)
-    args = R, np.ones(40, dtype=int), labels, 5, free, rule.lower, rule.upper
+    args = R, np.ones(40, dtype=int), labels, 6, free, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
-    np.testing.assert_array_equal(np.bincount(state.labels), [15, 12, 9, 4])
-    assert cost_of(state) == pytest.approx(cost(R, state.labels, 5, free))
+    np.testing.assert_array_equal(np.bincount(state.labels), [15, 12, 8, 4, 1])
+    assert cost_of(state) == pytest.approx(cost(R, state.labels, 6, free))
     assert state.pos[loops.MOVES] > 0
 
 

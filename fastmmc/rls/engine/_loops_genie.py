@@ -40,17 +40,11 @@ def order_merges(first, second, most_gini, order):
     above ``most_gini``, only edges of a smallest cluster count. O(n^2).
     """
     n = first.size + 1
-    labels = np.empty(n, dtype=np.int64)
-    sizes = np.empty(n, dtype=np.int64)
-    clusters = np.empty(n + 1, dtype=np.int64)  # how many there are of each size
-    used = np.empty(n, dtype=np.bool_)
-    for i in range(n):
-        labels[i] = i
-        sizes[i] = 1
-        clusters[i] = 0
-        used[i] = False
-    clusters[n] = 0
+    labels = np.arange(n)
+    sizes = np.ones(n, dtype=np.int64)
+    clusters = np.zeros(n + 1, dtype=np.int64)  # how many there are of each size
     clusters[1] = n
+    used = np.zeros(n, dtype=np.bool_)
     start = 0
     smallest = 1
     for t in range(n - 1):
