@@ -301,7 +301,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     if not options.keeps_all:
         if is_constant and not gaps.any():
             return UnusedColumn(name, f"left out, as it is {_short(known[0])} in all rows")
-        if _is_id(name, known, is_whole):
+        if is_whole and is_id(name, known):
             return UnusedColumn(name, IDS)
     fill = float(np.median(known))
     filled = np.where(gaps, fill, numbers.astype(np.float64))
@@ -382,9 +382,9 @@ def _fit_categories(name, texts, n_known, options):
     return CategoryColumn(name, words, levels, CATEGORY_DISTANCE / 2**0.5, seen)
 
 
-def _is_id(name, known, is_whole):
+def is_id(name, known):
     """Tell whether numbers are different in all rows and count them, or their name says so."""
-    if known.size < LEAST_COUNTED or not is_whole or (known != np.floor(known)).any():
+    if known.size < LEAST_COUNTED or (known != np.floor(known)).any():
         return False
     steps = np.diff(known)
     counts = abs(steps[0]) == 1 and (steps == steps[0]).all()
