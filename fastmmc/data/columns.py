@@ -533,6 +533,13 @@ def refuse_other_kinds(X):
             "with the first rows, which learns how columns become numbers, and then partial_fit "
             "with the others; or leave these columns out"
         )
+    whole = [(name, values.cells) for name, values in pairs if values.cells.dtype.kind in "iu"]
+    if ids := [repr(name) for name, cells in whole if is_id(name, cells)]:
+        warn_user(
+            f"columns of X seem to hold ids of the rows, and are learned as numbers: "
+            f"{', '.join(ids)}. Leave them out, or give them as float",
+            UserWarning,
+        )
 
 
 def learn_coding(X, scaled=False):
