@@ -432,6 +432,24 @@ def test_a_cloud_has_the_covariance_and_the_tails_of_its_points():
     assert_allclose(np.corrcoef(drawn.T)[0, 1], np.corrcoef(X.T)[0, 1], atol=0.1)
 
 
+def test_a_cloud_of_columns_has_the_tails_of_each():
+    """The corners of a square, and the arms of long tails, which no cloud of directions has."""
+    rng = np.random.default_rng(0)
+    square = rng.uniform(-1, 1, size=(4_000, 2))
+    arms = rng.standard_t(3, size=(4_000, 2))
+    for X, away in ((square, 0.8), (arms, 5.0)):
+        cloud = Cloud(X, None)
+        shares = [
+            np.mean(np.abs(Z).min(axis=1) > away) if X is square else np.mean(np.abs(Z) > away)
+            for Z in (X, cloud.draw_columns(4_000, rng))
+        ]
+        assert_allclose(*shares, rtol=0.3)
+    skewed = np.column_stack((square[:, 0], square[:, 0] + 0.2 * arms[:, 1], np.ones(4_000)))
+    drawn = Cloud(skewed, None).draw_columns(4_000, rng)
+    assert_allclose(drawn[:, 2], 1.0)
+    assert_allclose(np.corrcoef(drawn[:, :2].T), np.corrcoef(skewed[:, :2].T), atol=0.1)
+
+
 def test_a_cloud_has_no_hole_and_no_gap():
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 2_000)
@@ -440,6 +458,8 @@ def test_a_cloud_has_no_hole_and_no_gap():
     assert np.mean(drawn < 0.5) == pytest.approx(0.25, abs=0.05)  # as in a disc
     two = np.r_[rng.normal(0, 1, (500, 1)), rng.normal(20, 1, (500, 1))]
     drawn = Cloud(two, None).draw(2_000, rng)
+    assert np.mean(np.abs(drawn - two.mean()) < 4) > 0.2
+    drawn = Cloud(two, None).draw_columns(2_000, rng)
     assert np.mean(np.abs(drawn - two.mean()) < 4) > 0.2
 
 

@@ -406,3 +406,12 @@ def test_partial_fit_goes_on_with_the_columns_of_fit():
         assert adjusted_rand_score(y[60:], model.labels_) == 1.0
         assert model.n_seen_ == 60
     assert fastmmc.WTA(2, random_state=0).partial_fit(frame[["a"]]).n_features_in_ == 1
+
+
+def test_partial_fit_tells_of_ids_in_the_first_rows():
+    frame = pd.DataFrame({"a": np.arange(60.0), "row": np.arange(60)})
+    model = fastmmc.WTA(2, random_state=0)
+    with pytest.warns(UserWarning, match="ids of the rows, and are learned as numbers: 'row'"):
+        model.partial_fit(frame)
+    model.partial_fit(frame)
+    fastmmc.WTA(2, random_state=0).partial_fit(frame.astype(float))

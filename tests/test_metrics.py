@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import block_diag, coo_array, csr_array, issparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -265,6 +265,26 @@ def test_zeros_that_are_stored_are_neighbours_and_loops_are_none():
     found = embed_graph(csr_array(coo_array((d, (i, j)), G.shape)))
     np.testing.assert_array_equal(found, embed_graph(csr_array(G)))
     np.testing.assert_allclose(found[::2], found[1::2], atol=5e-2 * np.abs(found).max())
+
+
+def test_a_time_limit_has_cells_of_points_mapped():
+    """600 cells of 2,000 points keep the shapes, and points far from all others as well."""
+    X, y = make_moons(2000, noise=0.06, random_state=0)
+    G = graph(X)
+    found, whole = embed_graph(G, max_time=0.3), embed_graph(G)
+    assert found.shape == whole.shape and np.unique(found, axis=0).shape[0] > 1900
+    np.testing.assert_allclose(found[:, 0], whole[:, 0], rtol=1e-6)
+    labels = fastmmc.umc_rls(found, 2, sizes="free", random_state=0).labels
+    assert adjusted_rand_score(y, labels) >= 0.98
+
+
+def test_cells_keep_the_pieces_of_a_graph_apart():
+    X, y = make_blobs(1200, centers=12, cluster_std=0.02, random_state=0)
+    pieces = block_diag([graph(X, 12), csr_array((1, 1))], format="csr")
+    found = embed_graph(pieces, max_time=0.1)
+    groups = np.append(y, 12)
+    middles = np.array([found[groups == g].mean(axis=0) for g in range(13)])
+    assert (pairwise_distances(found, middles).argmin(axis=1) == groups).all()
 
 
 # What is refused

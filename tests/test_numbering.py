@@ -10,18 +10,19 @@ GRID = 20.0 * np.array([[i, j] for i in range(4) for j in range(4)])
 
 
 class Table:
-    """A table of groups, well apart, whose rows are known by ids."""
+    """A table of groups, whose rows are known by ids; ``spread`` says how far they are apart."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, n=80, spread=1.0):
         self.rng = rng
+        self.spread = spread
         self.n_rows = 0
         self.X, self.group, self.ids = np.empty((0, 2)), np.empty(0, int), np.empty(0, int)
         for group in range(4):
-            self.add(group, 20)
+            self.add(group, n // 4)
 
     def add(self, group, n):
         """Add rows of a group, in any places of the table."""
-        X = GRID[group] + self.rng.standard_normal((n, 2))
+        X = self.spread * GRID[group] + self.rng.standard_normal((n, 2))
         order = self.rng.permutation(self.ids.size + n)
         self.X = np.vstack([self.X, X])[order]
         self.group = np.append(self.group, np.full(n, group))[order]
@@ -47,9 +48,12 @@ class Table:
         elif event < 0.5 and present.size < 8:
             self.add(self.rng.choice(absent), self.rng.integers(3, largest))
 
-    def cluster(self):
+    def sammc(self):
         k = np.unique(self.group).size
         return fastmmc.sammc(self.X, k, population=2, patience=4, random_state=0)
+
+    def cluster(self):
+        return fastmmc.cluster(self.X, random_state=0)
 
 
 def same_clusters(new, new_ids, old, old_ids):
@@ -63,15 +67,18 @@ def same_clusters(new, new_ids, old, old_ids):
                 yield a, b
 
 
-def test_the_same_clusters_keep_their_numbers_over_60_updates():
-    table = Table(np.random.default_rng(0))
-    kept, ids = table.cluster(), table.ids
-    ever = set(range(4))
-    n_new = n_vanished = 0
-    for _ in range(60):
+def check_updates(table, cluster, steps, largest):
+    """Update a table, cluster it anew, and check all numbers; return what was same, new and gone.
+
+    Which clusters are the same is found from the ids of their rows alone.
+    """
+    kept, ids = cluster(table), table.ids
+    ever = set(kept.labels.tolist())
+    n_same = n_new = n_vanished = 0
+    for _ in range(steps):
         before, before_ids = kept, ids
-        table.update(largest=60)
-        result, ids = table.cluster(), table.ids
+        table.update(largest)
+        result, ids = cluster(table), table.ids
         places = {row: place for place, row in enumerate(before_ids)}
         rows = [places.get(row, -1) for row in ids]
         kept = fastmmc.keep_numbers(result, before, rows=rows)
@@ -82,8 +89,23 @@ def test_the_same_clusters_keep_their_numbers_over_60_updates():
         assert set(kept.vanished.tolist()) == set(before.labels.tolist()) - numbers
         assert not set(kept.new.tolist()) & ever
         ever |= numbers
+        n_same += len(same)
         n_new, n_vanished = n_new + kept.new.size, n_vanished + kept.vanished.size
-    assert n_new > 5 and n_vanished > 5 and kept.n_numbers == len(ever)
+    assert kept.n_numbers == len(ever)
+    return n_same, n_new, n_vanished
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.15], ids=["apart", "overlapping"])
+def test_the_same_clusters_keep_their_numbers_over_100_updates(spread):
+    table = Table(np.random.default_rng(0), 280, spread)
+    n_same, n_new, n_vanished = check_updates(table, Table.sammc, 100, largest=200)
+    assert n_same > 200 and n_new > 10 and n_vanished > 10
+
+
+def test_clusters_that_are_chosen_anew_keep_their_numbers():
+    table = Table(np.random.default_rng(1), 120, 0.5)
+    n_same, n_new, _ = check_updates(table, Table.cluster, 6, largest=60)
+    assert n_same > 10 and n_new > 0
 
 
 def test_the_model_tells_the_earlier_clusters_of_rows():

@@ -20,6 +20,7 @@ from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.tables import Layout
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
+from fastmmc.data.columns import is_id
 
 try:
     import fcntl
@@ -150,6 +151,13 @@ class Source:
             self._waiting = self._next_row() if self._layout.has_header else first
             if self._waiting is None:
                 raise ValueError(tables.NOTHING_BELOW)
+
+    def find_ids(self, X):
+        """Return what options call the columns that hold ids of some rows."""
+        columns = self._layout.columns
+        names = self._layout.first if self._layout.has_header else [""] * (1 + max(columns))
+        found = [i for i, x in zip(columns, X.T, strict=True) if is_id(names[i], x)]
+        return tables.call_columns(found, names) if found else []
 
     def read(self, n):
         """Return the next n rows, or those that there are, and their classes (-1: not known)."""

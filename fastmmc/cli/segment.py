@@ -9,6 +9,7 @@ import numpy as np
 
 from fastmmc.cli import common
 from fastmmc.cli.common import Option
+from fastmmc.cli.sources import FILES
 from fastmmc.core.files import gathering
 from fastmmc.registry import METHODS
 from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
@@ -112,7 +113,9 @@ def _read_picture(source):
     except Exception as error:  # what is broken shows in many kinds of errors, by the format
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise ValueError(f"{source} cannot be read as a picture: {error}") from error
+        is_table = Path(source).suffix.lower() in FILES
+        advice = "; for the rows of a table there is fastmmc cluster" if is_table else ""
+        raise ValueError(f"{source} cannot be read as a picture: {error}{advice}") from error
 
 
 def _to_rgb(Image, picture):

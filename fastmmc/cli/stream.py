@@ -250,6 +250,8 @@ class _Run:
         constraints = {"y": y, **self._pairs} if self._has_constraints else {}
         with common.naming_options(LEARNING, inspect.signature(type(self._model)).parameters):
             self._model.partial_fit(X, **constraints)
+        if self.n_saved == 0 and self._settings["--columns"] is None:
+            self._tell_of_ids(X)
         self._pairs = {}
         labels = common.check_labels(self._model.labels_, len(X))
         self._output.write(map(str, labels.tolist()))
@@ -266,6 +268,15 @@ class _Run:
             )
             self._model.save(self._state, extra={"stream": FORMAT, **asdict(saved)})
         self.n_saved = self._model.n_seen_
+
+    def _tell_of_ids(self, X):
+        """Tell which columns of the first chunk seem to be ids, which are learned as any other."""
+        if ids := self._source.find_ids(X):
+            common.tell(
+                "note",
+                f"{self._source.name}: columns {', '.join(ids)} seem to hold ids of the rows, and "
+                f"are learned as numbers; to leave them out: {tables.drop_option(ids)}",
+            )
 
     def advice(self):
         """Return what to do after an interrupt."""

@@ -343,8 +343,9 @@ class Layout:
             drop = drop_option(call_columns(bad, names))
             raise ValueError(
                 f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; leave columns out by {drop}, or name a column "
-                f"of labels by --label-column{self._about_first(line)}"
+                f"{row[i]!r}; stream takes numbers only: leave columns out by {drop}, or rows by "
+                f"--skip-bad-rows, or name a column of labels by --label-column"
+                f"{self._about_first(line)}"
             )
         return values
 

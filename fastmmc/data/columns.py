@@ -301,7 +301,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     if not options.keeps_all:
         if is_constant and not gaps.any():
             return UnusedColumn(name, f"left out, as it is {_short(known[0])} in all rows")
-        if _is_id(name, known, is_whole):
+        if is_whole and is_id(name, known):
             return UnusedColumn(name, IDS)
     fill = float(np.median(known))
     filled = np.where(gaps, fill, numbers.astype(np.float64))
@@ -382,9 +382,9 @@ def _fit_categories(name, texts, n_known, options):
     return CategoryColumn(name, words, levels, CATEGORY_DISTANCE / 2**0.5, seen)
 
 
-def _is_id(name, known, is_whole):
+def is_id(name, known):
     """Tell whether numbers are different in all rows and count them, or their name says so."""
-    if known.size < LEAST_COUNTED or not is_whole or (known != np.floor(known)).any():
+    if known.size < LEAST_COUNTED or (known != np.floor(known)).any():
         return False
     steps = np.diff(known)
     counts = abs(steps[0]) == 1 and (steps == steps[0]).all()
@@ -533,6 +533,13 @@ def refuse_other_kinds(X):
             "with the first rows, which learns how columns become numbers, and then partial_fit "
             "with the others; or leave these columns out"
         )
+    whole = [(name, values.cells) for name, values in pairs if values.cells.dtype.kind in "iu"]
+    if ids := [repr(name) for name, cells in whole if is_id(name, cells)]:
+        warn_user(
+            f"columns of X seem to hold ids of the rows, and are learned as numbers: "
+            f"{', '.join(ids)}. Leave them out, or give them as float",
+            UserWarning,
+        )
 
 
 def learn_coding(X, scaled=False):
@@ -627,7 +634,7 @@ def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
         is_whole, mean = cells_.dtype.kind in "iu", float(mean)
         if not keeps_all and low == high:
             columns.append(UnusedColumn(name, f"left out, as it is {_short(low)} in all rows"))
-        elif not keeps_all and _is_id(name, cells_.astype(np.float64), is_whole):
+        elif not keeps_all and is_whole and is_id(name, cells_.astype(np.float64)):
             columns.append(UnusedColumn(name, IDS))
         else:
             columns.append(NumberColumn(name, "numbers", mean, shift=mean, scale=float(scale)))

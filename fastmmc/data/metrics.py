@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse import csgraph, csr_array, issparse
+from scipy.sparse import csgraph, csr_array, diags_array, issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.preprocessing import KernelCenterer, normalize
 
@@ -36,6 +36,11 @@ STEPS = 50.0
 # Accuracy of their eigenvalues: 20,000 points of two moons take 1.5 seconds of a processor.
 TOLERANCE = 1e-6
 
+# Where max_time is too short for that, cells of points are mapped in place of points: so many a
+# second, and the steps between points that then tell those of a cell apart.
+CELLS_PER_SECOND = 2_000
+STEPS_OF_POINTS = 4
+
 
 def has_metric(call):
     """Tell whether a call names another metric than the Euclidean one."""
@@ -54,7 +59,8 @@ def make_points(call):
         scaler = Directions(X.shape[1])
         points = scaler.transform(X)
     elif issparse(X):
-        points = embed_graph(X, call.k if isinstance(getattr(call, "k", None), int) else 1)
+        k = call.k if isinstance(getattr(call, "k", None), int) else 1
+        points = embed_graph(X, k, getattr(call, "max_time", None))
         scaler = Graph(*points.shape)
     else:
         scaler = Distances.of(X, _affordable_references(getattr(call, "max_time", None)))
@@ -243,7 +249,7 @@ class Graph(PointMaker):
         )
 
 
-def embed_graph(D, k=1):
+def embed_graph(D, k=1, max_time=None):
     """Return the diffusion map of a graph of neighbours, given by its distances, for k clusters.
 
     Explicit zeros are neighbours at distance 0. An edge counts in both directions, with the
@@ -261,33 +267,61 @@ def embed_graph(D, k=1):
             f"X is a graph of {n_parts} components, and at most {n_vectors} can be told apart; "
             "give more neighbours of each point"
         )
-    L, roots = csgraph.laplacian(W, normed=True, return_diag=True)
-    # A search for eigenvalues may miss some of several equal ones, as the zero of every component.
-    zeros = (parts[:, None] == np.arange(n_parts)) * roots[:, None]
-    zeros /= np.linalg.norm(zeros, axis=0)
-    values, vectors = _least_vectors(L, zeros, n_vectors - n_parts)
-    vectors = np.hstack((zeros, vectors * np.exp(-STEPS * values)))
-    # In these units the largest coordinates are about 1.
-    points = vectors * (np.linalg.norm(roots) / roots[:, None])
+    most = n if max_time is None else max(10 * n_vectors, int(CELLS_PER_SECOND * max_time))
+    if n <= most:
+        points = _diffusion_map(W, parts, n_vectors, STEPS)
+    else:
+        cells, seeds = _cells(W, parts, most)
+        of_cells = cells.T @ W @ cells
+        points = cells @ _diffusion_map(of_cells, parts[seeds], n_vectors, STEPS - STEPS_OF_POINTS)
+        chain = diags_array(1.0 / W.sum(axis=1)) @ W
+        for _ in range(STEPS_OF_POINTS):
+            points = chain @ points
     return points.astype(D.dtype, copy=False)
 
 
-def _least_vectors(L, zeros, count):
-    """Return the least eigenvalues of a Laplacian above those of ``zeros``, and their vectors."""
-    n = L.shape[0]
+def _cells(W, parts, count):
+    """Return which of some ``count`` cells each point is in, (n, cells) in CSR, and their seeds.
+
+    A point belongs to the seed that is the fewest edges away; every component has one.
+    """
+    n = W.shape[0]
+    seeds = np.union1d(evenly(n, count), np.unique(parts, return_index=True)[1])
+    _, _, nearest = csgraph.dijkstra(
+        W, unweighted=True, indices=seeds, min_only=True, return_predecessors=True
+    )
+    places = np.searchsorted(seeds, nearest)
+    return csr_array((np.ones(n), (np.arange(n), places)), shape=(n, seeds.size)), seeds
+
+
+def _diffusion_map(W, parts, n_vectors, steps):
+    """Return the coordinates (n, n_vectors) of points after some steps along the edges of W."""
+    roots = np.sqrt(W.sum(axis=1))
+    S = diags_array(1.0 / roots) @ W @ diags_array(1.0 / roots)
+    # A search for eigenvalues may miss some of several equal ones, as the one of every component.
+    firsts = (parts[:, None] == np.unique(parts)) * roots[:, None]
+    firsts /= np.linalg.norm(firsts, axis=0)
+    values, vectors = _next_vectors(S, firsts, n_vectors - firsts.shape[1])
+    vectors = np.hstack((firsts, vectors * np.exp(steps * (values - 1.0))))
+    # In these units the largest coordinates are about 1.
+    return vectors * (np.linalg.norm(roots) / roots[:, None])
+
+
+def _next_vectors(S, firsts, count):
+    """Return the largest eigenvalues of S below those of ``firsts``, and their vectors."""
+    n = S.shape[0]
     if count >= n - 1:
-        values, vectors = eigh(L.toarray() + 2.0 * zeros @ zeros.T)
-        return values[:count], vectors[:, :count]
+        values, vectors = eigh(2.0 * firsts @ firsts.T - S.toarray())
+        return -values[:count], vectors[:, :count]
     if count == 0:
         return np.empty(0), np.empty((n, 0))
 
-    def shifted(x):
-        return x - L @ x - zeros @ (zeros.T @ x)
+    def times(x):
+        return S @ x - firsts @ (firsts.T @ x)
 
-    operator = LinearOperator((n, n), matvec=shifted, dtype=np.float64)
+    operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
-    values, vectors = eigsh(operator, count, which="LA", v0=start, tol=TOLERANCE)
-    return 1.0 - values, vectors
+    return eigsh(operator, count, which="LA", v0=start, tol=TOLERANCE)
 
 
 def _affinities(D):
@@ -299,10 +333,14 @@ def _affinities(D):
     i, j, d = i[others], j[others], d[others]
     ends, both = np.concatenate((i, j)), np.concatenate((d, d))
     counts = np.bincount(ends, minlength=n)
-    of_point = both[np.lexsort((both, ends))]
+    order = np.argsort(both)
+    rows = ends[order], np.arange(both.size)
+    of_point = csr_array((both[order], rows), shape=(n, both.size)).data
     middle = np.minimum(np.cumsum(counts) - counts + counts // 2, max(of_point.size - 1, 0))
     mean = d.mean() if d.any() else 1.0
     widths = of_point[middle] if of_point.size else np.ones(n)
     widths = np.where(widths > 0, widths, mean)
     W = csr_array((np.exp(-(d / widths[i]) * (d / widths[j])), (i, j)), shape=(n, n))
-    return W.maximum(W.T)
+    W = W.maximum(W.T)
+    # A point without neighbours stays where it is.
+    return csr_array(W + diags_array((W.sum(axis=1) == 0.0).astype(np.float64)))

@@ -119,6 +119,8 @@ def test_faults_of_pictures(capsys, tmp_path, photo, monkeypatch):
     assert "is a folder; give a file" in message("")
     (tmp_path / "text.png").write_text("no picture")
     assert "text.png cannot be read as a picture: cannot identify" in message("text.png")
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    assert message("rows.csv").endswith("; for the rows of a table there is fastmmc cluster\n")
     whole = photo.read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
     assert "cut.png cannot be read as a picture" in message("cut.png")

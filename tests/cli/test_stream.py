@@ -795,6 +795,37 @@ def test_a_full_disk_leaves_whole_chunks(job, full_disk, capsys, state):
     assert sorted(job.out.parent.glob(".*")) == []
 
 
+MIXED = "city,day,x,y\nUlm,2020-08-02,1.5,\nBonn,2020-08-03,2,7\n"
+
+
+def test_other_columns_than_numbers_are_named_with_what_to_do(tmp_path, capsys):
+    table = tmp_path / "mixed.csv"
+    table.write_text(MIXED)
+    message = error_of(capsys, table, "--k", 2)
+    assert "line 2, column 'city': expected a finite number, got 'Ulm'" in message
+    assert "leave columns out by --drop city,day,y, or rows by --skip-bad-rows" in message
+    assert run(table, "--k", 2, "--drop", "city,day,y") == 0
+    bad = tmp_path / "bad.csv"
+    table.write_text("x,y\n1,\n2,7\n3,8\n")
+    assert run(table, "--k", 2, "--skip-bad-rows", bad) == 0
+    assert "column 'y': expected a finite number" in bad.read_text()
+
+
+def test_columns_of_ids_are_told_once(tmp_path, capsys):
+    table = tmp_path / "ids.csv"
+    rows = [f"{100 + i},{i % 7},{i * i}" for i in range(60)]
+    table.write_text("\n".join(["customer id,x,y", *rows]))
+    assert run(table, "--k", 2, "--chunk", 20) == 0
+    told = capsys.readouterr().err
+    assert told.count("note") == 1 and "to leave them out: --drop 'customer id'" in told
+    for choice in (["--drop", "customer id"], ["--columns", "customer id,x"]):
+        assert run(table, "--k", 2, *choice) == 0
+        assert "note" not in capsys.readouterr().err
+    table.write_text("\n".join(rows))
+    assert run(table, "--k", 2) == 0
+    assert "to leave them out: --drop 0\n" in capsys.readouterr().err
+
+
 def test_a_bad_row_is_mended_and_the_run_goes_on(job, rows, capsys):
     whole = job.table.read_text()
     job.table.write_text("a,b\n" + "".join(rows[:100]) + "1,nan\n" + "".join(rows[101:]))
