@@ -428,24 +428,6 @@ def sort_points(labels, starts, order):
     starts[0] = 0
 
 
-def no_swaps(state, work):
-    """Return what is known of swaps before the first look, and sort ``work.own`` to it."""
-    k, n = state.sums.shape
-    swaps = Swaps(
-        order=np.empty(n, dtype=np.int64),
-        starts=np.empty(k + 1, dtype=np.int64),
-        changed=np.full(k, state.pos[MOVES]),
-        seen=np.full(n, -1),
-        reach=np.empty((k, k)),
-        reached=np.full((k, k), -1),
-        open=np.empty(k, dtype=np.int64),
-    )
-    sort_points(state.labels, swaps.starts, swaps.order)
-    for h in range(k):
-        fill_parts(state, work.own, swaps, h)
-    return swaps
-
-
 @njit
 def fill_parts(state, own, swaps, h):
     """Fill own_i = U[h, i] - R_ii for the points of cluster h, inf if they are not movable."""
@@ -506,7 +488,7 @@ def polish(state, work, swaps, budget):
     Swaps keep every size, so they go on where size bounds stop all single moves. The points
     are looked at in turn; each makes its best move or swap. A row of R is read only where the
     bound of :func:`least_part` leaves hope for a swap. At the first call pos[CLUSTER] and
-    pos[CLEAN] are 0, and ``swaps`` as :func:`no_swaps` returns them.
+    pos[CLEAN] are 0, and ``swaps`` tell that nothing was looked at.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
     diag, tol, masses, price = state.diag, state.tol, state.masses, work.price

@@ -63,7 +63,7 @@ class ClaimSearch(LabelSearch):
                 # The paper's rule fixes the sizes, so only swaps are left.
                 self._set_bounds(*plan.rule.bounds_at(state.counts))
             yield self._budget
-            swaps = claims.no_swaps(state, self._arrays)
+            swaps = no_swaps(state, self._arrays)
             while not self._slice(claims.polish, swaps):
                 yield self._budget
 
@@ -118,3 +118,21 @@ class ClaimSearch(LabelSearch):
                 claims.rebuild_row(state.sums, self._arrays.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
         return super()._repair()
+
+
+def no_swaps(state, work):
+    """Return what is known of swaps before the first look, and sort ``work.own`` to it."""
+    k, n = state.sums.shape
+    swaps = claims.Swaps(
+        order=np.empty(n, dtype=np.int64),
+        starts=np.empty(k + 1, dtype=np.int64),
+        changed=np.full(k, state.pos[moves.MOVES]),
+        seen=np.full(n, -1),
+        reach=np.empty((k, k)),
+        reached=np.full((k, k), -1),
+        open=np.empty(k, dtype=np.int64),
+    )
+    claims.sort_points(state.labels, swaps.starts, swaps.order)
+    for h in range(k):
+        claims.fill_parts(state, work.own, swaps, h)
+    return swaps

@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs
 import fastmmc
 from fastmmc.data.sizes import shaking_quota
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_moves as moves
 
 K = 10
@@ -73,7 +74,7 @@ def steepest(state, work):
 
 
 def polish(state, work):
-    return claims.polish(state, work, claims.no_swaps(state, work), WITHOUT_END)
+    return claims.polish(state, work, no_swaps(state, work), WITHOUT_END)
 
 
 @cache

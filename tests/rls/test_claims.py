@@ -9,6 +9,7 @@ from fastmmc.core import execution
 from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import balanced_random_labels, equal_sizes
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_moves as moves
 from tests.rls import naive
 
@@ -216,7 +217,7 @@ def test_polish_swaps_points_that_repel_each_other():
     movable, counts = np.array([True, True, False]), state.counts.copy()
     state = state._replace(movable=movable, lower=counts, upper=counts)
     work = work._replace(least=R.min(axis=1))
-    assert claims.polish(state, work, claims.no_swaps(state, work), 10**6)
+    assert claims.polish(state, work, no_swaps(state, work), 10**6)
     np.testing.assert_array_equal(state.labels, [1, 0, 0])
 
 
@@ -228,7 +229,7 @@ def test_polish_makes_the_moves_and_swaps_of_one_that_looks_at_all(hat, rng, k, 
     state.lower[:], state.upper[:] = state.counts - width, state.counts + width
     state.movable[rng.choice(60, 5, replace=False)] = False
     work = work._replace(least=hat.min(axis=1))
-    swaps, n_slices = claims.no_swaps(state, work), 1
+    swaps, n_slices = no_swaps(state, work), 1
     while not claims.polish(state, work, swaps, 2_000):
         n_slices += 1
     wanted = naive.polish(hat, labels, k, state.lower, state.upper, state.movable)

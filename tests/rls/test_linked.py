@@ -12,6 +12,7 @@ import fastmmc
 from fastmmc.data.links import Links, check_links_of_clusters
 from fastmmc.data.sizes import SizeRule, fit_masses, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine._loops_ward import merge_groups
 from fastmmc.rls.engine.groups import Groups
@@ -188,7 +189,7 @@ def test_the_polish_of_masses_keeps_bounds_and_leaves_no_better_move_or_swap(hat
     state, work = state_of_masses(hat, labels, masses)
     state.lower[:], state.upper[:] = state.counts - 2, state.counts + 2
     work = work._replace(least=hat.min(axis=1))
-    before, swaps = naive.risk(hat, labels, K), claims.no_swaps(state, work)
+    before, swaps = naive.risk(hat, labels, K), no_swaps(state, work)
     while not claims.polish(state, work, swaps, 500):
         pass
     ends = state.labels.astype(int)
