@@ -88,6 +88,7 @@ BENCHMARKS = {
     },
     "Size and time": {
         "grid": "Points, features, clusters",
+        "growth": "Growth along each",
         "large_quality": "Quality of large sets",
         "dense_or_low_rank": "Dense or low rank",
         "blocks": "Points in blocks",

@@ -1,8 +1,8 @@
 """Time and memory over points, features and clusters; where low rank and blocks begin to pay.
 
-Pages: ``grid`` (defaults beside k-means and mini-batches), ``dense_or_low_rank``, ``blocks`` (what
-a row costs), ``parquet`` (a file that the command clusters, killed half-way). README.md has the
-protocols.
+Pages: ``grid`` (defaults beside k-means and mini-batches), ``growth`` (along n, k and d alone),
+``dense_or_low_rank``, ``blocks`` (what a row costs), ``parquet`` (a file that the command clusters,
+killed half-way). README.md has the protocols.
 """
 
 import gc
@@ -26,6 +26,7 @@ from common import (
     number,
     overlapping,
     peak_memory,
+    slope,
     sources,
     table,
     timed,
@@ -46,16 +47,20 @@ METHODS = {
     "umc_rls": lambda X, k: fastmmc.umc_rls(X, k, random_state=0),
     "KMeans": lambda X, k: KMeans(k, n_init=10, random_state=0).fit(X),
     "MiniBatchKMeans": lambda X, k: MiniBatchKMeans(k, n_init=3, random_state=0).fit(X),
+    "cluster": lambda X, k: fastmmc.cluster(X, k, random_state=0),
+    "KMeans, one start": lambda X, k: KMeans(k, n_init=1, random_state=0).fit(X),
 }
+OF_GRID = "umc_rls", "KMeans", "MiniBatchKMeans"
 
 # Of n d k: from here on ten starts of k-means take more than about a minute.
 MOST_OF_KMEANS = 10**9
 
 
-def measure_methods(d, k, n):
+def measure_methods(methods, d, k, n):
     """Return CPU seconds and the peak of memory in MB of each method, in this process."""
     X, found = overlapping(n, d, k), {}
-    for name, method in METHODS.items():
+    for name in methods:
+        method = METHODS[name]
         if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
             found[name] = None, None
             continue
@@ -69,7 +74,7 @@ def measure_methods(d, k, n):
 
 def measure_cell(d, k, n):
     """Return what :func:`measure_methods` does in a process of its own."""
-    return alone(measure_methods, d, k, n)
+    return alone(measure_methods, OF_GRID, d, k, n)
 
 
 def grid_page(run):
@@ -85,7 +90,7 @@ def grid_page(run):
     for (d, k, n), cells in found.items():
         seconds, peaks = zip(*cells.values(), strict=True)
         rows.append([f"{n:,}", d, k, *seconds, *(number(peak, 0) for peak in peaks)])
-    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in METHODS)
+    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in OF_GRID)
     yield table(["n", "d", "k", *columns], rows)
     yield draw_grid(found, sizes, run)
 
@@ -95,11 +100,60 @@ def draw_grid(found, sizes, run):
     rows = []
     for at, label in enumerate(("seconds of the processor", "peak memory, MB")):
         panels = {f"d = {d}": {} for d in FEATURES}
-        for d, (m, method), (k, line) in product(FEATURES, enumerate(METHODS), STYLES.items()):
+        for d, (m, method), (k, line) in product(FEATURES, enumerate(OF_GRID), STYLES.items()):
             values = [found[d, k, n][method][at] or np.nan for n in sizes]
             panels[f"d = {d}"][f"{method}, k = {k}"] = sizes, values, f"C{m}.{line}"
         rows.append((label, {"xscale": "log", "yscale": "log"}, panels))
     return run.draw("times", "points", *rows)
+
+
+# ------------------------------------------------------------------------------------------- growth
+
+GROWING = "cluster", "umc_rls", "KMeans, one start"
+# Along each axis, and d, k, n beside; growth is told from the value on that stands last.
+AXES = {
+    "n": ([10**e for e in range(3, 8)], lambda n: (2, 10, n), 10**4),
+    "k": ([2, 10, 100, 1_000], lambda k: (2, k, 100_000), 10),
+    "d": ([2, 16, 128, 784], lambda d: (d, 10, 10_000), 2),
+}
+
+
+def measure_growth(axis, value):
+    """Return what :func:`measure_methods` does at a value of an axis, in a process of its own."""
+    return alone(measure_methods, GROWING, *AXES[axis][1](value))
+
+
+def growth_page(run):
+    along = {axis: run.pick(values, values[:2]) for axis, (values, *_) in AXES.items()}
+    points = [(axis, value) for axis, values in along.items() for value in values]
+    found = run.do({at: (measure_growth, *at) for at in points})
+    yield (
+        "Seconds of the processor, all threads together, from overlapping Gaussians to labels, and "
+        "peak of the process's memory, with defaults, given k. Along n d = 2 and k = 10, along k "
+        "d = 2 and n = 100,000, along d k = 10 and n = 10,000."
+    )
+    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in GROWING)
+    rows, panels = [], ({}, {})
+    for (axis, value), cells in found.items():
+        seconds, peaks = zip(*cells.values(), strict=True)
+        rows.append([axis, f"{value:,}", *seconds, *(number(peak, 0) for peak in peaks)])
+    yield table(["axis", "value", *columns], rows)
+    powers = []
+    for axis, (_, _, least) in AXES.items():
+        for at, (m, method) in product(range(2), enumerate(GROWING)):
+            measured = [found[axis, value][method][at] for value in along[axis]]
+            lines = panels[at].setdefault(f"along {axis}", {})
+            lines[method] = along[axis], measured, f"C{m}o-"
+        seen = [value for value in along[axis] if value >= least]
+        if len(seen) > 1:
+            of = ([found[axis, value][method][0] for value in seen] for method in GROWING)
+            powers.append([f"{axis}, from {least:,}", *(slope(seen, seconds) for seconds in of)])
+    yield "The power of n, k and d that the seconds grow with (least squares of logarithms):"
+    yield table(["axis", *GROWING], powers)
+    logs = {"xscale": "log", "yscale": "log"}
+    labels = "seconds of the processor", "peak memory, MB"
+    drawn = ((label, logs, of) for label, of in zip(labels, panels, strict=True))
+    yield run.draw("powers", "n, k or d", *drawn)
 
 
 # -------------------------------------------------------------------------------- dense or low rank
@@ -289,6 +343,7 @@ def parquet_page(run):
 
 PAGES = {
     "grid": ("Time and memory over points, features and clusters", grid_page, {}),
+    "growth": ("Growth along points, clusters and features", growth_page, {}),
     "dense_or_low_rank": ("Dense or low rank", rank_page, DRAWN_SETS),
     "blocks": ("Points in blocks: from the cost of a row to 10^9 rows", blocks_page, {}),
     "parquet": ("A Parquet file of ten million rows", parquet_page, {}),

@@ -170,22 +170,16 @@ def test_move(benchmark, n):
     run_loop(benchmark, there_and_back)
 
 
-@pytest.mark.benchmark(group="score_swaps")
+@pytest.mark.benchmark(group="best_swap")
 @SIZES
-def test_score_swaps(benchmark, n):
+def test_best_swap(benchmark, n):
     R = hat_matrix(n)
     state, work = new_state(R, random_labels(n))
-    price = np.zeros(K)
-    run_loop(
-        benchmark,
-        claims.score_swaps,
-        R[0],
-        state.sums[0],
-        work.own,
-        price,
-        state.labels,
-        work.score,
-    )
+    swaps = no_swaps(state, work)
+    others = np.flatnonzero(np.arange(K) != state.labels[0])
+    swaps.open[: K - 1] = others
+    work.price[:] = 0.0
+    run_loop(benchmark, claims.best_swap, state, work, swaps, K - 1, R[0], 0)
 
 
 @pytest.mark.benchmark(group="polish")
