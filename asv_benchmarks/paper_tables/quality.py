@@ -93,9 +93,7 @@ PEERS = {
 }
 
 VARIANTS = {
-    'umc_rls, sizes="equal"': {"sizes": "equal"},
     'umc_rls, sizes="free"': {"sizes": "free"},
-    'umc_rls, method="memetic"': {"method": "memetic"},
 }
 
 
@@ -241,7 +239,7 @@ COLLECTIONS = {
         of_real,
         seeds=10,
         seeded=True,
-        methods=("umc_rls", *list(VARIANTS)[:2], *OF_LARGE),
+        methods=("umc_rls", *VARIANTS, *OF_LARGE),
         parts=False,
     ),
 }

@@ -17,10 +17,6 @@ from fastmmc.rls.engine.coarse import CELLS, coarsen, count_cells, points_of
 CLOUDS = 6
 MOST_COMPARED = 4
 
-# The errors of a cloud of columns count so many times, as it is like points with clusters too: of
-# 37 sets of a suite, one more would be one cluster without it.
-OF_COLUMNS = 1.25
-
 # Numbers in the points that a cloud is like, which are some of very many.
 MOST_NUMBERS = 400_000
 
@@ -113,11 +109,10 @@ def compare_with_clouds(errors, X, weights, rng, run):
         return
     most = min(MOST_COMPARED, max(errors))
     for i in range(CLOUDS):
-        draw, factor = ((cloud.draw, 1.0), (cloud.draw_columns, OF_COLUMNS))[i % 2]
-        drawn = draw(rows.size, rng)
+        drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
         cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
         if weights is not None:
             cells = cells.split(drawn, np.zeros(rows.size, dtype=np.int64), weights)
         counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)
         counts.try_all(2, most - 1)
-        yield factor * max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
+        yield max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
