@@ -112,8 +112,8 @@ def draw_grid(found, sizes, run):
 GROWING = "cluster", "umc_rls", "KMeans, one start"
 # Along each axis, and d, k, n beside; growth is told from the value on that stands last.
 AXES = {
-    "n": ([10**e for e in range(3, 8)], lambda n: (2, 10, n), 10**4),
-    "k": ([2, 10, 100, 1_000], lambda k: (2, k, 100_000), 10),
+    "n": ([10**e for e in range(3, 7)], lambda n: (2, 10, n), 10**4),
+    "k": ([2, 10, 100, 1_000], lambda k: (2, k, 20_000), 10),
     "d": ([2, 16, 128, 784], lambda d: (d, 10, 10_000), 2),
 }
 
@@ -130,7 +130,7 @@ def growth_page(run):
     yield (
         "Seconds of the processor, all threads together, from overlapping Gaussians to labels, and "
         "peak of the process's memory, with defaults, given k. Along n d = 2 and k = 10, along k "
-        "d = 2 and n = 100,000, along d k = 10 and n = 10,000."
+        "d = 2 and n = 20,000, along d k = 10 and n = 10,000."
     )
     columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in GROWING)
     rows, panels = [], ({}, {})
