@@ -113,7 +113,7 @@ GROWING = "cluster", "umc_rls", "KMeans, one start"
 # Along each axis, and d, k, n beside; growth is told from the value on that stands last.
 AXES = {
     "n": ([10**e for e in range(3, 7)], lambda n: (2, 10, n), 10**4),
-    "k": ([2, 10, 100, 1_000], lambda k: (2, k, 20_000), 10),
+    "k": ([2, 10, 30, 100], lambda k: (2, k, 20_000), 10),
     "d": ([2, 16, 128, 784], lambda d: (d, 10, 10_000), 2),
 }
 
