@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from fastmmc.core import validation
 from fastmmc.data import _loops_sizes as loops
@@ -36,7 +35,7 @@ class SizeRule:
 
     def allows(self, sizes):
         """Tell whether these sizes are within the bounds."""
-        return bool((sizes >= self.lower).all() and (sizes <= self.upper).all())
+        return _are_within(sizes, self.lower, self.upper)
 
     def bounds_at(self, sizes):
         """Return the bounds for a search from these sizes, which keep unless bounds were set."""
@@ -259,86 +258,81 @@ def reorder_to_targets(labels, targets):
     return names[labels]
 
 
-def fit_sizes(labels, scores, lower, upper, movable=None):
+def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
     """Bring the sizes within bounds by moving the points that lose least score by it.
 
     ``scores`` are an array, (k, n), or a function that makes those of some clusters and points.
     Clusters that are too large give to those with room, then clusters that are too small take from
     those above their lower bound. In a round every point offers itself to the cluster that it fits
-    best, and those that lose least come first. Points that are not ``movable`` keep their labels.
+    best, and those that lose least for their mass come first. Points that are not ``movable`` keep
+    their labels. Whether points that have ``masses``, (n,), can be packed within bounds is hard to
+    tell, so they may miss these.
     """
     k = len(lower)
     labels = np.array(labels, dtype=np.int64)
-    movable = np.ones(labels.size, dtype=bool) if movable is None else movable
-    scores_of = scores if callable(scores) else lambda h, points: scores[np.ix_(h, points)]
-    counts, own = np.bincount(labels, minlength=k), None
-    while (counts > upper).any() or (counts < lower).any():
-        bounds = upper if (counts > upper).any() else lower
-        points = np.flatnonzero(movable & (counts > bounds)[labels])
-        targets = np.flatnonzero(counts < bounds)
-        _check_bounds_can_be_met(points.size and targets.size, counts, lower, upper)
-        own = _own_scores(labels, scores_of, k) if own is None else own
-        wish, offers = _best_of(scores_of, targets, points)
-        order = np.argsort(own[points] - offers, kind="stable")
-        for group in (labels[points], wish):
-            order = order[_ranks(group[order]) < np.abs(counts - bounds)[group[order]]]
-        labels[points[order]] = wish[order]
-        own[points[order]] = offers[order]
-        counts = np.bincount(labels, minlength=k)
-    return labels
-
-
-def _own_scores(labels, scores_of, k):
-    """Return the score of each point with its own cluster, (n,)."""
-    own = np.empty(labels.size)
-    ends = np.cumsum(np.bincount(labels, minlength=k))
-    for h, points in enumerate(np.split(np.argsort(labels, kind="stable"), ends[:-1])):
-        own[points] = scores_of(np.array([h]), points)[0]
-    return own
-
-
-def _best_of(scores_of, targets, points):
-    """Return the cluster of the largest score among ``targets`` for each point, and that score."""
-    wish, offers = np.empty(points.size, dtype=np.int64), np.empty(points.size)
-    for rows in gen_batches(points.size, max(1, SCORES // targets.size)):
-        found = scores_of(targets, points[rows])
-        best = found.argmax(axis=0)
-        wish[rows] = targets[best]
-        offers[rows] = found[best, np.arange(best.size)]
-    return wish, offers
-
-
-def _ranks(groups):
-    """Return how many earlier entries are equal to each, (m,)."""
-    order = np.argsort(groups, kind="stable")
-    counts = np.bincount(groups)
-    ranks = np.empty(groups.size, dtype=np.int64)
-    ranks[order] = np.arange(groups.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    return ranks
-
-
-def fit_masses(labels, scores, lower, upper, movable, masses):
-    """Bring the sizes nearer to their bounds as :func:`fit_sizes` does, for points of any mass.
-
-    Whether heavy points can be packed within bounds is hard to tell, so these may be missed.
-    """
-    k = len(lower)
-    labels = np.array(labels, dtype=np.int64)
-    counts = np.bincount(labels, weights=masses, minlength=k).astype(np.int64)
-    bounds = [np.asarray(bound, dtype=np.int64) for bound in (lower, upper)]
-    # By points, as a loop goes over all clusters of one.
-    scores = np.ascontiguousarray(scores.T, dtype=np.float64)
-    loops.fit_masses(labels, scores, *bounds, movable, masses, counts)
-    return labels
-
-
-def _check_bounds_can_be_met(n_movable, counts, lower, upper):
-    """Raise ValueError if no point is left whose move brings the sizes closer to the bounds."""
-    if n_movable == 0:
+    counts = np.bincount(labels, masses, k).astype(np.int64)
+    if _are_within(counts, lower, upper):
+        return labels
+    if callable(scores) and labels.size * k <= SCORES:
+        scores = scores(np.arange(k), np.arange(labels.size))
+    if not callable(scores):
+        scores = np.asarray(scores, dtype=np.float64, order="C")
+    movable = np.ones(labels.size, dtype=np.bool_) if movable is None else movable
+    units = np.ones(labels.size, dtype=np.int64) if masses is None else masses
+    own = _own_scores(labels, scores, k)
+    rest = labels, counts, np.array(lower, dtype=np.int64), np.array(upper, dtype=np.int64), units
+    for bounds, is_met in ((upper, np.less_equal), (lower, np.greater_equal)):
+        wish, offers = np.full(labels.size, -1), np.empty(labels.size)
+        while not is_met(counts, bounds).all():
+            points = np.flatnonzero(movable & (counts > bounds)[labels])
+            loops.take_back(points, wish, *rest)
+            asked = points[wish[points] < 0]
+            _offer(scores, np.flatnonzero(counts < bounds), asked, wish, offers, rest)
+            points = points[wish[points] >= 0]
+            if points.size == 0:
+                break
+            order = np.argsort((own[points] - offers[points]) / units[points], kind="stable")
+            loops.move(points[order], wish, counts - bounds, *rest)
+            moved = points[labels[points] == wish[points]]
+            own[moved] = offers[moved]
+    if masses is None and not _are_within(counts, lower, upper):
         raise ValueError(
             f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "
             f"most {upper.tolist()} by moving the points whose label is not known"
         )
+    return labels
+
+
+def _are_within(sizes, lower, upper):
+    return bool((sizes >= lower).all() and (sizes <= upper).all())
+
+
+def _own_scores(labels, scores, k):
+    """Return the score of each point with its own cluster, (n,)."""
+    if not callable(scores):
+        return scores[labels, np.arange(labels.size)]
+    own = np.empty(labels.size)
+    ends = np.cumsum(np.bincount(labels, minlength=k))
+    for h, points in enumerate(np.split(np.argsort(labels, kind="stable"), ends[:-1])):
+        own[points] = scores(np.array([h]), points)[0]
+    return own
+
+
+def _offer(scores, targets, points, wish, offers, rest):
+    """Note the cluster of the largest score among ``targets`` for each point, and that score.
+
+    Where a point would bring no size nearer to its bounds, nothing is noted. ``rest`` is what the
+    loops take besides.
+    """
+    if not callable(scores):
+        loops.offer(scores, targets, points, targets, points, wish, offers, *rest)
+        return
+    step = max(1, SCORES // max(1, targets.size))
+    for at in range(0, points.size, step):
+        rows = points[at : at + step]
+        found = np.asarray(scores(targets, rows), dtype=np.float64, order="C")
+        places = np.arange(targets.size), np.arange(rows.size)
+        loops.offer(found, *places, targets, rows, wish, offers, *rest)
 
 
 def imbalance(labels, k, masses=None):

@@ -11,7 +11,6 @@ from fastmmc.data.links import Links
 from fastmmc.data.sizes import (
     SizeRule,
     balanced_random_labels,
-    fit_masses,
     fit_sizes,
     held_sizes,
     proportional_sizes,
@@ -115,9 +114,7 @@ class LabelSearchPlan:
     def fitted(self, labels, scores):
         """Return the labels with sizes within the bounds, or near them if points have masses."""
         lower, upper = self.rule.lower, self.rule.upper
-        if self.masses is None:
-            return fit_sizes(labels, scores, lower, upper, self.movable)
-        return fit_masses(labels, scores, lower, upper, self.movable, self.masses)
+        return fit_sizes(labels, scores, lower, upper, self.movable, self.masses)
 
     def forgets_start(self):
         """Tell whether the first cluster of the first round claims every point there is."""

@@ -368,41 +368,62 @@ def part_pairs(G, masses, labels, k, C, free, most):
             labels[i] = h
 
 
-def fit_masses_by_scores(labels, scores, lower, upper, movable, masses):
-    """Moves of the least loss for their mass, from or to the cluster that is farthest off.
+def seed_clusters(R, masses, first, draws):
+    """k-means++ in the metric of R: of the seeds that are tried the one that leaves least."""
 
-    Each brings the sizes nearer to their bounds. A cluster that none helps is left.
+    def distances(i):
+        apart = np.diag(R) / masses**2 + R[i, i] / masses[i] ** 2 - 2 * R[i] / masses / masses[i]
+        return masses * apart
+
+    labels, nearest = np.zeros(len(R), dtype=int), distances(first)
+    for h, row in enumerate(draws, 1):
+        total = np.cumsum(nearest)
+        tried = [np.flatnonzero(total > draw * total[-1])[0] for draw in row]
+        chosen = min((np.minimum(nearest, distances(i)) for i in tried), key=np.sum)
+        labels[chosen < nearest] = h
+        nearest = chosen
+    return labels
+
+
+def fit_sizes_by_offers(labels, scores, lower, upper, movable, masses):
+    """Rounds of offers: clusters that are too large give, then those too small take.
+
+    Each point offers itself to the cluster it fits best of those that it brings nearer to their
+    bounds, as long as it does so. Those that lose least for their mass come first, until as many of
+    a cluster were tried as it has too many.
     """
-    labels, k, left = labels.copy(), len(lower), set(range(len(lower)))
+    labels, k = labels.copy(), len(lower)
 
     def off(labels):
         sizes = sizes_of(labels, k, masses)
-        return np.maximum(0, np.maximum(sizes - upper, lower - sizes))
+        return np.maximum(0, np.maximum(sizes - upper, lower - sizes)).sum()
 
     def helps(i, h):
-        return off(np.where(np.arange(len(labels)) == i, h, labels)).sum() < off(labels).sum()
+        return off(np.where(np.arange(len(labels)) == i, h, labels)) < off(labels)
 
-    while True:
-        sizes = sizes_of(labels, k, masses)
-        over = [h for h in left if sizes[h] > upper[h]]
-        wrong = over or [h for h in left if sizes[h] < lower[h]]
-        if not wrong:
-            return labels
-        worst = max(wrong, key=lambda h: (off(labels)[h], -h))
-        moves = []
-        for i in np.flatnonzero(movable):
-            goals = range(k) if over else [worst]
-            goals = [h for h in goals if h != labels[i] and helps(i, h)]
-            if goals and (labels[i] == worst) == bool(over):
-                to = max(goals, key=lambda h: (scores[h, i], -h))
-                moves.append(((scores[labels[i], i] - scores[to, i]) / masses[i], i, to))
-        made = False
-        for _, i, to in sorted(moves):
-            if off(labels)[worst] > 0 and helps(i, to):
-                labels[i] = to
-                made = True
-        if not made:
-            left.remove(worst)
+    for bounds, sign in ((upper, 1), (lower, -1)):
+        wish = {}
+        while True:
+            sizes = sizes_of(labels, k, masses)
+            if not (sign * sizes > sign * bounds).any():
+                break
+            moves = []
+            for i in np.flatnonzero(movable):
+                goals = [h for h in range(k) if sizes[h] < bounds[h] and helps(i, h)]
+                if i in wish and helps(i, wish[i]):
+                    goals = [wish[i]]
+                if goals and sizes[labels[i]] > bounds[labels[i]]:
+                    wish[i] = to = max(goals, key=lambda h: (scores[h, i], -h))
+                    moves.append(((scores[labels[i], i] - scores[to, i]) / masses[i], i, to))
+            if not moves:
+                break
+            excess = sizes - bounds
+            for _, i, to in sorted(moves):
+                own = labels[i]
+                if excess[own] > 0 and helps(i, to):
+                    labels[i] = to
+                excess[own] -= masses[i]
+    return labels
 
 
 def move_groups(G, masses, labels, k, C, free, lower, upper, parting):

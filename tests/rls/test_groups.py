@@ -10,6 +10,7 @@ import fastmmc
 from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import SizeRule, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine import groups
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state
 from tests.rls import naive
@@ -235,3 +236,14 @@ def test_many_scales_are_no_worse_than_one(free):
     assert value == pytest.approx(cost(R, ends, 4, free))
     assert value <= points.descend(labels, rule, free)[1] + 1e-12 and made > 0
     assert rule.allows(np.bincount(ends, minlength=4))
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_seeds_are_drawn_as_naively(k):
+    _, of_cells, _ = cells(60, 30, seed=k)
+    rng = np.random.default_rng(k)
+    draws, labels = rng.random((k - 1, 3)), np.zeros(30, dtype=np.int64)
+    ward.seed_clusters(of_cells.matrix, of_cells.masses, 4, draws, labels)
+    expected = naive.seed_clusters(of_cells.matrix, of_cells.masses, 4, draws)
+    np.testing.assert_array_equal(labels, expected)
+    assert np.unique(labels).size == k

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.data.links import Links, check_links_of_clusters
-from fastmmc.data.sizes import SizeRule, fit_masses, random_labels_of_masses
+from fastmmc.data.sizes import SizeRule, fit_sizes, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_groups as loops
@@ -212,21 +212,26 @@ def test_random_and_fitted_labels_of_masses_have_sizes_near_the_targets(rng):
     labels = random_labels_of_masses(masses, K, rng, rule)
     assert np.abs(naive.sizes_of(labels, K, masses) - masses.sum() / K).max() <= 9
     movable = np.ones(300, dtype=bool)
-    labels = fit_masses(np.zeros(300, int), rng.random((K, 300)), *rule_of(masses), movable, masses)
+    labels = fit_sizes(np.zeros(300, int), rng.random((K, 300)), *rule_of(masses), movable, masses)
     sizes = naive.sizes_of(labels, K, masses)
     assert np.abs(sizes - masses.sum() / K).max() <= 0.1 * masses.sum() / K + 9
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_masses_are_fitted_as_naively(seed):
+def test_sizes_are_fitted_as_naively(seed):
     rng = np.random.default_rng(seed)
     k, n = rng.integers(2, 7), 60
-    masses, scores = rng.integers(1, 9, n), rng.random((k, n)).round(2)
-    labels, movable = rng.integers(0, k, n) ** 2 // k, rng.random(n) < 0.9
-    share, slack = masses.sum() / k, rng.random()
-    lower, upper = (np.full(k, int(share * side)) for side in (1 - slack, 1 + slack))
-    args = labels, scores, lower, upper + 1, movable, masses
-    np.testing.assert_array_equal(fit_masses(*args), naive.fit_masses_by_scores(*args))
+    scores, movable = rng.random((k, n)).round(2), rng.random(n) < 0.9
+    labels = rng.integers(0, k, n) ** 2 // k
+    for masses in rng.integers(1, 9, n), np.ones(n, int):
+        share, slack = masses.sum() / k, max(0.3, rng.random())
+        lower, upper = (np.full(k, int(share * side)) for side in (1 - slack, 1 + slack))
+        args = labels, scores, lower, upper + 1, movable
+        expected = naive.fit_sizes_by_offers(*args, masses)
+        np.testing.assert_array_equal(fit_sizes(*args, masses), expected)
+        if masses.max() == 1:
+            by_function = fit_sizes(labels, lambda h, i: scores[np.ix_(h, i)], *args[2:])
+            np.testing.assert_array_equal(by_function, expected)
 
 
 def rule_of(masses):

@@ -14,6 +14,7 @@ import numpy as np
 
 from fastmmc.core.execution import History
 from fastmmc.core.status import Status
+from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.groups import TOLERANCE
 
 # Labellings that are kept, those begun with unless some are given, and children in a row without a
@@ -109,21 +110,8 @@ def more_labels(groups, k, rng):
 
 def plus_plus(groups, k, rng):
     """Draw k groups that lie far apart in the metric of R, and give all to the nearest."""
-    R, masses = groups.matrix, groups.masses
-    diag = groups.diagonal / masses.astype(np.float64) ** 2
-
-    def distances(i):
-        apart = diag + diag[i] - 2.0 * R[i] / (masses * float(masses[i]))
-        return masses * np.maximum(apart, 0.0)
-
+    first = rng.choice(groups.n, p=groups.masses / groups.masses.sum())
+    draws = rng.random((k - 1, 2 + int(np.log(k))))
     labels = np.zeros(groups.n, dtype=np.int64)
-    nearest = distances(rng.choice(labels.size, p=masses / masses.sum()))
-    for h in range(1, k):
-        total = np.cumsum(nearest)
-        drawn = rng.random(2 + int(np.log(k))) * total[-1]
-        tried = np.minimum(np.searchsorted(total, drawn, side="right"), labels.size - 1)
-        offers = [np.minimum(nearest, distances(i)) for i in tried]
-        chosen = min(offers, key=np.sum)
-        labels[chosen < nearest] = h
-        nearest = chosen
+    ward.seed_clusters(groups.matrix, groups.masses, first, draws, labels)
     return labels
