@@ -11,10 +11,9 @@ from fastmmc.core.execution import warn_if_stopped, without_warnings
 from fastmmc.core.status import STOPPED, Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.data.memberships import margins
-from fastmmc.data.sizes import fit_sizes, held_sizes
+from fastmmc.data.sizes import MOST_SCORES, fit_sizes, held_sizes
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
-from fastmmc.rls.source import MOST_SCORES
 
 # Parts of the known labels that are hidden in turn.
 FOLDS = 5

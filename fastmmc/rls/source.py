@@ -20,6 +20,7 @@ from fastmmc.core.parameters import KernelParameters, Points
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
+from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
 from fastmmc.kernels.factors import (
     DenseFactor,
@@ -50,9 +51,6 @@ FACTOR_PARAMETERS = (
 QUICK_RANK = 100
 QUICK_PRODUCTS = 10**9
 QUICK_SECONDS = 4e-10
-
-# The most leave-one-out scores, n k, that a result holds: 80 MB, made in a quarter of a second.
-MOST_SCORES = 10_000_000
 
 # A model that knows nothing predicts 0, so its leave-one-out error is 1. An error this near to 1
 # counts as that, and so does a larger one of at least this many points.

@@ -258,6 +258,14 @@ def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     assert n_passed > 300
 
 
+@pytest.mark.parametrize(("k", "rank"), [(3, 4), (9, 9)])
+def test_the_rank_that_is_chosen_is_at_least_k(overlapping, monkeypatch, k, rank):
+    monkeypatch.setattr(planning, "DENSE_CHOICE", 30)
+    monkeypatch.setattr(planning, "CHOICE_RANK", 4)
+    res = fastmmc.umc_rls(overlapping, k, random_state=0)
+    assert len(res.model.basis) == rank
+
+
 def test_sweeps_see_fewer_points(monkeypatch, rng):
     X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
     scored = []

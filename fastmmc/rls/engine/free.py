@@ -15,7 +15,7 @@ from fastmmc.core import memory
 from fastmmc.core.status import Status
 from fastmmc.core.threads import exhaust, map_of_threads
 from fastmmc.data.labels import matched_clusters
-from fastmmc.data.sizes import equal_sizes, fit_sizes, reorder_to_targets
+from fastmmc.data.sizes import MOST_SCORES, equal_sizes, fit_sizes, reorder_to_targets
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
@@ -25,7 +25,6 @@ from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.labelling import Scores
 from fastmmc.rls.engine.sliced import SlicedSearch
 from fastmmc.rls.engine.tangent import step, tangent
-from fastmmc.rls.source import MOST_SCORES
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500

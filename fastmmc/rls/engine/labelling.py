@@ -34,8 +34,8 @@ class Scores:
 
     def __call__(self, clusters, points):
         """Return the scores of some clusters and points, (len(clusters), len(points))."""
-        Z = self.Z[points].astype(np.float64, copy=False)
-        return self.A[clusters] @ Z.T + self.c[clusters, None]
+        Z = self.Z[points]
+        return self.A[clusters].astype(Z.dtype, copy=False) @ Z.T + self.c[clusters, None]
 
 
 class LabelSearch(SlicedSearch):
