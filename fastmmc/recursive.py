@@ -21,12 +21,11 @@ from fastmmc.core.parameters import (
     RunParameters,
     Starts,
 )
-from fastmmc.core.results import TreeResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
 from fastmmc.registry import METHODS, registry_name
-from fastmmc.trees import OWN_PARAMETERS, TreeGrower, WeightedPoints
+from fastmmc.trees import OWN_PARAMETERS, TreeGrower, TreeResult, WeightedPoints
 
 
 class _Splits(Parameters):
