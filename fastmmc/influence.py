@@ -12,7 +12,7 @@ from fastmmc.core.column_names import Named
 from fastmmc.core.declare import Parameters, function_of, parameter
 from fastmmc.core.display import OneLine, as_lines, as_table
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
-from fastmmc.core.parameters import RandomState, Seed
+from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.profile import distinct_names
@@ -93,7 +93,7 @@ def _check_clustering(name, value):
     return result
 
 
-class _InfluenceCall(Seed, Parameters):
+class _InfluenceCall(Parameters):
     """A call of :func:`feature_influence`."""
 
     result: Any = parameter(
@@ -107,8 +107,8 @@ class _InfluenceCall(Seed, Parameters):
         kind="(m, d) array_like or sparse matrix",
         doc="Points whose features are shuffled: the training points, some of them, or others.",
     )
-    n_repeats: int = parameter(default=5, least=1, doc="Shuffles of each feature.")
     random_state: RandomState = parameter(default=None, doc="Shuffles.")
+    n_repeats: int = parameter(default=5, least=1, doc="Shuffles of each feature.")
 
 
 @function_of(_InfluenceCall, trains=False)

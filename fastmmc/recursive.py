@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from fastmmc.core import validation
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
 from fastmmc.core.parameters import (
@@ -19,7 +19,6 @@ from fastmmc.core.parameters import (
     Points,
     RandomState,
     RunParameters,
-    Starts,
 )
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
@@ -28,8 +27,8 @@ from fastmmc.registry import METHODS, registry_name
 from fastmmc.trees import OWN_PARAMETERS, TreeGrower, TreeResult, WeightedPoints
 
 
-class _Splits(Parameters):
-    """How leaves are split, and which."""
+class _Recursion(RunParameters, before="n_init"):
+    """What the function and the estimator have in common."""
 
     method: str = parameter(
         default="iter_svr",
@@ -54,11 +53,6 @@ class _Splits(Parameters):
         split on trial, 2 k - 3 splits in all. Ties go to the leaf further left.
         """,
     )
-
-
-class _SplitRun(RunParameters):
-    """How a run of splits is carried out."""
-
     n_init: int = parameter(default=1, doc="Starts of every split.")
     random_state: RandomState = parameter(
         default=None,
@@ -87,20 +81,7 @@ class _SplitRun(RunParameters):
     )
 
 
-class _Weights(Parameters):
-    """What the points count for."""
-
-    sample_weight: ArrayLike | None = parameter(
-        default=None,
-        kind="(n,) array_like",
-        doc="""
-        Weights, at least 0, for methods that take them: a point of weight s stands for s equal
-        ones. A point of weight 0 does not count, and gets its label from the tree.
-        """,
-    )
-
-
-class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
+class _RecursiveCall(_Recursion, Clusters, Points, before="n_init"):
     """A call of :func:`recursive_mmc`."""
 
     X: MatrixLike = parameter(
@@ -111,7 +92,14 @@ class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
         ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
         """,
     )
-    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
+    sample_weight: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like",
+        doc="""
+        Weights, at least 0, for methods that take them: a point of weight s stands for s equal
+        ones. A point of weight 0 does not count, and gets its label from the tree.
+        """,
+    )
 
 
 @function_of(_RecursiveCall)
@@ -198,7 +186,8 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         trace={"splits": np.arange(history.size)},
         objectives=history[-1:].copy(),
         best_init=0,
-        params=values(call, _Splits, Starts) | {"method": method.name, "method_params": params},
+        params=own_values(call, _Recursion)
+        | {"n_init": call.n_init, "method": method.name, "method_params": params},
         model=model,
         tree=tree,
     )
@@ -280,8 +269,7 @@ def check_starts(method, n_init):
 
 class RecursiveMMC(
     Clusterer,
-    _SplitRun,
-    _Splits,
+    _Recursion,
     ClusterCount,
     solver=recursive_mmc,
     paper="Zhang, Tsang, Kwok, ICML 2007",

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.declare import declared, function_of, parameter, values
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import RunControl, is_first, warn_user
 from fastmmc.core.parameters import RandomState, Rank, RunParameters
@@ -43,8 +43,8 @@ WIDEST = 100.0
 OF_POINTS = ("known_labels", "must_link", "cannot_link")
 
 
-class _Segmenting(Parameters):
-    """What is cut up, and how."""
+class _SegmentCall(RunParameters, before="n_init"):
+    """A call of :func:`segment`."""
 
     image: ArrayLike = parameter(
         kw_only=False,
@@ -107,11 +107,6 @@ class _Segmenting(Parameters):
         regions are all small disappears, and there are fewer than k.
         """,
     )
-
-
-class _SegmentRun(RunParameters):
-    """How the clustering of the colours is carried out."""
-
     n_init: int = parameter(
         default=1,
         doc="""
@@ -124,10 +119,6 @@ class _SegmentRun(RunParameters):
     max_time: float | None = parameter(
         default=None, doc="Seconds after which the best labels so far are taken."
     )
-
-
-class _SegmentCall(_SegmentRun, _Segmenting):
-    """A call of :func:`segment`."""
 
 
 # Parameters of `segment` itself, which method_params may not hold.

@@ -30,13 +30,13 @@ from fastmmc.core.execution import (
 from fastmmc.core.parameters import (
     Clusters,
     Execution,
-    KnownLabels,
-    LinkParameters,
+    Guidance,
     Metric,
     Points,
     SizeParameters,
     Standardization,
     Trimming,
+    Weights,
 )
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
@@ -47,7 +47,6 @@ from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.blocked import refuse_single_points
 from fastmmc.rls.engine.coarse import coarsen, count_cells, points_of
-from fastmmc.rls.parameters import Weights
 from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
 from fastmmc.rls.task import Task
@@ -85,7 +84,7 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     )
 
 
-class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Clusters, Points):
+class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
     """A call of :func:`cluster`."""
 
     X: MatrixLike = parameter(

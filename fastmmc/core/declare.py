@@ -3,7 +3,7 @@
 A group of parameters is a subclass of :class:`Parameters` that declares them as dataclass fields.
 :func:`function_of` gives a solver the signature, the checks and the docs of a group; an estimator
 inherits from the groups it shows. Fields come in the order of dataclasses: those of the last base
-first.
+first and a group's own last, unless it says which one they come ``before``.
 """
 
 # Annotations are read when classes are made, so they must not be strings: no __future__ import.
@@ -14,11 +14,12 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import (
     Any,
+    ClassVar,
     Literal,
     ParamSpec,
     TypeVar,
@@ -85,7 +86,10 @@ def parameter(
 class Parameters:
     """A group of parameters; every subclass becomes a dataclass of its own and inherited fields."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    _before: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, *, before: str | None = None, **options: Any) -> None:
+        cls._before = before
         for name in vars(cls).get("__annotations__", {}):
             _inherit(cls, name)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
@@ -218,17 +222,32 @@ def _kind(kind):
 @cache
 def declared(group):
     """Return the parameters of a group, those that need no keyword first."""
-    found = [
-        Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
+    found = {
+        one.name: Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
         for one in fields(group)
         if one.init
-    ]
-    return sorted(found, key=lambda one: one.kw_only)
+    }
+    order = []
+    for base in reversed(group.__mro__):
+        if is_dataclass(base):
+            at = order.index(base._before) if base._before in order else len(order)
+            order[at:at] = [one.name for one in fields(base) if one.name not in order]
+    return sorted((found[name] for name in order if name in found), key=lambda one: one.kw_only)
 
 
 def values(call, *groups):
     """Return a dict of the values that a call has for the parameters of some groups."""
     return {one.name: getattr(call, one.name) for group in groups for one in declared(group)}
+
+
+def own_values(call, *groups):
+    """Return the same of the parameters that these groups add to those of their bases."""
+    found = {}
+    for group in groups:
+        bases = [base for base in group.__bases__ if is_dataclass(base)]
+        inherited = {one.name for base in bases for one in fields(base)}
+        found |= {n: value for n, value in values(call, group).items() if n not in inherited}
+    return found
 
 
 def told(call, *groups):

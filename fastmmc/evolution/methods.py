@@ -5,7 +5,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
     fixed_seed,
@@ -38,9 +38,23 @@ from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import FactorSource, best_result, check_source
 
 
-class _EvolutionSearch(Parameters):
-    """The search of EvoMMC."""
+class EvoMMCParameters(
+    RunParameters,
+    BinarySizeParameters,
+    KernelParameters,
+    Standardization,
+    Regularisation,
+    before="standardize",
+):
+    """What the function and the estimator have in common."""
 
+    lam: float = parameter(
+        default=0.5,
+        doc="""
+        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
+        1/2, 1/200, 1/1000 here.
+        """,
+    )
     mu: int = parameter(
         default=10, least=1, most=validation.MOST_INDIVIDUALS, doc="Individuals, at least 1."
     )
@@ -93,25 +107,6 @@ class _EvolutionSearch(Parameters):
     max_iter: int | None = parameter(
         default=None, least=0, doc="Generations of a start. None: 1000 n."
     )
-
-
-class EvoMMCParameters(
-    RunParameters,
-    BinarySizeParameters,
-    KernelParameters,
-    Standardization,
-    _EvolutionSearch,
-    Regularisation,
-):
-    """What the function and the estimator have in common."""
-
-    lam: float = parameter(
-        default=0.5,
-        doc="""
-        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
-        1/2, 1/200, 1/1000 here.
-        """,
-    )
     sigma: float | None = parameter(
         default=None,
         doc="""
@@ -137,8 +132,8 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
     )
 
 
-class _EvolutionSource(FactorSource):
-    """Points, or what was made of them."""
+class _EvoMMCCall(EvoMMCParameters, FactorSource):
+    """A call of :func:`evo_mmc`."""
 
     X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
         kw_only=False,
@@ -151,11 +146,7 @@ class _EvolutionSource(FactorSource):
     )
 
 
-class _EvoMMCCall(EvoMMCParameters, _EvolutionSource):
-    """A call of :func:`evo_mmc`."""
-
-
-class _FastEvoMMCCall(FastEvoMMCParameters, _EvolutionSource):
+class _FastEvoMMCCall(FastEvoMMCParameters, _EvoMMCCall):
     """A call of :func:`fast_evo_mmc`."""
 
 
@@ -276,7 +267,7 @@ def _make_evolution_plan(call, source):
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
     lower, upper = binary_bounds(n, **values(call, SizeParameters))
-    search = values(call, _EvolutionSearch)
+    search = own_values(call, EvoMMCParameters)
     warn_of_equal_points(source.points, 2)
     return EvolutionPlan(
         **search

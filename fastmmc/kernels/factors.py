@@ -22,7 +22,6 @@ from fastmmc.core.parameters import (
     PrecisionParameters,
     RandomState,
     Regularisation,
-    Seed,
 )
 from fastmmc.core.threads import counter, exhaust, map_of_threads, one_blas_thread
 from fastmmc.core.types import MatrixLike
@@ -370,7 +369,7 @@ class LowRankFactor(OneLine, Named):
 
 
 class _FactorCall(
-    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
+    PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
 ):
     """A call of :func:`factor`."""
 
@@ -383,14 +382,6 @@ class _FactorCall(
         memory map, never come together.
         """,
     )
-    k: int | None = parameter(
-        default=None,
-        least=1,
-        doc="""
-        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
-        looks at a narrower one, or the median distance for None.
-        """,
-    )
     lam: float = parameter(
         default=0.25,
         doc="""
@@ -401,6 +392,14 @@ class _FactorCall(
     random_state: RandomState = parameter(
         default=None,
         doc="Chooses landmarks; dense and pivoted factors draw nothing.",
+    )
+    k: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
+        looks at a narrower one, or the median distance for None.
+        """,
     )
 
 
