@@ -265,7 +265,7 @@ def _fit_column(name, values, options):
             days, unknown = _read_dates(values, form)
             if 2 * len(unknown) < len(known):
                 return _fit_dates(name, days, form, unknown)
-    return _fit_categories(name, values.texts, len(known), options)
+    return _fit_categories(name, values.texts, len(known))
 
 
 def _fit_written_numbers(name, values, unknown, options):
@@ -365,7 +365,7 @@ def _cycles(days, is_clock):
     return found
 
 
-def _fit_categories(name, texts, n_known, options):
+def _fit_categories(name, texts, n_known):
     """Return what becomes of a column of categories."""
     counts = Counter(text for text in texts if text is not None)
     n_missing = len(texts) - n_known

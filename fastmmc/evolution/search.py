@@ -8,13 +8,13 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.evolution import _loops as evolution
 from fastmmc.kernels.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.sliced import SlicedSearch
 
 # Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
@@ -211,8 +211,7 @@ class EvolutionSearch(SlicedSearch):
         self.n_iter = int(pop.pos[evolution.GENERATION])
         self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
-        self.history = self._history.values()
-        self.trace = {"generations": self._history.counts()}
+        self._end_history("generations")
         self._population = self._work = None
 
     def _evaluate(self, y):
