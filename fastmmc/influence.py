@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from fastmmc.core.column_names import Named
 from fastmmc.core.declare import Parameters, function_of, parameter
-from fastmmc.core.display import OneLine, as_lines, as_table
+from fastmmc.core.display import Listed, OneLine
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult
@@ -23,7 +23,7 @@ FEATURES_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureInfluence(OneLine, Named):
+class FeatureInfluence(OneLine, Listed, Named):
     """How much of a clustering hangs on each feature; ``print`` shows the features that count most.
 
     Attributes
@@ -54,11 +54,8 @@ class FeatureInfluence(OneLine, Named):
     deviations: NDArray[np.float64] = field(repr=False)
     by_cluster: NDArray[np.float64] = field(repr=False)
 
-    def __str__(self):
-        return as_lines(HEADLINE, self._rows())
-
-    def _repr_html_(self):
-        return as_table(HEADLINE, self._rows())
+    def _headline(self):
+        return HEADLINE
 
     def _rows(self):
         """Return the shares by the names of the features, the largest first."""

@@ -38,6 +38,7 @@ from fastmmc.core.parameters import (
     Rank,
     SizeParameters,
     Weights,
+    kernel_of,
 )
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
@@ -295,7 +296,7 @@ def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
 
 def _cluster(loss, call, control):
     """Cluster the points that count, and label the others by the model."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])

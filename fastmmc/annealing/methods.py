@@ -266,7 +266,7 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
         return search_in_blocks(call, control, sammc)
     rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n, d = rows.shape
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(call.k, n)
     if (call.search, call.center) == ("memetic", "mean"):
         raise ValueError(
             "search='memetic' descends by geometric medians; got center='mean', which only "

@@ -165,7 +165,7 @@ def _cluster(call, control):
     if call.k == "auto":
         k, given, (least, most) = None, None, _numbers(call, n)
     else:
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
         given, least, most = Given.of(call, n, k), 2, 0
         warn_of_equal_points(X, k)
     seed = fixed_seed(call.random_state)
@@ -240,7 +240,7 @@ def _cluster_in_blocks(call, control):
     if call.k == "auto":
         least, most = _numbers(call, n)
     else:
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
         rules = size_rules(call, n, k)
     count = min(count_cells(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
     blocks = make_blocks(call.X, count, call.n_jobs)

@@ -31,13 +31,12 @@ from fastmmc.competitive.space import (
     make_space,
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
-from fastmmc.core import validation
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
-from fastmmc.core.declare import parameter, values
+from fastmmc.core.declare import parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
-from fastmmc.core.parameters import ClusterCount, KernelParameters, LinkRules
+from fastmmc.core.parameters import ClusterCount, LinkRules, kernel_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.columns import refuse_other_kinds
 from fastmmc.kernels.models import CenterModel
@@ -149,7 +148,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
                 f"many; got {X.shape[0]}: begin with more of them, or give the prototypes as init"
             )
         seed = fixed_seed(self.random_state)
-        kernel = validation.check_kernel(**values(self, KernelParameters))
+        kernel = kernel_of(self)
         if kernel.name == "precomputed":
             raise ValueError("partial_fit needs points; got kernel='precomputed'")
         plan = check_space(X, self.features, kernel, self.rank, self.landmarks, self.rank_tol)

@@ -37,6 +37,7 @@ from fastmmc.core.parameters import (
     LinkRules,
     Points,
     RunParameters,
+    kernel_of,
 )
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
@@ -237,7 +238,7 @@ class _LCVQECall(SharedParameters, LinkRules, Rounds, LinkedObjects):
 
 def make_plan(method, told, n, constraints):
     """Return what all starts on n points have in common, for checked parameters by name."""
-    k = validation.check_integer("k", told["k"], least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(told["k"], n)
     common = {
         "k": k,
         "init": check_start(told["init"]),
@@ -269,7 +270,7 @@ def _cluster(method, call, control):
             "sigma, gamma and rank are of a kernel, which only features='nystroem' has; "
             f"got features=None, sigma={call.sigma!r}, gamma={call.gamma!r}, rank={call.rank!r}"
         )
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     if call.features is None and kernel.name == "precomputed":
         raise ValueError("kernel='precomputed' needs features='nystroem'; got features=None")
     points = validation.check_points(call.X, kernel, sparse=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, parameter
+from fastmmc.core.declare import Parameters, parameter, values
 from fastmmc.core.execution import Progress
 from fastmmc.core.types import MatrixLike
 
@@ -180,6 +180,11 @@ class KernelParameters(Parameters):
     kernel_params: dict[str, Any] | None = parameter(
         default=None, kind="dict", doc="Arguments of a callable kernel."
     )
+
+
+def kernel_of(call):
+    """Return the Kernel that a call describes; a width that was not given stays None."""
+    return validation.check_kernel(**values(call, KernelParameters))
 
 
 class LandmarkParameters(Parameters):

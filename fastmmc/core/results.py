@@ -13,7 +13,7 @@ from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
 
 from fastmmc.core.column_names import Named
-from fastmmc.core.display import as_assignments, as_lines, as_table, number_of
+from fastmmc.core.display import Listed, as_assignments, number_of
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.saving import stored, write
 from fastmmc.core.status import STATUS_TEXT, Status
@@ -60,7 +60,7 @@ def _links_row(result):
     feature_names_in="O:c",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusteringResult(Named):
+class ClusteringResult(Listed, Named):
     """A clustering and how it came about.
 
     Attributes
@@ -132,12 +132,6 @@ class ClusteringResult(Named):
             f"{type(self).__name__}(n={len(self.labels)}, k={len(self.sizes)}, "
             f"objective={self.objective:.6g}, status={self.status.name})"
         )
-
-    def __str__(self):
-        return as_lines(self._headline(), self._rows())
-
-    def _repr_html_(self):
-        return as_table(self._headline(), self._rows())
 
     def _headline(self):
         n, k = len(self.labels), len(self.sizes)

@@ -29,6 +29,7 @@ from fastmmc.core.parameters import (
     MarginRunParameters,
     Points,
     Rank,
+    kernel_of,
 )
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
@@ -325,12 +326,12 @@ def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
 
 def _cluster(call, control, k, binary):
     """Run the starts; binary labels are signs."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     n = points.shape[0]
     if binary:
         validation.check_two_points(n)
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(k, n)
     # k-means runs on features, which a precomputed kernel has too.
     init = check_init(call.init, n, k, Kernel("linear"), STARTS)
     form = _check_form(points, kernel, **values(call, LandmarkParameters))

@@ -22,6 +22,7 @@ from fastmmc.core.parameters import (
     PrecisionParameters,
     RandomState,
     Regularisation,
+    kernel_of,
 )
 from fastmmc.core.threads import counter, exhaust, map_of_threads, one_blas_thread
 from fastmmc.core.types import MatrixLike
@@ -449,7 +450,7 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     (200, True)
     """
     call, units = in_units(call)
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     X = call.X
     if in_blocks(X):
         blocks = make_blocks(X)

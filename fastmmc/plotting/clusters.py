@@ -205,7 +205,7 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
         """
         rounds = [validation.check_integer("rounds", i, least=0) for i in rounds]
         F = factor(X, lam=lam, sigma=sigma)
-        k = validation.check_integer("k", k, least=1, most=F.n, why=", the number of points")
+        k = validation.check_cluster_count(k, F.n)
         seed = fixed_seed(random_state)
         labels = [balanced_random_labels(F.n, k, restart_stream(seed, 0))]
         for i in rounds:

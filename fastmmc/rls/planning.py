@@ -79,7 +79,7 @@ def _make_plan(call, source):
     """Check the parameters of the search and fix what all restarts have in common."""
     points = source.points
     n = points.shape[0]
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(call.k, n)
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )

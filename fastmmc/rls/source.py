@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import parameter, told, values
+from fastmmc.core.declare import parameter, told
 from fastmmc.core.execution import (
     OutOfTime,
     best_of_restarts,
@@ -16,7 +16,7 @@ from fastmmc.core.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.core.parameters import KernelParameters, Points
+from fastmmc.core.parameters import Points, kernel_of
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
@@ -160,7 +160,7 @@ def check_source(call, lam=None):
         raise TypeError(
             "X is a factor of points in blocks, which only umc_rls and fast_evo_mmc take"
         )
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
     form = check_form(points, kernel, **{name: getattr(call, name, form[name]) for name in form})

@@ -21,6 +21,7 @@ from fastmmc.core.parameters import (
     KernelParameters,
     Points,
     check_verbose,
+    kernel_of,
 )
 from fastmmc.core.results import SDPResult
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
@@ -207,7 +208,7 @@ class _Data:
 
 def _check_data(method, call, is_centred):
     """Check the points and make their Gram matrix, which is to be centred or not."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     check_cost(method, points.shape[0], call.solver, call.force)
     points = points.toarray() if issparse(points) else points
