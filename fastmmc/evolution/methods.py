@@ -1,5 +1,6 @@
 """The functions of evolution for two clusters: EvoMMC and FastEvoMMC."""
 
+from dataclasses import replace
 from typing import Literal
 
 from numpy.typing import ArrayLike
@@ -267,25 +268,18 @@ def _make_evolution_plan(call, source):
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
     lower, upper = binary_bounds(n, **values(call, SizeParameters))
-    search = own_values(call, EvoMMCParameters)
     warn_of_equal_points(source.points, 2)
-    return EvolutionPlan(
-        **search
-        | {
-            "flips": call.flips or 0,
-            "init": _check_first_labels(call.init, n, lower, upper, source.kernel),
-            "patience": call.patience or (10 * n if call.nu == 1 else n),
-            "max_iter": 1000 * n if call.max_iter is None else call.max_iter,
-        },
-        n=n,
-        points=source.points,
-        lower=lower,
-        upper=upper,
-        params=search
-        | values(call, SizeParameters)
-        | {"balance": binary_balance(call.balance, call.target_sizes)},
-        default_sizes=call.balance is call.target_sizes is call.max_size is None,
+    whole = replace(
+        call,
+        flips=call.flips or 0,
+        init=_check_first_labels(call.init, n, lower, upper, source.kernel),
+        patience=call.patience or (10 * n if call.nu == 1 else n),
+        max_iter=1000 * n if call.max_iter is None else call.max_iter,
     )
+    params = own_values(call, EvoMMCParameters) | values(call, SizeParameters)
+    params["balance"] = binary_balance(call.balance, call.target_sizes)
+    default_sizes = call.balance is call.target_sizes is call.max_size is None
+    return EvolutionPlan(whole, n, source.points, lower, upper, params, default_sizes)
 
 
 def _check_first_labels(init, n, lower, upper, kernel):
