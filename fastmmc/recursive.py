@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from fastmmc.core import validation
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
-from fastmmc.core.declare import function_of, own_values, parameter
+from fastmmc.core.declare import check_method_params, function_of, own_values, parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
 from fastmmc.core.parameters import (
@@ -163,7 +163,12 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     """
     method = find_binary(call.method)
     params = check_method_params(
-        method, call.method_params, "recursive_mmc", OWN_PARAMETERS, _misfit
+        method.name,
+        method.parameters,
+        call.method_params,
+        "recursive_mmc",
+        OWN_PARAMETERS,
+        _misfit,
     )
     data = _check_data(call.X, params.get("kernel"), call.sample_weight)
     k = _check_k(call.k, data)
@@ -203,29 +208,6 @@ def find_binary(method):
             f"method must be one of those for two clusters, {names}; got {method!r}{reason}"
         )
     return entry
-
-
-def check_method_params(method, method_params, caller, own, misfit):
-    """Return a copy of the parameters that a public function is told for a method.
-
-    ``own`` are those that the caller takes itself; ``misfit(name, value)`` tells why it cannot use
-    another one, or nothing.
-    """
-    if method_params is None:
-        return {}
-    if not isinstance(method_params, dict):
-        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    known = [name for name in method.parameters if name not in own and not misfit(name, None)]
-    for name, value in method_params.items():
-        if name in own:
-            raise ValueError(f"method_params: give {name} to {caller} itself, or leave it out")
-        if name not in method.parameters:
-            raise ValueError(
-                f"method_params: {method.name} has no {name!r}; it has {', '.join(known)}"
-            )
-        if reason := misfit(name, value):
-            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
-    return dict(method_params)
 
 
 def _misfit(name, value):

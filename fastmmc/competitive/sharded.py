@@ -23,7 +23,14 @@ from fastmmc.competitive.online import (
 )
 from fastmmc.competitive.space import assign_rows
 from fastmmc.core import validation
-from fastmmc.core.declare import declared, function_of, own_values, parameter, values
+from fastmmc.core.declare import (
+    check_method_params,
+    declared,
+    function_of,
+    own_values,
+    parameter,
+    values,
+)
 from fastmmc.core.execution import (
     Outcome,
     Progress,
@@ -243,7 +250,10 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     0
     """
     plain = {one.name: one for one in declared(getattr(methods, call.method).parameters)}
-    learning = _check_params(call.method, plain, call.method_params)
+    known = {name: plain[name] for name in LEARNING if name in plain}
+    own = {one.name for one in declared(_ShardedCall)}
+    given = check_method_params(call.method, known, call.method_params, "fit_sharded", own)
+    learning = {n: one.checked(given.get(n, one.default)) for n, one in known.items()}
     for name, value in values(call, Guidance).items():
         if value is not None and name not in plain:
             raise ValueError(
@@ -279,23 +289,6 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     warn_if_stopped(run.status, 1, 1)
     outcome = Outcome(run, 0, np.array([run.objective]), 1, run.status)
     return methods.make_result(outcome, params, plan, space)
-
-
-def _check_params(method, plain, method_params):
-    """Return the parameters of the learning, of the ``plain`` ones of the method, by name."""
-    if method_params is not None and not isinstance(method_params, dict):
-        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    given = method_params or {}
-    own = {one.name for one in declared(_ShardedCall)}
-    known = [name for name in LEARNING if name in plain]
-    for name in given:
-        if name in own:
-            raise ValueError(f"method_params: give {name} to fit_sharded itself")
-        if name not in known:
-            raise ValueError(
-                f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
-            )
-    return {name: plain[name].checked(given.get(name, plain[name].default)) for name in known}
 
 
 def _deal(points, plan, n_workers, seed):

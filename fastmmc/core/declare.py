@@ -415,6 +415,27 @@ def unknown_name(what, given, known):
     return TypeError(f"{what} got an unexpected keyword argument {unknown!r}{advice}")
 
 
+def check_method_params(method, parameters, given, caller, own, misfit=lambda name, value: ""):
+    """Return a copy of the parameters that a public function is told for a method.
+
+    ``own`` are those that the caller takes itself; ``misfit(name, value)`` tells why it cannot use
+    another one of the ``parameters`` of the method, or nothing.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise TypeError(f"method_params must be a dict or None; got {given!r}")
+    known = [name for name in parameters if name not in own and not misfit(name, None)]
+    for name, value in given.items():
+        if name in own:
+            raise ValueError(f"method_params: give {name} to {caller} itself, or leave it out")
+        if name not in parameters:
+            raise ValueError(f"method_params: {method} has no {name!r}; it has {', '.join(known)}")
+        if reason := misfit(name, value):
+            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
+    return dict(given)
+
+
 def two_clusters_only(name, many, given):
     """Return the error for a number of clusters, or a parameter without a name."""
     return TypeError(
