@@ -18,6 +18,7 @@ from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
+    Points,
     PrecisionParameters,
     Rank,
     Regularisation,
@@ -36,7 +37,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import box_diagonal
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.other_sizes import warn_of_other_sizes
-from fastmmc.rls.source import FactorSource, best_result, check_source
+from fastmmc.rls.source import best_result, check_source
 
 
 class EvoMMCParameters(
@@ -133,11 +134,12 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
     )
 
 
-class _EvoMMCCall(EvoMMCParameters, FactorSource):
+class _EvoMMCCall(EvoMMCParameters, Points):
     """A call of :func:`evo_mmc`."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
         Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
         sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a

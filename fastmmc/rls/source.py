@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import parameter, told
+from fastmmc.core.declare import told
 from fastmmc.core.execution import (
     OutOfTime,
     best_of_restarts,
@@ -16,10 +16,9 @@ from fastmmc.core.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.core.parameters import Points, kernel_of
+from fastmmc.core.parameters import kernel_of
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
-from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.block_factor import BlockFactor
 from fastmmc.kernels.factors import (
     DenseFactor,
@@ -68,19 +67,6 @@ def quick_rank(n):
 def quick_seconds(n):
     """Return about how long that hat matrix takes to make."""
     return QUICK_SECONDS * n * quick_rank(n) ** 2
-
-
-class FactorSource(Points):
-    """Points, or what was made of them."""
-
-    # More than the points of other methods, which mypy takes for a mistake.
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
-        kw_only=False,
-        kind="(n, d) array_like, sparse matrix, dask.array or factor",
-        doc="""
-        Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
-        """,
-    )
 
 
 @dataclass(frozen=True, eq=False)
