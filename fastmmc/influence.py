@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import check_array
 
-from fastmmc.core.column_names import Named
+from fastmmc.core.column_names import Named, feature_names
 from fastmmc.core.declare import Parameters, function_of, parameter
 from fastmmc.core.display import Listed, OneLine
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
@@ -59,10 +59,7 @@ class FeatureInfluence(OneLine, Listed, Named):
 
     def _rows(self):
         """Return the shares by the names of the features, the largest first."""
-        names = self.feature_names_in
-        if names is None:
-            names = [f"feature {i}" for i in range(self.shares.size)]
-        names = distinct_names([str(name) for name in names])
+        names = distinct_names(feature_names(self.feature_names_in, self.shares.size))
         order = np.argsort(-self.shares, kind="stable")
         rows = {
             names[i]: f"{self.shares[i]:.1%} (± {self.deviations[i]:.1%})"

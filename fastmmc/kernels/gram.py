@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -261,18 +262,26 @@ def evenly(n, most):
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
+def distinct_rows(X, most):
+    """Return which distinct point each is, and the first of each, where these are at most so many.
+
+    Otherwise some of the first are returned, more than ``most``, and no members.
+    """
+    seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
+    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
+        # Adding 0 turns -0, which has other bytes, into 0.
+        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
+            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
+            if members[i] == len(first):
+                first.append(i)
+                if len(first) > most:
+                    return None, np.array(first)
+    return members, np.array(first)
+
+
 def count_distinct(X, most):
     """Count the distinct rows of X, up to ``most``."""
-    seen = set()
-    # Sparse rows may have very many columns.
-    step = BLOCK // 8 if issparse(X) else BLOCK
-    for rows in gen_batches(X.shape[0], step):
-        # Adding 0 turns -0, which has other bytes, into 0.
-        for row in dense_rows(X, rows) + 0.0:
-            seen.add(row.tobytes())
-            if len(seen) >= most:
-                return most
-    return len(seen)
+    return distinct_rows(X, most - 1)[1].size
 
 
 def values_by_rows(kernel, X, Z, columns=None):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import issparse
@@ -17,7 +16,14 @@ from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import exhaust, map_of_threads
-from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_points, squared_distances
+from fastmmc.kernels.gram import (
+    BLOCK,
+    Kernel,
+    dense_rows,
+    distinct_rows,
+    kernel_points,
+    squared_distances,
+)
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
 # cells lead `cluster` to the same mean index within .01.
@@ -101,7 +107,7 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     What it raises ends the work. Points of large ``weights`` (n,) are more likely to be seeds.
     """
     n = X.shape[0]
-    members, first = _distinct(X, count)
+    members, first = distinct_rows(X, count)
     if first.size < k and n > count:  # equal points must be told apart somehow
         members = np.empty(n, dtype=np.int64)
         members[rng.permutation(n)] = np.arange(n) * count // n
@@ -153,23 +159,6 @@ def _means(X, members, weights=None):
 def points_of(X, rows):
     """Return some of the points in double precision, sparse only if they are wide."""
     return kernel_points(Kernel("points"), X, rows).astype(np.float64)
-
-
-def _distinct(X, most):
-    """Return which distinct point each is, and the first of each, where these are at most so many.
-
-    Otherwise some of the first are returned, more than ``most``, and no members.
-    """
-    seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
-    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
-        # Adding 0 turns -0, which has other bytes, into 0.
-        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
-            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
-            if members[i] == len(first):
-                first.append(i)
-                if len(first) > most:
-                    return None, np.array(first)
-    return members, np.array(first)
 
 
 def _nearest(X, seeds):
