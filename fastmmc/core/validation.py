@@ -6,7 +6,7 @@ import math
 import numbers
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import numpy as np
@@ -316,6 +316,9 @@ def check_sample_weight(sample_weight, n):
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "O":  # numbers of pandas' own types, or of Python's
+        with suppress(TypeError, ValueError):
+            weights = weights.astype(np.float64)
     if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise ValueError(
             f"sample_weight must be {n} numbers, one for each point; got an array of shape "
