@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.cholesky import Staircase
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
@@ -305,7 +305,14 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
 
 
 def kernel_product(
-    kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None, largest=None
+    kernel,
+    X,
+    Z,
+    matrix,
+    columns=None,
+    dtype=np.float64,
+    advance=lambda n_rows: None,
+    largest=None,
 ):
     """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
@@ -329,10 +336,7 @@ def kernel_product(
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
-    with map_of_threads(n_products) as map_pieces:
-        for n_rows in map_pieces(fill, gen_batches(n, BLOCK)):
-            if advance is not None:
-                advance(n_rows)
+    run_to_end(in_threads(n_products, fill, gen_batches(n, BLOCK)), advance)
     return out
 
 
@@ -516,7 +520,7 @@ def _check_width(kernel, sigma):
     )
 
 
-def fill_lower_gram(kernel, X, out, on_progress=None):
+def fill_lower_gram(kernel, X, out, on_progress=lambda share: None):
     """Fill the lower triangle of the (n, n) Gram matrix ``out`` of X, in row blocks.
 
     That is all a Cholesky factorisation reads; above the diagonal ``out`` stays undefined.
@@ -542,7 +546,5 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
-    with map_of_threads(n_products) as map_pieces:
-        for stop in map_pieces(fill, gen_batches(n, BLOCK)):
-            if on_progress is not None:
-                on_progress((stop / n) ** 2)
+    pieces = in_threads(n_products, fill, gen_batches(n, BLOCK))
+    run_to_end(pieces, lambda stop: on_progress((stop / n) ** 2))

@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import exhaust, map_of_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import (
     BLOCK,
     Kernel,
@@ -119,7 +119,7 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
         everyone = np.arange(n)
         return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, points_of(X, everyone))
     draws = draw_cells(n, count, rng, partial(_nearest, X), weights)
-    members, seeds = exhaust(draws, lambda _: look())
+    members, seeds = run_to_end(draws, lambda _: look())
     points = points_of(X, seeds) if issparse(X) else _means(X, members)
     return Coarsening(members, np.bincount(members), seeds, points, False)
 
@@ -178,7 +178,6 @@ def _nearest(X, seeds):
         cells[rows] = squares.argmin(axis=1)
         distances[rows] = squares.min(axis=1)
 
-    with map_of_threads(n * m * X.shape[1]) as map_pieces:
-        for _ in map_pieces(assign, gen_batches(n, BLOCK)):
-            yield
+    for _ in in_threads(n * m * X.shape[1], assign, gen_batches(n, BLOCK)):
+        yield
     return cells, distances

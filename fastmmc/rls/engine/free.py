@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from fastmmc.core import memory
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
-from fastmmc.core.threads import exhaust, map_of_threads
+from fastmmc.core.threads import map_of_threads, run_to_end
 from fastmmc.data.labels import named_clusters
 from fastmmc.data.sizes import equal_sizes, fit_sizes, reorder_to_targets
 from fastmmc.kernels.factors import LowRankFactor, hat_path
@@ -322,7 +322,7 @@ def cut(Z, sizes):
 def _labels_by_few(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, and what tells these."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
-    R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
+    R, predict = run_to_end(hat_of_sample(factor, indices, lambda ahead: None))
     part = plan.of_sample(indices)
     population = Population(Groups.of_points(R, part.movable), part, 0, rng)
     next(population.run())
