@@ -34,6 +34,7 @@ SECTIONS = {
     "annealing": "Sums of distances",
     "sdp": "Semidefinite programs",
     "recursive": "Splits in two",
+    "trees": "Results",
     "segmentation": "Pictures",
     "factors": "Hat matrices",
     "block_factor": "Hat matrices",

@@ -41,6 +41,7 @@ from fastmmc.registry import METHODS
 from fastmmc.rls import *
 from fastmmc.sdp import *
 from fastmmc.segmentation import segment
+from fastmmc.trees import Tree, TreeNode, TreeResult
 
 __all__ = [
     "METHODS",
@@ -56,6 +57,9 @@ __all__ = [
     "Progress",
     "RecursiveMMC",
     "Status",
+    "Tree",
+    "TreeNode",
+    "TreeResult",
     "cluster",
     "datasets",
     "distributed",

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import check_array
 
-from fastmmc.core.column_names import Named
+from fastmmc.core.column_names import Named, feature_names
 from fastmmc.core.declare import Parameters, function_of, parameter
-from fastmmc.core.display import OneLine, as_lines, as_table
+from fastmmc.core.display import Listed, OneLine
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
-from fastmmc.core.parameters import RandomState, Seed
+from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.profile import distinct_names
@@ -23,7 +23,7 @@ FEATURES_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureInfluence(OneLine, Named):
+class FeatureInfluence(OneLine, Listed, Named):
     """How much of a clustering hangs on each feature; ``print`` shows the features that count most.
 
     Attributes
@@ -54,18 +54,12 @@ class FeatureInfluence(OneLine, Named):
     deviations: NDArray[np.float64] = field(repr=False)
     by_cluster: NDArray[np.float64] = field(repr=False)
 
-    def __str__(self):
-        return as_lines(HEADLINE, self._rows())
-
-    def _repr_html_(self):
-        return as_table(HEADLINE, self._rows())
+    def _headline(self):
+        return HEADLINE
 
     def _rows(self):
         """Return the shares by the names of the features, the largest first."""
-        names = self.feature_names_in
-        if names is None:
-            names = [f"feature {i}" for i in range(self.shares.size)]
-        names = distinct_names([str(name) for name in names])
+        names = distinct_names(feature_names(self.feature_names_in, self.shares.size))
         order = np.argsort(-self.shares, kind="stable")
         rows = {
             names[i]: f"{self.shares[i]:.1%} (± {self.deviations[i]:.1%})"
@@ -93,7 +87,7 @@ def _check_clustering(name, value):
     return result
 
 
-class _InfluenceCall(Seed, Parameters):
+class _InfluenceCall(Parameters):
     """A call of :func:`feature_influence`."""
 
     result: Any = parameter(
@@ -107,8 +101,8 @@ class _InfluenceCall(Seed, Parameters):
         kind="(m, d) array_like or sparse matrix",
         doc="Points whose features are shuffled: the training points, some of them, or others.",
     )
-    n_repeats: int = parameter(default=5, least=1, doc="Shuffles of each feature.")
     random_state: RandomState = parameter(default=None, doc="Shuffles.")
+    n_repeats: int = parameter(default=5, least=1, doc="Shuffles of each feature.")
 
 
 @function_of(_InfluenceCall, trains=False)

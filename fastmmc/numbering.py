@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastmmc.core.display import as_lines, as_table, number_of
+from fastmmc.core.display import Listed, number_of
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import stored, write
 from fastmmc.core.types import MatrixLike
@@ -20,7 +20,7 @@ __all__ = ["NumberedClusters", "keep_numbers"]
 
 @stored(numbers="i8:k", overlaps="f8:k", new="i8:w", vanished="i8:v")
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberedClusters:
+class NumberedClusters(Listed):
     """A result whose clusters have lasting numbers; ``print`` shows what became of them.
 
     Attributes
@@ -101,12 +101,6 @@ class NumberedClusters:
 
     def __repr__(self):
         return f"NumberedClusters({self._headline()})"
-
-    def __str__(self):
-        return as_lines(self._headline(), self._rows())
-
-    def _repr_html_(self):
-        return as_table(self._headline(), self._rows())
 
     def _headline(self):
         number, new, vanished = self.numbers.size, self.new.size, self.vanished.size

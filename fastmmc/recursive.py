@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from fastmmc.core import validation
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import check_method_params, function_of, own_values, parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
 from fastmmc.core.parameters import (
@@ -19,18 +19,16 @@ from fastmmc.core.parameters import (
     Points,
     RandomState,
     RunParameters,
-    Starts,
 )
-from fastmmc.core.results import TreeResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
 from fastmmc.registry import METHODS, registry_name
-from fastmmc.trees import OWN_PARAMETERS, TreeGrower, WeightedPoints
+from fastmmc.trees import OWN_PARAMETERS, TreeGrower, TreeResult, WeightedPoints
 
 
-class _Splits(Parameters):
-    """How leaves are split, and which."""
+class _Recursion(RunParameters, before="n_init"):
+    """What the function and the estimator have in common."""
 
     method: str = parameter(
         default="iter_svr",
@@ -55,11 +53,6 @@ class _Splits(Parameters):
         split on trial, 2 k - 3 splits in all. Ties go to the leaf further left.
         """,
     )
-
-
-class _SplitRun(RunParameters):
-    """How a run of splits is carried out."""
-
     n_init: int = parameter(default=1, doc="Starts of every split.")
     random_state: RandomState = parameter(
         default=None,
@@ -88,20 +81,7 @@ class _SplitRun(RunParameters):
     )
 
 
-class _Weights(Parameters):
-    """What the points count for."""
-
-    sample_weight: ArrayLike | None = parameter(
-        default=None,
-        kind="(n,) array_like",
-        doc="""
-        Weights, at least 0, for methods that take them: a point of weight s stands for s equal
-        ones. A point of weight 0 does not count, and gets its label from the tree.
-        """,
-    )
-
-
-class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
+class _RecursiveCall(_Recursion, Clusters, Points, before="n_init"):
     """A call of :func:`recursive_mmc`."""
 
     X: MatrixLike = parameter(
@@ -112,7 +92,14 @@ class _RecursiveCall(_SplitRun, _Weights, _Splits, Clusters, Points):
         ``kernel="precomputed"`` among the ``method_params`` their (n, n) Gram matrix.
         """,
     )
-    k: int = parameter(kw_only=False, doc="Number of clusters, 1 <= k <= n.")
+    sample_weight: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like",
+        doc="""
+        Weights, at least 0, for methods that take them: a point of weight s stands for s equal
+        ones. A point of weight 0 does not count, and gets its label from the tree.
+        """,
+    )
 
 
 @function_of(_RecursiveCall)
@@ -176,7 +163,12 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     """
     method = find_binary(call.method)
     params = check_method_params(
-        method, call.method_params, "recursive_mmc", OWN_PARAMETERS, _misfit
+        method.name,
+        method.parameters,
+        call.method_params,
+        "recursive_mmc",
+        OWN_PARAMETERS,
+        _misfit,
     )
     data = _check_data(call.X, params.get("kernel"), call.sample_weight)
     k = _check_k(call.k, data)
@@ -199,7 +191,8 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
         trace={"splits": np.arange(history.size)},
         objectives=history[-1:].copy(),
         best_init=0,
-        params=values(call, _Splits, Starts) | {"method": method.name, "method_params": params},
+        params=own_values(call, _Recursion)
+        | {"n_init": call.n_init, "method": method.name, "method_params": params},
         model=model,
         tree=tree,
     )
@@ -215,29 +208,6 @@ def find_binary(method):
             f"method must be one of those for two clusters, {names}; got {method!r}{reason}"
         )
     return entry
-
-
-def check_method_params(method, method_params, caller, own, misfit):
-    """Return a copy of the parameters that a public function is told for a method.
-
-    ``own`` are those that the caller takes itself; ``misfit(name, value)`` tells why it cannot use
-    another one, or nothing.
-    """
-    if method_params is None:
-        return {}
-    if not isinstance(method_params, dict):
-        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    known = [name for name in method.parameters if name not in own and not misfit(name, None)]
-    for name, value in method_params.items():
-        if name in own:
-            raise ValueError(f"method_params: give {name} to {caller} itself, or leave it out")
-        if name not in method.parameters:
-            raise ValueError(
-                f"method_params: {method.name} has no {name!r}; it has {', '.join(known)}"
-            )
-        if reason := misfit(name, value):
-            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
-    return dict(method_params)
 
 
 def _misfit(name, value):
@@ -281,8 +251,7 @@ def check_starts(method, n_init):
 
 class RecursiveMMC(
     Clusterer,
-    _SplitRun,
-    _Splits,
+    _Recursion,
     ClusterCount,
     solver=recursive_mmc,
     paper="Zhang, Tsang, Kwok, ICML 2007",

@@ -11,13 +11,13 @@ from scipy.sparse import coo_array
 from sklearn.utils import check_array
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.declare import check_method_params, declared, function_of, parameter, values
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import RunControl, is_first, warn_user
 from fastmmc.core.parameters import RandomState, Rank, RunParameters
 from fastmmc.core.results import ClusteringResult, SegmentationResult
 from fastmmc.core.saving import stored
-from fastmmc.recursive import check_method_params, check_starts, recursive_mmc
+from fastmmc.recursive import check_starts, recursive_mmc
 from fastmmc.registry import METHODS, registry_name
 from fastmmc.rls.outliers import without_outlier_scores
 
@@ -43,8 +43,8 @@ WIDEST = 100.0
 OF_POINTS = ("known_labels", "must_link", "cannot_link")
 
 
-class _Segmenting(Parameters):
-    """What is cut up, and how."""
+class _SegmentCall(RunParameters, before="n_init"):
+    """A call of :func:`segment`."""
 
     image: ArrayLike = parameter(
         kw_only=False,
@@ -107,11 +107,6 @@ class _Segmenting(Parameters):
         regions are all small disappears, and there are fewer than k.
         """,
     )
-
-
-class _SegmentRun(RunParameters):
-    """How the clustering of the colours is carried out."""
-
     n_init: int = parameter(
         default=1,
         doc="""
@@ -124,10 +119,6 @@ class _SegmentRun(RunParameters):
     max_time: float | None = parameter(
         default=None, doc="Seconds after which the best labels so far are taken."
     )
-
-
-class _SegmentCall(_SegmentRun, _Segmenting):
-    """A call of :func:`segment`."""
 
 
 # Parameters of `segment` itself, which method_params may not hold.
@@ -197,7 +188,8 @@ def segment(call: _SegmentCall, control: RunControl) -> SegmentationResult:
     )
     name = validation.check_choice("method", registry_name(call.method), usable_methods())
     method = METHODS[name]
-    params = check_method_params(method, call.method_params, "segment", OWN_PARAMETERS, _misfit)
+    given = call.method_params
+    params = check_method_params(name, method.parameters, given, "segment", OWN_PARAMETERS, _misfit)
     points, colour_of, counts = _merge_colors(pixels)
     k = validation.check_integer(
         "k", call.k, least=1, most=len(points), why=", the number of distinct colours"

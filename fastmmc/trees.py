@@ -1,16 +1,20 @@
 """Trees of clusters: grown by splits in two, and the model that routes points down."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastmmc.core import validation
 from fastmmc.core.declare import declared
-from fastmmc.core.display import OneLine
+from fastmmc.core.display import OneLine, number_of
 from fastmmc.core.execution import RunControl, warn_user
 from fastmmc.core.parameters import RunParameters
-from fastmmc.core.results import ClusteringResult, Tree, TreeNode
+from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import stored
 from fastmmc.core.status import STATUS_TEXT, STOPPED, Status
 from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, dense_rows
@@ -22,6 +26,194 @@ OWN_PARAMETERS = ("X", "sample_weight", *(one.name for one in declared(RunParame
 
 # Least seconds for a split, as max_time must be positive.
 LEAST_TIME = 1e-3
+
+
+@stored(columns="i8:n")
+@dataclass(frozen=True, eq=False)
+class TreeNode:
+    """A node of a tree of clusters: a cluster, or a set of points that was split in two.
+
+    Attributes
+    ----------
+    size : int
+        Points.
+    depth : int
+        Splits above it.
+    label : int or None
+        The cluster; None if the node was split.
+    left : int or None
+        Index in ``Tree.nodes`` of the part with label 0 of the split; None for a cluster.
+    right : int or None
+        The same for the part with label 1.
+    objective : float or None
+        Of the split, as the binary method defines it.
+    gain : float or None
+        By how much the split lowers the within-cluster sum of squares.
+    params : dict or None
+        Of the split: parameters that the binary method chose for these points.
+    model : object or None
+        Tells the parts apart.
+    columns : (size,) int64 array or None
+        With a precomputed kernel, the points of the node, whose kernel values the model takes.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("moons")
+    >>> root = fastmmc.recursive_mmc(X, 2, random_state=0).tree.nodes[0]
+    >>> root.label is None, root.left, root.right
+    (True, 1, 2)
+    """
+
+    size: int
+    depth: int
+    label: int | None = None
+    left: int | None = None
+    right: int | None = None
+    objective: float | None = None
+    gain: float | None = None
+    params: dict[str, Any] | None = field(repr=False, default=None)
+    model: Any = field(repr=False, default=None)
+    columns: np.ndarray | None = field(repr=False, default=None)
+
+
+@stored()
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A tree of clusters; ``print`` shows it.
+
+    Attributes
+    ----------
+    nodes : tuple of TreeNode
+        The root first, and each node before its left part and that before its right part, so
+        clusters appear in the order of their labels.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> fastmmc.recursive_mmc(X, 3, random_state=0).tree
+    Tree(5 nodes, 3 clusters)
+    """
+
+    nodes: tuple[TreeNode, ...]
+
+    def __repr__(self):
+        n_clusters = sum(node.label is not None for node in self.nodes)
+        return f"Tree({len(self.nodes)} nodes, {n_clusters} clusters)"
+
+    def __str__(self):
+        return self.as_text()
+
+    def _check_values(self):
+        """Check that saved nodes are in their order and make one tree."""
+        pending, n_clusters = [0], 0
+        for i, node in enumerate(self.nodes):
+            if not pending or pending.pop() != i:
+                raise ValueError(f"node {i} has no place in the tree")
+            if node.label is None:
+                pending += [node.right, node.left]
+            elif node.label != n_clusters:
+                raise ValueError(f"node {i} has label {node.label}; expected {n_clusters}")
+            else:
+                n_clusters += 1
+        if pending:
+            raise ValueError(f"node {pending[-1]} is missing")
+
+    def as_text(self) -> str:
+        """Draw the tree with the sizes of its nodes, a line each.
+
+        Returns
+        -------
+        str
+            The lines.
+
+        Examples
+        --------
+        >>> root = TreeNode(size=5, depth=0, left=1, right=2)
+        >>> print(Tree((root, TreeNode(3, 1, label=0), TreeNode(2, 1, label=1))))
+        5 points
+        |-- cluster 0: 3 points
+        `-- cluster 1: 2 points
+        """
+        lines = []
+        pending = [(0, "", "")]
+        while pending:
+            i, first, rest = pending.pop()
+            node = self.nodes[i]
+            name = "" if node.label is None else f"cluster {node.label}: "
+            lines.append(f"{first}{name}{node.size} point{'s' if node.size > 1 else ''}")
+            if node.left is not None and node.right is not None:
+                pending.append((node.right, f"{rest}`-- ", f"{rest}    "))
+                pending.append((node.left, f"{rest}|-- ", f"{rest}|   "))
+        return "\n".join(lines)
+
+    def linkage(self) -> NDArray[np.float64]:
+        """Return the splits as a linkage matrix, as :mod:`scipy.cluster.hierarchy` has it.
+
+        Its ``dendrogram``, ``cut_tree`` and ``cophenet`` take it. The height of a split is the sum
+        of its ``gain`` and those of all splits below: by how much the within-cluster sum of squares
+        of its points is lower in the clusters of the tree than it would be in one.
+
+        Returns
+        -------
+        (k - 1, 4) float64 array
+            A row for each split, the lowest first: its parts, its height and its clusters. Parts
+            below k are clusters, k + i is the split of row i.
+
+        Examples
+        --------
+        >>> import fastmmc
+        >>> X, y = fastmmc.datasets.load("iris")
+        >>> fastmmc.recursive_mmc(X, 3, random_state=0).tree.linkage().shape
+        (2, 4)
+        """
+        heights, counts, splits = {}, {}, []
+        # The parts of a node come after it.
+        for i, node in reversed([*enumerate(self.nodes)]):
+            heights[i], counts[i] = node.gain or 0.0, 1
+            if node.left is not None and node.right is not None:
+                heights[i] += heights[node.left] + heights[node.right]
+                counts[i] = counts[node.left] + counts[node.right]
+                splits.append((i, node.left, node.right))
+        splits.sort(key=lambda split: heights[split[0]])
+        places = {i: node.label for i, node in enumerate(self.nodes) if node.label is not None}
+        k = len(places)
+        places |= {i: k + row for row, (i, _, _) in enumerate(splits)}
+        rows = [(places[left], places[right], heights[i], counts[i]) for i, left, right in splits]
+        return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+@stored()
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeResult(ClusteringResult):
+    """A clustering by splits in two.
+
+    ``predict`` routes points down the tree: a point meets only the splits above its cluster.
+
+    Attributes
+    ----------
+    tree : Tree
+        The splits, and the clusters they end in; ``print`` shows it.
+
+    Examples
+    --------
+    >>> import fastmmc
+    >>> X, y = fastmmc.datasets.load("iris")
+    >>> res = fastmmc.recursive_mmc(X, 3, random_state=0)
+    >>> len(res.tree.nodes), res.predict(X[:2]).shape
+    (5, (2,))
+    """
+
+    tree: Tree = field(repr=False, kw_only=True)
+
+    def _nearest(self, X):
+        return self._fitted_model().predict(X)
+
+    def _own_rows(self):
+        splits = sum(node.label is None for node in self.tree.nodes)
+        depth = max(node.depth for node in self.tree.nodes)
+        return {"tree": f"{number_of(splits, 'split')}, depth {depth}"}
 
 
 @stored()

@@ -103,7 +103,7 @@ def test_small_examples():
     with map_of_threads(10) as map_pieces:
         assert list(map_pieces(abs, [-1, 2])) == [1, 2]
     heard = []
-    threads.exhaust((n for n in [1, 2]), heard.append)
+    threads.run_to_end((n for n in [1, 2]), heard.append)
     advance = threads.counter(4, heard.append)
     advance(1), advance(3)
     assert heard == [1, 2, 0.25, 1.0]

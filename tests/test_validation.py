@@ -393,6 +393,7 @@ def test_small_examples():
     new = validation.check_new_points([[1, 2]], Kernel("rbf"), 2, np.float64)
     assert new.tolist() == [[1.0, 2.0]]
     assert validation.check_sample_weight([1, 2], 2).tolist() == [1.0, 2.0]
+    assert validation.check_sample_weight(np.array([1, 2.0], object), 2).dtype == np.float64
     assert validation.counting_points(np.array([1.0, 0.0, 2.0])).tolist() == [0, 2]
 
 

@@ -257,7 +257,7 @@ def move(u, lower, upper, i, j, step):
 
 
 @njit
-def split_loss(scores, weight, weighted, m, b, loss, epsilon, low_start, high_start):
+def split_loss(weight, weighted, m, b, loss, epsilon, low_start, high_start):
     """Return sum s_i loss(y_i, o_i + b) where the first m of the sorted scores have y = -1.
 
     ``weight`` and ``weighted`` are prefix sums of the weights and of weights times scores. With
@@ -409,13 +409,9 @@ def best_split(scores, weight, weighted, squares, first, last, loss, epsilon, ti
                 value = square_loss(weight, weighted, squares, m, b)
             elif tied:
                 find_starts(scores, m, b, epsilon, clipped_low, clipped_high)
-                value = split_loss(
-                    scores, weight, weighted, m, b, loss, epsilon, clipped_low, clipped_high
-                )
+                value = split_loss(weight, weighted, m, b, loss, epsilon, clipped_low, clipped_high)
             else:
-                value = split_loss(
-                    scores, weight, weighted, m, b, loss, epsilon, low_start, high_start
-                )
+                value = split_loss(weight, weighted, m, b, loss, epsilon, low_start, high_start)
             if value < best:
                 best, best_m, best_b = value, m, b
         if m < last and loss != SQUARE:

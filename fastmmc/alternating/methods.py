@@ -18,7 +18,7 @@ from fastmmc.alternating.rounds import (
 )
 from fastmmc.alternating.start import STARTS
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
@@ -37,6 +37,8 @@ from fastmmc.core.parameters import (
     Points,
     Rank,
     SizeParameters,
+    Weights,
+    kernel_of,
 )
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
@@ -48,8 +50,50 @@ from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import check_form, check_landmarks
 
 
-class _Rounds(Parameters):
-    """The rounds of all three methods."""
+class _Common(
+    MarginRunParameters,
+    BinarySizeParameters,
+    LandmarkParameters,
+    KernelParameters,
+    before="balance",
+):
+    """What the methods have in common besides the rounds."""
+
+    sigma: float | None = parameter(
+        default=None,
+        doc="""
+        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
+        exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
+        ``fastmmc.kernels.gram.box_diagonal(X)``.
+        """,
+    )
+    rank: Rank = parameter(
+        default="auto",
+        doc="""
+        Number of landmarks of a low-rank kernel, or their share of n; None: the Gram matrix.
+        "auto" is dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above
+        300,000 points.
+        """,
+    )
+    max_representatives: int | None = parameter(
+        default=None,
+        least=2,
+        doc="""
+        Most points to train on, in features. More are merged where they lie close together: each
+        group is trained as one point with the sum of its weights, so that rounds cost the same
+        however many points there are; ``tol`` counts ten times. The point is their mean. For
+        kernels given as values or functions, sparse points, more columns than landmarks, pivoted
+        ones or ``refit`` it has the mean of their features. More than 2,000 representatives begin
+        with the labels of 1,000, unless ``init`` or ``bias`` says how to begin. The machine labels
+        all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter`` and
+        ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
+        ``support``. None: all points.
+        """,
+    )
+
+
+class IterLSSVMParameters(_Common, before="kernel"):
+    """What the function and the estimator have in common."""
 
     C: float = parameter(default=500.0, above=0, doc="Weight of the loss, > 0.")
     init: Literal["farthest", "kmeans", "ncut", "random"] | ArrayLike = parameter(
@@ -73,8 +117,8 @@ class _Rounds(Parameters):
     max_iter: int = parameter(default=50, least=1, doc="Rounds of a start.")
 
 
-class _Training(_Rounds):
-    """How iterSVR and iterSVM train their machines."""
+class IterSVMParameters(IterLSSVMParameters, before="kernel"):
+    """What the function and the estimator have in common."""
 
     solver: Literal["auto", "smo", "libsvm", "interior", "linear"] = parameter(
         default="auto",
@@ -104,71 +148,19 @@ class _Training(_Rounds):
     )
 
 
-class _Regression(_Training):
-    """The alternation of iterSVR; its defaults hold where another method shows no parameter."""
+class IterSVRParameters(IterSVMParameters, before="kernel"):
+    """What the function and the estimator have in common.
+
+    Its defaults hold where another method shows no parameter.
+    """
 
     epsilon: float = parameter(
         default=0.0, least=0, doc="Deviations up to it cost nothing; 0 is the Laplacian loss."
     )
 
 
-class _Merging(Parameters):
-    """How many points are trained."""
-
-    max_representatives: int | None = parameter(
-        default=None,
-        least=2,
-        doc="""
-        Most points to train on, in features. More are merged where they lie close together: each
-        group is trained as one point with the sum of its weights, so that rounds cost the same
-        however many points there are; ``tol`` counts ten times. The point is their mean. For
-        kernels given as values or functions, sparse points, more columns than landmarks, pivoted
-        ones or ``refit`` it has the mean of their features. More than 2,000 representatives begin
-        with the labels of 1,000, unless ``init`` or ``bias`` says how to begin. The machine labels
-        all points in the end; labels, sizes and ``objective`` are theirs. ``n_iter`` and
-        ``n_moves`` count what the representatives did; there is no ``duality_gap`` and no
-        ``support``. None: all points.
-        """,
-    )
-
-
-class _Common(
-    MarginRunParameters, BinarySizeParameters, _Merging, LandmarkParameters, KernelParameters
-):
-    """What the methods have in common besides the rounds."""
-
-    sigma: float | None = parameter(
-        default=None,
-        doc="""
-        Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
-        exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
-        ``fastmmc.kernels.gram.box_diagonal(X)``.
-        """,
-    )
-    rank: Rank = parameter(
-        default="auto",
-        doc="""
-        Number of landmarks of a low-rank kernel, or their share of n; None: the Gram matrix.
-        "auto" is dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above
-        300,000 points.
-        """,
-    )
-
-
-class IterSVRParameters(_Common, _Regression):
-    """What the function and the estimator have in common."""
-
-
-class IterSVMParameters(_Common, _Training):
-    """What the function and the estimator have in common."""
-
-
-class IterLSSVMParameters(_Common, _Rounds):
-    """What the function and the estimator have in common."""
-
-
-class _WeightedPoints(Points):
-    """What is clustered."""
+class _IterLSSVMCall(IterLSSVMParameters, Weights, Points):
+    """A call of :func:`iter_ls_svm`."""
 
     X: MatrixLike = parameter(
         kw_only=False,
@@ -189,16 +181,12 @@ class _WeightedPoints(Points):
     )
 
 
-class _IterSVRCall(IterSVRParameters, _WeightedPoints):
-    """A call of :func:`iter_svr`."""
-
-
-class _IterSVMCall(IterSVMParameters, _WeightedPoints):
+class _IterSVMCall(IterSVMParameters, _IterLSSVMCall):
     """A call of :func:`iter_svm`."""
 
 
-class _IterLSSVMCall(IterLSSVMParameters, _WeightedPoints):
-    """A call of :func:`iter_ls_svm`."""
+class _IterSVRCall(IterSVRParameters, _IterSVMCall):
+    """A call of :func:`iter_svr`."""
 
 
 @function_of(_IterSVRCall)
@@ -308,7 +296,7 @@ def iter_ls_svm(call: _IterLSSVMCall, control: RunControl) -> MarginResult:
 
 def _cluster(loss, call, control):
     """Cluster the points that count, and label the others by the model."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
@@ -379,7 +367,8 @@ def _alternate(loss, points, kernel, call, control):
         outcome = best_of_restarts(make_search, n_init, control)
         if outcome.best.status == Status.NUMERICAL:
             _advise(problem)
-        params = values(call, _Regression, SizeParameters)
+        params = own_values(call, IterLSSVMParameters, IterSVMParameters, IterSVRParameters)
+        params |= values(call, SizeParameters)
         if problem.merged is not None:
             params["max_representatives"] = call.max_representatives
         return _make_result(problem, outcome, params)

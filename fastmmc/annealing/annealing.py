@@ -124,7 +124,7 @@ class AnnealingSearch(Search):
             self._temperature *= plan.cooling
             waited = 0 if self.objective < least else waited + 1
             done = max(self.n_iter / cooling, waited / plan.patience, self.n_iter / plan.max_iter)
-            self._share = min(0.99, float(done))
+            self._fraction = min(0.99, float(done))
             if self._temperature < plan.T_min or waited >= plan.patience:
                 break
             if self.n_iter == plan.max_iter:

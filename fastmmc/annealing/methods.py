@@ -13,7 +13,7 @@ from fastmmc.annealing.memetic import MemeticSearch
 from fastmmc.annealing.points import Points, make_model
 from fastmmc.annealing.search import Settled
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter
 from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
@@ -47,8 +47,8 @@ LEAST_SPREAD = 1e-9
 PATIENCE = {"memetic": 200, "annealing": 1000}
 
 
-class _Search(Parameters):
-    """The search for centers."""
+class SAMMCParameters(RunParameters, before="n_init"):
+    """What the function and the estimator have in common."""
 
     search: Literal["memetic", "annealing"] = parameter(
         default="memetic", doc="How centers are looked for."
@@ -143,10 +143,6 @@ class _Search(Parameters):
     max_iter: int = parameter(
         default=20_000, least=1, doc="Most iterations: children, or pairs of a split and a move."
     )
-
-
-class SAMMCParameters(RunParameters, _Search):
-    """What the function and the estimator have in common."""
 
 
 class _SAMMCCall(SAMMCParameters, Clusters, PointsParameter):
@@ -270,7 +266,7 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
         return search_in_blocks(call, control, sammc)
     rows = validation.check_points(call.X, Kernel("linear"), sparse=True)
     n, d = rows.shape
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(call.k, n)
     if (call.search, call.center) == ("memetic", "mean"):
         raise ValueError(
             "search='memetic' descends by geometric medians; got center='mean', which only "
@@ -302,7 +298,7 @@ def sammc(call: _SAMMCCall, control: RunControl) -> CentroidResult:
     centers = best.centers[used]
     return outcome.result(
         CentroidResult,
-        values(call, _Search) | {"patience": patience},
+        own_values(call, SAMMCParameters) | {"patience": patience},
         labels=labels.astype(np.int64),
         sizes=np.bincount(labels),
         model=make_model(centers, rows),

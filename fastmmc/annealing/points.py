@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from fastmmc.annealing import _loops as kernels
-from fastmmc.core.threads import exhaust
+from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.gram import BLOCK, dense_rows
 from fastmmc.kernels.models import CenterModel, Space
 
@@ -239,8 +239,3 @@ def descend_briefly(walker, centers, rng):
     if walker.points.cost * len(centers) > BRIEF_OPERATIONS:
         return centers
     return run_to_end(descend(walker, centers, BRIEF_TOL, rng, most=BRIEF_OPERATIONS))[1]
-
-
-def run_to_end(pieces):
-    """Return the value of a generator."""
-    return exhaust(pieces, lambda cost: None)

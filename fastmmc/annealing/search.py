@@ -5,46 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.annealing.points import Walker, descend_briefly, make_model
-from fastmmc.core.execution import History
-from fastmmc.core.status import Status
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.kernels.gram import dense_rows
 
 
-class Search:
-    """One start; ``_run`` of a subclass is a generator that yields the cost of each step."""
+class Search(SlicedSearch):
+    """One start, to which a subclass adds ``_run``."""
 
     # What the entries of the history are counted in.
     _step_name = ""
 
     def __init__(self, plan, points, rng):
         """Prepare a start of a call with nothing left open."""
+        super().__init__()
         self._plan = plan
         self._points = points
         self._rng = rng
         self._walker = Walker(points, plan.center)
-        self._history = History()
-        self._running = self._run()
-        self._share, self._has_ended = 0.0, False
-        self.objective = np.inf
         self.centers = None
         self.representatives = None
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
-
-    def step(self, budget):
-        """Work for about ``budget`` elementary operations; return whether the search has ended."""
-        spent = 0
-        for cost in self._running:
-            spent += cost
-            if spent >= budget:
-                return False
-        self._share, self._has_ended = 1.0, True
-        return True
-
-    def fraction(self):
-        """Return an estimate of the share of the work done."""
-        return self._share
 
     def finish(self):
         """Give every point to its nearest center; if stopped early, descend briefly before."""
@@ -57,8 +36,7 @@ class Search:
         self.objective = float(distances.sum())
         if not self._has_ended:
             self._record(self.objective)
-        self.history = self._history.values()
-        self.trace = {self._step_name: self._history.counts()}
+        self._end_history(self._step_name)
 
     def _assign(self):
         """Return the labels of all points and their distances, as of new ones: ties end alike."""

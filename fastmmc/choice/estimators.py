@@ -8,19 +8,11 @@ from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.rls.estimators import GuidedClusterer
 
 
-class _AutoClusterCount(ClusterCount):
-    """How many clusters the estimator makes."""
-
-    n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]
-        default="auto", kw_only=False, doc='Number of clusters, or "auto" to choose it.'
-    )
-
-
 class AutoMMC(
     GuidedClusterer,
     ChoiceParameters,
     SemiSupervised,
-    _AutoClusterCount,
+    ClusterCount,
     solver=cluster,
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
     summary="regularised least squares; width and sizes are chosen by a vote",
@@ -36,6 +28,10 @@ class AutoMMC(
     >>> fastmmc.AutoMMC(2, random_state=0).fit(X).sizes_
     array([100, 100])
     """
+
+    n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]
+        default="auto", kw_only=False, doc='Number of clusters, or "auto" to choose it.'
+    )
 
     _fields = (
         *GuidedClusterer._fields,

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from fastmmc.choice.vote import shares_of
 from fastmmc.choice.widths import Width
 from fastmmc.core.declare import told
 from fastmmc.core.parameters import SizeParameters
-from fastmmc.data.labels import read_known_labels
+from fastmmc.data.labels import named_clusters, read_known_labels
 from fastmmc.data.links import Links
-from fastmmc.data.sizes import SizeRule
+from fastmmc.data.sizes import SizeRule, reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.free import descend_rows
@@ -212,7 +211,7 @@ class Kept:
         if self.merging is None:
             return labels
         k, members = self.free.lower.size, self.merging.members
-        labels = _named(labels, self.known[members], masses, k)
+        labels = named_clusters(labels, self.known[members], k, masses)
         return groups.fitted(majority(labels, members, masses, k), self.free)[members]
 
     def likelihood(self, width, labels):
@@ -255,27 +254,11 @@ class KeptGroups(Groups):
         """Return labels that keep what is known and the links, and the sizes as far as can be."""
         k = rule.lower.size
         if rule.targets is not None and not (self.known >= 0).any():
-            labels = _in_order(labels, rule.targets, self.masses)
-        labels = _named(labels, self.known, self.masses, k)
+            labels = reorder_to_targets(labels, rule.targets, self.masses)
+        labels = named_clusters(labels, self.known, k, self.masses)
         state = self.state(np.where(self.known >= 0, self.known, labels), rule)
         self.merging.part(state)
         return state.labels.astype(np.int64)
-
-
-def _named(labels, known, masses, k):
-    """Return labels whose clusters have the names that fit most of the known ones."""
-    told = known >= 0
-    overlap = np.zeros((k, k))
-    np.add.at(overlap, (labels[told], known[told]), masses[told])
-    return linear_sum_assignment(overlap, maximize=True)[1][labels]
-
-
-def _in_order(labels, targets, masses):
-    """Return labels whose larger clusters have the names of the larger targets."""
-    sizes = np.bincount(labels, masses, len(targets))
-    names = np.empty(len(targets), dtype=np.int64)
-    names[np.argsort(-sizes, kind="stable")] = np.argsort(-targets, kind="stable")
-    return names[labels]
 
 
 def majority(labels, members, masses, k):

@@ -30,13 +30,13 @@ from fastmmc.core.execution import (
 from fastmmc.core.parameters import (
     Clusters,
     Execution,
-    KnownLabels,
-    LinkParameters,
+    Guidance,
     Metric,
     Points,
     SizeParameters,
     Standardization,
     Trimming,
+    Weights,
 )
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
@@ -47,7 +47,6 @@ from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.blocked import refuse_single_points
 from fastmmc.rls.engine.coarse import coarsen, count_cells, points_of
-from fastmmc.rls.parameters import Weights
 from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
 from fastmmc.rls.task import Task
@@ -85,7 +84,7 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
     )
 
 
-class _ChoiceCall(ChoiceParameters, Weights, LinkParameters, KnownLabels, Clusters, Points):
+class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
     """A call of :func:`cluster`."""
 
     X: MatrixLike = parameter(
@@ -166,7 +165,7 @@ def _cluster(call, control):
     if call.k == "auto":
         k, given, (least, most) = None, None, _numbers(call, n)
     else:
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
         given, least, most = Given.of(call, n, k), 2, 0
         warn_of_equal_points(X, k)
     seed = fixed_seed(call.random_state)
@@ -241,7 +240,7 @@ def _cluster_in_blocks(call, control):
     if call.k == "auto":
         least, most = _numbers(call, n)
     else:
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
         rules = size_rules(call, n, k)
     count = min(count_cells(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
     blocks = make_blocks(call.X, count, call.n_jobs)

@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes
-from fastmmc.core.execution import History
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links
 from fastmmc.kernels._loops_centers import all_distances
@@ -37,13 +37,14 @@ class BatchPlan:
     pairwise: bool  # CVQE, else LCVQE
 
 
-class BatchSearch:
+class BatchSearch(SlicedSearch):
     """One start of a :class:`BatchPlan`: rounds until prototypes come back.
 
     A round assigns the (n, d) rows, enforces the constraints and takes the means.
     """
 
     def __init__(self, plan, rows, rng):
+        super().__init__()
         self._plan = plan
         self._rows = rows
         self._first = FirstPrototypes(plan.init, rows, plan.k, rng)
@@ -52,25 +53,11 @@ class BatchSearch:
         self._must = np.searchsorted(self._objects, must)
         self._cannot = np.searchsorted(self._objects, cannot)
         self._points = np.ascontiguousarray(dense_rows(rows, self._objects), dtype=np.float64)
-        self._history = History()
         self._assigned = np.empty(rows.shape[0], dtype=np.int64)
         self._products = np.empty((ROWS, plan.k))
         self._squares, self._largest = _squared_norms(rows)
-        self.objective = np.inf
-        self.status = Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
         self.labels = None
         self._is_late = False  # whether the first round is to end without delay
-        self._running = self._run()
-
-    def step(self, budget):
-        """Work for about ``budget`` elementary operations; return whether the rounds have ended."""
-        for cost in self._running:
-            budget -= cost
-            if budget <= 0:
-                return False
-        return True
 
     def _run(self):
         """Make the rounds; a generator of the costs of pieces, which do not depend on slices."""
@@ -240,11 +227,11 @@ class BatchSearch:
         """End at least one round, and drop the prototypes without points."""
         self._is_late = True
         while self.labels is None:
-            next(self._running)
+            next(self._work)
         self.nearest_to = np.bincount(self.labels, minlength=len(self.centers))
         self.weights = self.nearest_to.astype(np.float64)
         self.kept, self.labels = np.unique(self.labels, return_inverse=True)
-        self.history, self.trace = self._history.values(), {"rounds": self._history.counts()}
+        self._end_history("rounds")
 
 
 def _squared_norms(rows):

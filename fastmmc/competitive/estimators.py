@@ -5,13 +5,12 @@ from typing import Self
 import numpy as np
 
 from fastmmc.competitive.methods import (
-    FeatureSpace,
     Learning,
     OnlineVectorQuantisation,
     PartnersSeen,
     RivalLearning,
     Rounds,
-    Run,
+    SharedParameters,
     WeightedLearning,
     c_rpcl,
     cvqe,
@@ -32,52 +31,21 @@ from fastmmc.competitive.space import (
     make_space,
 )
 from fastmmc.competitive.stream import Stream, check_chunk_constraints
-from fastmmc.core import validation
 from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
-from fastmmc.core.declare import Parameters, parameter, values
+from fastmmc.core.declare import parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
-from fastmmc.core.parameters import ClusterCount, KernelParameters, LinkRules, SemiSupervised
+from fastmmc.core.parameters import ClusterCount, LinkRules, kernel_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.columns import refuse_other_kinds
 from fastmmc.kernels.models import CenterModel
 
 
-class PrototypeCount(ClusterCount):
-    """How many prototypes an estimator has."""
+class _CompetitiveClusterer(CenterClusterer, SharedParameters, ClusterCount):
+    """What the estimators of the family share."""
 
     n_clusters: int = parameter(default=8, least=1, kw_only=False, doc="Prototypes.")
-
-
-class LinkingLabels(SemiSupervised):
-    """Whether an estimator learns from labels."""
-
-    semi_supervised: bool = parameter(
-        default=False,
-        doc="""
-        Whether ``y`` of ``fit``, and of ``partial_fit`` where there is one, tells labels, which
-        imply constraints. If not, it is ignored, whatever it holds, so that true labels may be
-        passed around by pipelines.
-        """,
-    )
-
-
-class StreamMemory(Parameters):
-    """What ``partial_fit`` remembers."""
-
-    memory_size: int = parameter(
-        default=10_000,
-        least=1,
-        doc="""
-        Constrained objects that ``partial_fit`` remembers. Fewer are better where the stream
-        drifts: those of long ago tell what is no longer true.
-        """,
-    )
-
-
-class _CompetitiveClusterer(CenterClusterer, Run, FeatureSpace):
-    """What the estimators of the family share."""
 
     _fields = (
         *COMMON_FIELDS,
@@ -180,7 +148,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
                 f"many; got {X.shape[0]}: begin with more of them, or give the prototypes as init"
             )
         seed = fixed_seed(self.random_state)
-        kernel = validation.check_kernel(**values(self, KernelParameters))
+        kernel = kernel_of(self)
         if kernel.name == "precomputed":
             raise ValueError("partial_fit needs points; got kernel='precomputed'")
         plan = check_space(X, self.features, kernel, self.rank, self.landmarks, self.rank_tol)
@@ -226,8 +194,17 @@ class _StreamingClusterer(_CompetitiveClusterer):
         return model
 
 
-class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules):
+class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules, before="init"):
     """Those with constraints."""
+
+    semi_supervised: bool = parameter(
+        default=False,
+        doc="""
+        Whether ``y`` of ``fit``, and of ``partial_fit`` where there is one, tells labels, which
+        imply constraints. If not, it is ignored, whatever it holds, so that true labels may be
+        passed around by pipelines.
+        """,
+    )
 
     @with_callbacks
     @completed_by(Clusterer.fit)
@@ -251,8 +228,17 @@ class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules):
         return self._fit(X, y, must_link=must_link, cannot_link=cannot_link)
 
 
-class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer):
+class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer, before="init"):
     """Those that learn on line, with constraints."""
+
+    memory_size: int = parameter(
+        default=10_000,
+        least=1,
+        doc="""
+        Constrained objects that ``partial_fit`` remembers. Fewer are better where the stream
+        drifts: those of long ago tell what is no longer true.
+        """,
+    )
 
     _own_attributes = _StreamingClusterer._own_attributes | {
         "n_forgotten_": (
@@ -326,7 +312,6 @@ class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer):
 class WTA(
     _StreamingClusterer,
     Learning,
-    PrototypeCount,
     solver=wta,
     paper="Kohonen, 1995",
     summary="on-line k-means: the nearest prototype learns every object",
@@ -337,7 +322,6 @@ class WTA(
 class FSCL(
     _StreamingClusterer,
     WeightedLearning,
-    PrototypeCount,
     solver=fscl,
     paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
     summary="the same with distances weighted by wins, so that no prototype is left out",
@@ -348,7 +332,6 @@ class FSCL(
 class RPCL(
     _StreamingClusterer,
     RivalLearning,
-    PrototypeCount,
     solver=rpcl,
     paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
     summary="the same, driving the second best away: estimates the number of clusters",
@@ -360,9 +343,6 @@ class CRPCL(
     _ConstrainedStream,
     PartnersSeen,
     RivalLearning,
-    StreamMemory,
-    LinkingLabels,
-    PrototypeCount,
     solver=c_rpcl,
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="the same with cannot-links and must-links",
@@ -373,9 +353,6 @@ class CRPCL(
 class OLCVQE(
     _ConstrainedStream,
     OnlineVectorQuantisation,
-    StreamMemory,
-    LinkingLabels,
-    PrototypeCount,
     solver=o_lcvqe,
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
     summary="on-line k-means with cannot-links and must-links",
@@ -386,8 +363,6 @@ class OLCVQE(
 class LCVQE(
     _ConstrainedClusterer,
     Rounds,
-    LinkingLabels,
-    PrototypeCount,
     solver=lcvqe,
     paper="Pelleg, Baras, ECML 2007",
     summary="k-means with soft cannot-links and must-links",
@@ -398,8 +373,6 @@ class LCVQE(
 class CVQE(
     _ConstrainedClusterer,
     Rounds,
-    LinkingLabels,
-    PrototypeCount,
     solver=cvqe,
     paper="Davidson, Ravi, SDM 2005",
     summary="the same with penalties between prototypes",

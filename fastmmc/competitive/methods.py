@@ -31,13 +31,13 @@ from fastmmc.core.execution import (
 )
 from fastmmc.core.parameters import (
     Clusters,
+    Guidance,
     KernelParameters,
-    KnownLabels,
     LandmarkParameters,
-    LinkParameters,
     LinkRules,
     Points,
     RunParameters,
+    kernel_of,
 )
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
@@ -151,8 +151,8 @@ class Rounds(PrototypeStart):
     max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
 
 
-class FeatureSpace(LandmarkParameters, KernelParameters):
-    """The space of the prototypes."""
+class SharedParameters(RunParameters, LandmarkParameters, KernelParameters, before="n_init"):
+    """What all methods have in common: the space of the prototypes, and the run."""
 
     features: Literal["nystroem"] | None = parameter(
         default=None,
@@ -178,11 +178,6 @@ class FeatureSpace(LandmarkParameters, KernelParameters):
         points; 1,000 above, 3e8 / n of them above 300,000 points.
         """,
     )
-
-
-class Run(RunParameters):
-    """The run."""
-
     n_init: int = parameter(
         default=1,
         doc="Starts; the one of the lowest objective wins, whatever constraints it violates.",
@@ -204,8 +199,8 @@ class Objects(Clusters, Points):
     k: int = parameter(kw_only=False, doc="Prototypes, 1 <= k <= n.")
 
 
-class LinkingKnownLabels(KnownLabels):
-    """Labels that imply links."""
+class LinkedObjects(Guidance, Objects):
+    """Objects, and what is known of them."""
 
     known_labels: ArrayLike | None = parameter(
         default=None,
@@ -217,37 +212,33 @@ class LinkingKnownLabels(KnownLabels):
     )
 
 
-class _LinkedObjects(LinkParameters, LinkingKnownLabels, Objects):
-    """Objects, and what is known of them."""
-
-
-class _WTACall(Run, FeatureSpace, Learning, Objects):
+class _WTACall(SharedParameters, Learning, Objects):
     """A call of :func:`wta`."""
 
 
-class _FSCLCall(Run, FeatureSpace, WeightedLearning, Objects):
+class _FSCLCall(SharedParameters, WeightedLearning, Objects):
     """A call of :func:`fscl`."""
 
 
-class _RPCLCall(Run, FeatureSpace, RivalLearning, Objects):
+class _RPCLCall(SharedParameters, RivalLearning, Objects):
     """A call of :func:`rpcl`."""
 
 
-class _CRPCLCall(Run, FeatureSpace, LinkRules, PartnersSeen, RivalLearning, _LinkedObjects):
+class _CRPCLCall(SharedParameters, LinkRules, PartnersSeen, RivalLearning, LinkedObjects):
     """A call of :func:`c_rpcl`."""
 
 
-class _OLCVQECall(Run, FeatureSpace, LinkRules, OnlineVectorQuantisation, _LinkedObjects):
+class _OLCVQECall(SharedParameters, LinkRules, OnlineVectorQuantisation, LinkedObjects):
     """A call of :func:`o_lcvqe`."""
 
 
-class _LCVQECall(Run, FeatureSpace, LinkRules, Rounds, _LinkedObjects):
+class _LCVQECall(SharedParameters, LinkRules, Rounds, LinkedObjects):
     """A call of :func:`lcvqe` or :func:`cvqe`."""
 
 
 def make_plan(method, told, n, constraints):
     """Return what all starts on n points have in common, for checked parameters by name."""
-    k = validation.check_integer("k", told["k"], least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(told["k"], n)
     common = {
         "k": k,
         "init": check_start(told["init"]),
@@ -269,7 +260,7 @@ def _check_constraints(call, n):
     """Return the links of a call; none where the method takes none."""
     if not isinstance(call, LinkRules):
         return check_links(None, None, n)
-    return check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
+    return check_links(n=n, **values(call, Guidance, LinkRules))
 
 
 def _cluster(method, call, control):
@@ -279,7 +270,7 @@ def _cluster(method, call, control):
             "sigma, gamma and rank are of a kernel, which only features='nystroem' has; "
             f"got features=None, sigma={call.sigma!r}, gamma={call.gamma!r}, rank={call.rank!r}"
         )
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     if call.features is None and kernel.name == "precomputed":
         raise ValueError("kernel='precomputed' needs features='nystroem'; got features=None")
     points = validation.check_points(call.X, kernel, sparse=True)
@@ -301,7 +292,7 @@ def _cluster(method, call, control):
     best = outcome.best
     common = {
         one.name
-        for group in (Run, FeatureSpace, LinkRules, _LinkedObjects)
+        for group in (SharedParameters, LinkRules, LinkedObjects)
         for one in declared(group)
     }
     params = {n: value for n, value in values(call, type(call)).items() if n not in common}

@@ -23,7 +23,14 @@ from fastmmc.competitive.online import (
 )
 from fastmmc.competitive.space import assign_rows
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
+from fastmmc.core.declare import (
+    check_method_params,
+    declared,
+    function_of,
+    own_values,
+    parameter,
+    values,
+)
 from fastmmc.core.execution import (
     Outcome,
     Progress,
@@ -35,8 +42,7 @@ from fastmmc.core.execution import (
 )
 from fastmmc.core.parameters import (
     Execution,
-    KnownLabels,
-    LinkParameters,
+    Guidance,
     LinkRules,
     RandomState,
 )
@@ -80,9 +86,42 @@ class _Lesson(NamedTuple):
     total: float  # sum of the squared distances at which objects met their nearest prototype
 
 
-class _Sharing(Parameters):
-    """How the objects are shared out, and what the workers learn."""
+class _SharedLearning(methods.PrototypeStart):
+    """How all workers learn."""
 
+    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
+        default=None,
+        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
+    )
+    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    shuffle: bool = parameter(
+        default=True,
+        doc="""
+        Whether each worker presents its objects in a new random order every epoch; else in the
+        order of X.
+        """,
+    )
+    min_share: float | None = parameter(
+        default=None,
+        least=0,
+        below=1,
+        doc="""
+        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
+        method's default.
+        """,
+    )
+
+
+class _ShardedCall(
+    Execution, _SharedLearning, LinkRules, methods.LinkedObjects, before="known_labels"
+):
+    """A call of :func:`fit_sharded`."""
+
+    X: MatrixLike = parameter(
+        kw_only=False,
+        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
+    )
+    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
     method: Literal["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"] = parameter(
         default="c_rpcl",
         check=lambda name, value: METHODS[
@@ -126,51 +165,6 @@ class _Sharing(Parameters):
         ``per_constraint``, as far as it has them.
         """,
     )
-
-
-class _SharedLearning(methods.PrototypeStart):
-    """How all workers learn."""
-
-    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
-        default=None,
-        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
-    )
-    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
-    shuffle: bool = parameter(
-        default=True,
-        doc="""
-        Whether each worker presents its objects in a new random order every epoch; else in the
-        order of X.
-        """,
-    )
-    min_share: float | None = parameter(
-        default=None,
-        least=0,
-        below=1,
-        doc="""
-        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
-        method's default.
-        """,
-    )
-
-
-class _ShardedCall(
-    Execution,
-    _SharedLearning,
-    LinkRules,
-    LinkParameters,
-    methods.LinkingKnownLabels,
-    _Sharing,
-    methods.Objects,
-):
-    """A call of :func:`fit_sharded`."""
-
-    X: MatrixLike = parameter(
-        kw_only=False,
-        doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
-    )
-    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
-
     random_state: RandomState = parameter(
         default=None, doc="Same value, same result, whatever ``n_jobs`` and the backend are."
     )
@@ -256,8 +250,11 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     0
     """
     plain = {one.name: one for one in declared(getattr(methods, call.method).parameters)}
-    learning = _check_params(call.method, plain, call.method_params)
-    for name, value in values(call, LinkParameters, KnownLabels).items():
+    known = {name: plain[name] for name in LEARNING if name in plain}
+    own = {one.name for one in declared(_ShardedCall)}
+    given = check_method_params(call.method, known, call.method_params, "fit_sharded", own)
+    learning = {n: one.checked(given.get(n, one.default)) for n, one in known.items()}
+    for name, value in values(call, Guidance).items():
         if value is not None and name not in plain:
             raise ValueError(
                 f"{name}: {call.method} takes no constraints; leave it out, or give "
@@ -269,7 +266,7 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
         "n_workers", call.n_workers, least=1, most=n, why=", the number of points"
     )
     init = plain["init"].default if call.init is None else call.init
-    links = check_links(n=n, **values(call, LinkParameters, KnownLabels, LinkRules))
+    links = check_links(n=n, **values(call, Guidance, LinkRules))
     plan = methods.make_plan(call.method, vars(call) | {"init": init} | learning, n, links)
     shards = _deal(points, plan, n_workers, fixed_seed(call.random_state))
     # Threads of BLAS would compete with the workers, and change the last bits of the prototypes.
@@ -280,7 +277,8 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     if np.isfinite(run.objective):
         warn_if_fewer(call.method, init, run.nearest_to, run.kept, plan.min_share)
     params = {
-        **values(call, _Sharing, _SharedLearning),
+        **own_values(call, _ShardedCall),
+        **values(call, _SharedLearning),
         "n_workers": n_workers,
         "init": init,
         "min_share": plan.min_share,
@@ -291,23 +289,6 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
     warn_if_stopped(run.status, 1, 1)
     outcome = Outcome(run, 0, np.array([run.objective]), 1, run.status)
     return methods.make_result(outcome, params, plan, space)
-
-
-def _check_params(method, plain, method_params):
-    """Return the parameters of the learning, of the ``plain`` ones of the method, by name."""
-    if method_params is not None and not isinstance(method_params, dict):
-        raise TypeError(f"method_params must be a dict or None; got {method_params!r}")
-    given = method_params or {}
-    own = {one.name for one in declared(_ShardedCall)}
-    known = [name for name in LEARNING if name in plain]
-    for name in given:
-        if name in own:
-            raise ValueError(f"method_params: give {name} to fit_sharded itself")
-        if name not in known:
-            raise ValueError(
-                f"method_params: sharded {method} has no {name!r}; it has {', '.join(known)}"
-            )
-    return {name: plain[name].checked(given.get(name, plain[name].default)) for name in known}
 
 
 def _deal(points, plan, n_workers, seed):

@@ -12,7 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from fastmmc.competitive import _loops as kernels
 from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
 from fastmmc.kernels.models import Space
@@ -175,8 +175,9 @@ def assign_rows(rows, centers):
         sums, sizes = np.zeros(centers.shape), np.zeros(centers.shape[0])
         return kernels.assign(dense_rows(rows, block), centers, labels[block], sums, sizes)
 
-    with map_of_threads(rows.shape[0] * centers.size) as map_pieces:
-        total = sum(map_pieces(assign, gen_batches(rows.shape[0], BLOCK)), 0.0)
+    total = sum(
+        in_threads(rows.shape[0] * centers.size, assign, gen_batches(rows.shape[0], BLOCK)), 0.0
+    )
     return labels, total
 
 

@@ -55,6 +55,11 @@ def column_names(X):
     return getattr(estimator, "feature_names_in_", None)
 
 
+def feature_names(known, d):
+    """Return the names of d features, made up where none are known."""
+    return [f"feature {i}" for i in range(d)] if known is None else [str(name) for name in known]
+
+
 @cache
 def _stand_in(name):
     """Return an estimator class of this name, which scikit-learn's messages mention."""

@@ -3,7 +3,7 @@
 A group of parameters is a subclass of :class:`Parameters` that declares them as dataclass fields.
 :func:`function_of` gives a solver the signature, the checks and the docs of a group; an estimator
 inherits from the groups it shows. Fields come in the order of dataclasses: those of the last base
-first.
+first and a group's own last, unless it says which one they come ``before``.
 """
 
 # Annotations are read when classes are made, so they must not be strings: no __future__ import.
@@ -14,11 +14,12 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import (
     Any,
+    ClassVar,
     Literal,
     ParamSpec,
     TypeVar,
@@ -85,7 +86,10 @@ def parameter(
 class Parameters:
     """A group of parameters; every subclass becomes a dataclass of its own and inherited fields."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    _before: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, *, before: str | None = None, **options: Any) -> None:
+        cls._before = before
         for name in vars(cls).get("__annotations__", {}):
             _inherit(cls, name)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
@@ -218,17 +222,32 @@ def _kind(kind):
 @cache
 def declared(group):
     """Return the parameters of a group, those that need no keyword first."""
-    found = [
-        Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
+    found = {
+        one.name: Parameter(one.name, one.type, one.default, one.kw_only, **one.metadata)
         for one in fields(group)
         if one.init
-    ]
-    return sorted(found, key=lambda one: one.kw_only)
+    }
+    order = []
+    for base in reversed(group.__mro__):
+        if is_dataclass(base):
+            at = order.index(base._before) if base._before in order else len(order)
+            order[at:at] = [one.name for one in fields(base) if one.name not in order]
+    return sorted((found[name] for name in order if name in found), key=lambda one: one.kw_only)
 
 
 def values(call, *groups):
     """Return a dict of the values that a call has for the parameters of some groups."""
     return {one.name: getattr(call, one.name) for group in groups for one in declared(group)}
+
+
+def own_values(call, *groups):
+    """Return the same of the parameters that these groups add to those of their bases."""
+    found = {}
+    for group in groups:
+        bases = [base for base in group.__bases__ if is_dataclass(base)]
+        inherited = {one.name for base in bases for one in fields(base)}
+        found |= {n: value for n, value in values(call, group).items() if n not in inherited}
+    return found
 
 
 def told(call, *groups):
@@ -394,6 +413,27 @@ def unknown_name(what, given, known):
         near = [other]
     advice = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"{what} got an unexpected keyword argument {unknown!r}{advice}")
+
+
+def check_method_params(method, parameters, given, caller, own, misfit=lambda name, value: ""):
+    """Return a copy of the parameters that a public function is told for a method.
+
+    ``own`` are those that the caller takes itself; ``misfit(name, value)`` tells why it cannot use
+    another one of the ``parameters`` of the method, or nothing.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise TypeError(f"method_params must be a dict or None; got {given!r}")
+    known = [name for name in parameters if name not in own and not misfit(name, None)]
+    for name, value in given.items():
+        if name in own:
+            raise ValueError(f"method_params: give {name} to {caller} itself, or leave it out")
+        if name not in parameters:
+            raise ValueError(f"method_params: {method} has no {name!r}; it has {', '.join(known)}")
+        if reason := misfit(name, value):
+            raise ValueError(f"method_params: {name} would be {reason}; leave it out")
+    return dict(given)
 
 
 def two_clusters_only(name, many, given):

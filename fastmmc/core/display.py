@@ -24,6 +24,16 @@ class OneLine:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+class Listed:
+    """What prints a headline and the rows of ``_rows``, as lines or as a table in notebooks."""
+
+    def __str__(self):
+        return as_lines(self._headline(), self._rows())
+
+    def _repr_html_(self):
+        return as_table(self._headline(), self._rows())
+
+
 def as_lines(headline, rows):
     """Return a headline and a line for each row, a dict of names and texts."""
     width = max(map(len, rows))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, parameter
+from fastmmc.core.declare import Parameters, parameter, values
 from fastmmc.core.execution import Progress
 from fastmmc.core.types import MatrixLike
 
@@ -90,8 +90,8 @@ class ClusterCount(Parameters):
     n_clusters: int = parameter(default=8, kw_only=False, doc="Number of clusters.")
 
 
-class KnownLabels(Parameters):
-    """Labels that a function is told."""
+class Guidance(Parameters):
+    """What a function is told of the points: labels, and pairs of them."""
 
     known_labels: ArrayLike | None = parameter(
         default=None,
@@ -99,28 +99,28 @@ class KnownLabels(Parameters):
         per="point",
         doc="Labels 0..k-1 or strings, which never change; -1, NaN or None: unknown.",
     )
+    must_link: MatrixLike | None = parameter(
+        default=None,
+        kind="(p, 2) or (n,) array_like, sparse matrix",
+        per="pair",
+        doc="Pairs that belong together; in a vector, equal labels do (-1, NaN or None: unknown).",
+    )
+    cannot_link: MatrixLike | None = parameter(
+        default=None,
+        kind="(p, 2) or (n,) array_like, sparse matrix",
+        per="pair",
+        doc="Pairs that belong apart; in a vector, different labels do.",
+    )
 
 
-def check_trust(name, value):
-    """Return a share in (0, 1], or an array of such."""
-    trust = np.asarray(value if np.ndim(value) else validation.check_number(name, value))
-    if trust.dtype.kind not in "iuf" or trust.ndim > 1:
-        raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
-    if not ((trust > 0) & (trust <= 1)).all():
-        wrong = trust.ravel()[np.flatnonzero(~((trust > 0) & (trust <= 1)))[0]]
-        raise ValueError(f"{name} must be greater than 0 and at most 1; got {wrong}")
-    return trust.astype(np.float64) if trust.ndim else float(trust)
+class Weights(Parameters):
+    """How much points count."""
 
-
-class KnownTrust(Parameters):
-    """How far known labels are trusted."""
-
-    known_trust: float | ArrayLike = parameter(
-        default=1.0,
-        kind="float or (n,) array_like",
-        check=check_trust,
+    sample_weight: ArrayLike | None = parameter(
+        default=None,
+        kind="(n,) array_like",
         per="point",
-        doc="Probability that a known label is right; below 1 it may change.",
+        doc="Weights, >= 0. An integer counts as that many equal rows.",
     )
 
 
@@ -133,23 +133,6 @@ class SemiSupervised(Parameters):
         Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
         true labels may be passed around by pipelines and searches.
         """,
-    )
-
-
-class LinkParameters(Parameters):
-    """Pairs of objects that a function is told."""
-
-    must_link: MatrixLike | None = parameter(
-        default=None,
-        kind="(p, 2) or (n,) array_like, sparse matrix",
-        per="pair",
-        doc="Pairs that belong together; in a vector, equal labels do (-1, NaN or None: unknown).",
-    )
-    cannot_link: MatrixLike | None = parameter(
-        default=None,
-        kind="(p, 2) or (n,) array_like, sparse matrix",
-        per="pair",
-        doc="Pairs that belong apart; in a vector, different labels do.",
     )
 
 
@@ -197,6 +180,11 @@ class KernelParameters(Parameters):
     kernel_params: dict[str, Any] | None = parameter(
         default=None, kind="dict", doc="Arguments of a callable kernel."
     )
+
+
+def kernel_of(call):
+    """Return the Kernel that a call describes; a width that was not given stays None."""
+    return validation.check_kernel(**values(call, KernelParameters))
 
 
 class LandmarkParameters(Parameters):
@@ -299,30 +287,12 @@ class BinarySizeParameters(SizeParameters):
     min_size: int = parameter(default=1, least=1)
 
 
-class Starts(Parameters):
-    """Restarts."""
-
-    n_init: int = parameter(
-        default=1,
-        least=1,
-        most=validation.MOST_STARTS,
-        doc="Starts; the one with the lowest objective wins.",
-    )
-
-
-class Seed(Parameters):
-    """Randomness."""
-
-    random_state: RandomState = parameter(
-        default=None,
-        kind="int, SeedSequence, Generator or RandomState",
-        doc="Same value, same labels, whatever ``n_jobs`` is.",
-    )
-
-
-class Execution(Seed):
+class Execution(Parameters):
     """How a call is carried out."""
 
+    random_state: RandomState = parameter(
+        default=None, doc="Same value, same labels, whatever ``n_jobs`` is."
+    )
     n_jobs: int | None = parameter(
         default=None,
         check=check_n_jobs,
@@ -343,8 +313,15 @@ class Execution(Seed):
     )
 
 
-class RunParameters(Execution, Starts):
+class RunParameters(Execution, before="random_state"):
     """How a run is carried out."""
+
+    n_init: int = parameter(
+        default=1,
+        least=1,
+        most=validation.MOST_STARTS,
+        doc="Starts; the one with the lowest objective wins.",
+    )
 
 
 class MarginRunParameters(RunParameters):

@@ -117,6 +117,12 @@ def _map_ahead(pool, n_threads, work, pieces):
         yield begun.popleft().result()
 
 
+def in_threads(n_products, work, pieces):
+    """Yield ``work(piece)`` in order, as the ``map`` of :func:`map_of_threads` does."""
+    with map_of_threads(n_products) as map_pieces:
+        yield from map_pieces(work, pieces)
+
+
 def import_whole(name):
     """Import a large module in a thread, where an interrupt cannot leave half of it behind.
 
@@ -129,7 +135,7 @@ def import_whole(name):
         return pool.submit(import_module, name).result()
 
 
-def exhaust(steps, on_step):
+def run_to_end(steps, on_step=lambda step: None):
     """Run a generator to its end and return its value; ``on_step`` takes what it yields."""
     try:
         while True:

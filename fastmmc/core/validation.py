@@ -6,7 +6,7 @@ import math
 import numbers
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,9 @@ MOST_INDIVIDUALS = 10_000
 # Rows and columns of the blocks in which a precomputed Gram matrix is checked.
 GRAM_BLOCK = 128
 
+# Rows that a message names.
+ROWS_NAMED = 5
+
 
 def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
     """Return ``value`` as an int within bounds; ``why`` explains the upper one in the message."""
@@ -47,6 +50,11 @@ def check_integer(name, value, *, least, most=MOST_COUNT, why=""):
 def _brief(value):
     """Return a number as a message shows it: Python refuses to write thousands of digits."""
     return value if abs(value) <= 10**30 else f"an integer of {value.bit_length()} bits"
+
+
+def check_cluster_count(k, n):
+    """Return the number of clusters of n points as an int."""
+    return check_integer("k", k, least=1, most=n, why=", the number of points")
 
 
 def check_number(name, value):
@@ -307,15 +315,32 @@ def check_sample_weight(sample_weight, n):
     """Return the weights as (n,) float64, none negative and some positive; None stays None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},); got {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "O":  # numbers of pandas' own types, or of Python's
+        with suppress(TypeError, ValueError):
+            weights = weights.astype(np.float64)
+    if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise ValueError(
-            "sample_weight must be finite and not negative, and must not all be zero; "
-            f"got weights from {weights.min()} to {weights.max()}"
+            f"sample_weight must be {n} numbers, one for each point; got an array of shape "
+            f"{weights.shape} and type {weights.dtype}"
+        )
+    weights = weights.astype(np.float64)
+    for wrong, what in ((~np.isfinite(weights), "finite"), (weights < 0, "at least 0")):
+        if wrong.any():
+            value = weights[np.flatnonzero(wrong)[0]]
+            raise ValueError(f"sample_weight must be {what}; got {value} in {name_rows(wrong)}")
+    if not weights.any():
+        raise ValueError(
+            f"every weight of sample_weight is zero, in all {n} rows; some point must count"
         )
     return weights
+
+
+def name_rows(mask):
+    """Return the text of the rows where the mask is true."""
+    rows = np.flatnonzero(mask)
+    named = ", ".join(map(str, rows[:ROWS_NAMED]))
+    return f"row{'s' * (rows.size > 1)} {named}{' ...' * (rows.size > ROWS_NAMED)}"
 
 
 def counting_points(weights):

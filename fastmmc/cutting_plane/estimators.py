@@ -8,14 +8,6 @@ from fastmmc.core.parameters import ClusterCount
 from fastmmc.cutting_plane.methods import CPM3CParameters, CPMMCParameters, cpm3c, cpmmc
 
 
-class _ManyClusters(ClusterCount):
-    """How many clusters are asked for."""
-
-    n_clusters: int = parameter(
-        default=8, kw_only=False, doc="Clusters; those that end up empty are dropped."
-    )
-
-
 class CPMMC(
     MarginClusterer,
     CPMMCParameters,
@@ -29,12 +21,16 @@ class CPMMC(
 class CPM3C(
     MarginClusterer,
     CPM3CParameters,
-    _ManyClusters,
+    ClusterCount,
     solver=cpm3c,
     paper="Zhao, Wang, Zhang, ICML 2008",
     summary="the same for many clusters, labels by the highest score",
 ):
     """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer."""
+
+    n_clusters: int = parameter(
+        default=8, kw_only=False, doc="Clusters; those that end up empty are dropped."
+    )
 
     def _margins(self, scores):
         best = np.sort(scores, axis=1)[:, -2:]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from fastmmc.core import memory, validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter, values
 from fastmmc.core.execution import (
     OutOfTime,
     RunControl,
@@ -29,6 +29,7 @@ from fastmmc.core.parameters import (
     MarginRunParameters,
     Points,
     Rank,
+    kernel_of,
 )
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
@@ -62,8 +63,8 @@ AUTO_RANK = 500
 DENSE_ARRAYS = 3
 
 
-class _PlaneSearch(Parameters):
-    """The search of CPMMC."""
+class CPMMCParameters(MarginRunParameters, LandmarkParameters, KernelParameters, before="kernel"):
+    """What the function and the estimator have in common."""
 
     C: float = parameter(
         default=1.0,
@@ -113,11 +114,6 @@ class _PlaneSearch(Parameters):
         doc="Solves the quadratic programs: a compiled active-set solver, warm-started.",
     )
     max_iter: int = parameter(default=1000, least=1, doc="Planes of a start at most.")
-
-
-class CPMMCParameters(MarginRunParameters, LandmarkParameters, KernelParameters, _PlaneSearch):
-    """What the function and the estimator have in common."""
-
     kernel: KernelName | Callable[..., Any] = parameter(
         default="linear",
         doc="""
@@ -178,8 +174,8 @@ class CPM3CParameters(CPMMCParameters):
     )
 
 
-class _PlanePoints(Points):
-    """What is clustered."""
+class _CPMMCCall(CPMMCParameters, Points):
+    """A call of :func:`cpmmc`."""
 
     X: MatrixLike = parameter(
         kw_only=False,
@@ -191,11 +187,7 @@ class _PlanePoints(Points):
     )
 
 
-class _CPMMCCall(CPMMCParameters, _PlanePoints):
-    """A call of :func:`cpmmc`."""
-
-
-class _CPM3CCall(CPM3CParameters, Clusters, _PlanePoints):
+class _CPM3CCall(CPM3CParameters, Clusters, _CPMMCCall):
     """A call of :func:`cpm3c`."""
 
     k: int = parameter(
@@ -334,12 +326,12 @@ def cpm3c(call: _CPM3CCall, control: RunControl) -> MarginResult:
 
 def _cluster(call, control, k, binary):
     """Run the starts; binary labels are signs."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     n = points.shape[0]
     if binary:
         validation.check_two_points(n)
-    k = validation.check_integer("k", k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(k, n)
     # k-means runs on features, which a precomputed kernel has too.
     init = check_init(call.init, n, k, Kernel("linear"), STARTS)
     form = _check_form(points, kernel, **values(call, LandmarkParameters))
@@ -377,7 +369,7 @@ def _cluster(call, control, k, binary):
     rank = None if features is None else features.Z.shape[1]
     return outcome.result(
         MarginResult,
-        values(call, _PlaneSearch) | {"rank": rank} | kernel.params(),
+        own_values(call, CPMMCParameters) | {"rank": rank} | kernel.params(),
         labels=labels,
         sizes=np.bincount(labels, minlength=2 if binary else 1),
         model=_make_model(points, kernel, features, weights, binary),

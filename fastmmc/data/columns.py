@@ -265,7 +265,7 @@ def _fit_column(name, values, options):
             days, unknown = _read_dates(values, form)
             if 2 * len(unknown) < len(known):
                 return _fit_dates(name, days, form, unknown)
-    return _fit_categories(name, values.texts, len(known), options)
+    return _fit_categories(name, values.texts, len(known))
 
 
 def _fit_written_numbers(name, values, unknown, options):
@@ -297,12 +297,10 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     if np.isinf(known).any():
         # The solvers refuse it, and name the value.
         return NumberColumn(name, "numbers", 0.0, mark)
-    is_constant = known.min() == known.max()
-    if not options.keeps_all:
-        if is_constant and not gaps.any():
-            return UnusedColumn(name, f"left out, as it is {_short(known[0])} in all rows")
-        if is_whole and is_id(name, known):
-            return UnusedColumn(name, IDS)
+    is_constant = known.min() == known.max() and not gaps.any()
+    unused = _unused_numbers(name, known, is_constant, is_whole)
+    if unused and not options.keeps_all:
+        return unused
     fill = float(np.median(known))
     filled = np.where(gaps, fill, numbers.astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -311,6 +309,13 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     marker = MISSING_DISTANCE if gaps.any() and options.marks_missing else 0.0
     words = ", ".join(["numbers", *said]) + _about_missing(gaps, fill, unknown, marker)
     return NumberColumn(name, words, fill, mark, shift, scale, marker=marker)
+
+
+def _unused_numbers(name, known, is_constant, is_whole):
+    """Return a column of numbers that are all the same or ids as one left out, None for others."""
+    if is_constant:
+        return UnusedColumn(name, f"left out, as it is {_short(known[0])} in all rows")
+    return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
 
 
 def _about_missing(gaps, fill, unknown, marker):
@@ -360,7 +365,7 @@ def _cycles(days, is_clock):
     return found
 
 
-def _fit_categories(name, texts, n_known, options):
+def _fit_categories(name, texts, n_known):
     """Return what becomes of a column of categories."""
     counts = Counter(text for text in texts if text is not None)
     n_missing = len(texts) - n_known
@@ -631,13 +636,10 @@ def code_numbers(names, first, figures, *, keeps_all, scaled) -> Coding:
     """
     columns: list[Column] = []
     for name, cells_, mean, scale, low, high in zip(names, first, *figures, strict=True):
-        is_whole, mean = cells_.dtype.kind in "iu", float(mean)
-        if not keeps_all and low == high:
-            columns.append(UnusedColumn(name, f"left out, as it is {_short(low)} in all rows"))
-        elif not keeps_all and is_whole and is_id(name, cells_.astype(np.float64)):
-            columns.append(UnusedColumn(name, IDS))
-        else:
-            columns.append(NumberColumn(name, "numbers", mean, shift=mean, scale=float(scale)))
+        is_whole, known = cells_.dtype.kind in "iu", cells_.astype(np.float64)
+        unused = None if keeps_all else _unused_numbers(name, known, low == high, is_whole)
+        mean, scale = float(mean), float(scale)
+        columns.append(unused or NumberColumn(name, "numbers", mean, shift=mean, scale=scale))
     if not any(column.width for column in columns):
         return code_numbers(names, first, figures, keeps_all=True, scaled=scaled)
     return Coding(tuple(_in_units(column, scaled) for column in columns), scaled)

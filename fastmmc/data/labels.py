@@ -128,11 +128,21 @@ def _is_label(value, k):
     return is_number(value) and -1 <= value < k and value == int(value)
 
 
-def matched_clusters(a, b, k):
+def matched_clusters(a, b, k, masses=1):
     """Return which cluster of ``b`` goes with each cluster of ``a``, for the greatest overlap."""
-    overlap = np.zeros((k, k), dtype=np.int64)
-    np.add.at(overlap, (a, b), 1)
+    overlap = np.zeros((k, k))
+    np.add.at(overlap, (a, b), masses)
     return linear_sum_assignment(overlap, maximize=True)[1]
+
+
+def named_clusters(labels, known, k, masses=None):
+    """Return the labels under the names that agree with most of the known ones, -1 where unknown.
+
+    Points count ``masses``.
+    """
+    told = known >= 0
+    weights = 1 if masses is None else masses[told]
+    return matched_clusters(labels[told], known[told], k, weights)[labels]
 
 
 def agreement(labellings, k, weights=None):

@@ -263,9 +263,9 @@ def report_contradictions(found, on_conflict):
     warn_user(f"{text}; not all constraints can be met")
 
 
-def join(must, n, labels=None):
-    """Return a number for each of n objects, equal where must-links or equal labels join them."""
-    a, b = must.T
+def join(pairs, n, labels=None):
+    """Return a number for each of n objects, equal where pairs or equal labels join them."""
+    a, b = pairs.T
     if labels is not None:
         # One more node for each label joins its objects.
         known = np.flatnonzero(labels >= 0)
@@ -273,7 +273,7 @@ def join(must, n, labels=None):
         a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
         n += kinds.size
     graph = coo_array((np.ones(a.size), (a, b)), shape=(n, n))
-    return connected_components(graph, directed=False)[1]
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def _count_different(group, labels):

@@ -250,9 +250,9 @@ def sizes_within(sizes, lower, upper):
     return new + int(np.sign(missing)) * proportional_sizes(room, abs(missing))
 
 
-def reorder_to_targets(labels, targets):
-    """Rename clusters so that the larger ones take the larger targets."""
-    sizes = np.bincount(labels, minlength=len(targets))
+def reorder_to_targets(labels, targets, masses=None):
+    """Rename clusters so that the larger ones, of points with ``masses``, take larger targets."""
+    sizes = np.bincount(labels, masses, len(targets))
     names = np.empty(len(targets), dtype=np.int64)
     names[np.argsort(-sizes, kind="stable")] = np.argsort(-np.asarray(targets), kind="stable")
     return names[labels]

@@ -1,11 +1,12 @@
 """The functions of evolution for two clusters: EvoMMC and FastEvoMMC."""
 
+from dataclasses import replace
 from typing import Literal
 
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
     fixed_seed,
@@ -17,6 +18,7 @@ from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
+    Points,
     PrecisionParameters,
     Rank,
     Regularisation,
@@ -35,12 +37,26 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import box_diagonal
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.other_sizes import warn_of_other_sizes
-from fastmmc.rls.source import FactorSource, best_result, check_source
+from fastmmc.rls.source import best_result, check_source
 
 
-class _EvolutionSearch(Parameters):
-    """The search of EvoMMC."""
+class EvoMMCParameters(
+    RunParameters,
+    BinarySizeParameters,
+    KernelParameters,
+    Standardization,
+    Regularisation,
+    before="standardize",
+):
+    """What the function and the estimator have in common."""
 
+    lam: float = parameter(
+        default=0.5,
+        doc="""
+        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
+        1/2, 1/200, 1/1000 here.
+        """,
+    )
     mu: int = parameter(
         default=10, least=1, most=validation.MOST_INDIVIDUALS, doc="Individuals, at least 1."
     )
@@ -93,25 +109,6 @@ class _EvolutionSearch(Parameters):
     max_iter: int | None = parameter(
         default=None, least=0, doc="Generations of a start. None: 1000 n."
     )
-
-
-class EvoMMCParameters(
-    RunParameters,
-    BinarySizeParameters,
-    KernelParameters,
-    Standardization,
-    _EvolutionSearch,
-    Regularisation,
-):
-    """What the function and the estimator have in common."""
-
-    lam: float = parameter(
-        default=0.5,
-        doc="""
-        Regularisation, > 0. The paper's lambda is lam / n: its grid 1/(2n), 1/(200n), 1/(1000n) is
-        1/2, 1/200, 1/1000 here.
-        """,
-    )
     sigma: float | None = parameter(
         default=None,
         doc="""
@@ -137,11 +134,12 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
     )
 
 
-class _EvolutionSource(FactorSource):
-    """Points, or what was made of them."""
+class _EvoMMCCall(EvoMMCParameters, Points):
+    """A call of :func:`evo_mmc`."""
 
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
         doc="""
         Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
         sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a
@@ -151,11 +149,7 @@ class _EvolutionSource(FactorSource):
     )
 
 
-class _EvoMMCCall(EvoMMCParameters, _EvolutionSource):
-    """A call of :func:`evo_mmc`."""
-
-
-class _FastEvoMMCCall(FastEvoMMCParameters, _EvolutionSource):
+class _FastEvoMMCCall(FastEvoMMCParameters, _EvoMMCCall):
     """A call of :func:`fast_evo_mmc`."""
 
 
@@ -276,25 +270,18 @@ def _make_evolution_plan(call, source):
     if call.flips is not None:
         validation.check_integer("flips", call.flips, least=1, most=n, why=", all points")
     lower, upper = binary_bounds(n, **values(call, SizeParameters))
-    search = values(call, _EvolutionSearch)
     warn_of_equal_points(source.points, 2)
-    return EvolutionPlan(
-        **search
-        | {
-            "flips": call.flips or 0,
-            "init": _check_first_labels(call.init, n, lower, upper, source.kernel),
-            "patience": call.patience or (10 * n if call.nu == 1 else n),
-            "max_iter": 1000 * n if call.max_iter is None else call.max_iter,
-        },
-        n=n,
-        points=source.points,
-        lower=lower,
-        upper=upper,
-        params=search
-        | values(call, SizeParameters)
-        | {"balance": binary_balance(call.balance, call.target_sizes)},
-        default_sizes=call.balance is call.target_sizes is call.max_size is None,
+    whole = replace(
+        call,
+        flips=call.flips or 0,
+        init=_check_first_labels(call.init, n, lower, upper, source.kernel),
+        patience=call.patience or (10 * n if call.nu == 1 else n),
+        max_iter=1000 * n if call.max_iter is None else call.max_iter,
     )
+    params = own_values(call, EvoMMCParameters) | values(call, SizeParameters)
+    params["balance"] = binary_balance(call.balance, call.target_sizes)
+    default_sizes = call.balance is call.target_sizes is call.max_size is None
+    return EvolutionPlan(whole, n, source.points, lower, upper, params, default_sizes)
 
 
 def _check_first_labels(init, n, lower, upper, kernel):

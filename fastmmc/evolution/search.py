@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.evolution import _loops as evolution
 from fastmmc.kernels.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.sliced import SlicedSearch
 
 # Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
@@ -23,30 +24,23 @@ PAIRS_A_TIME = 10_000
 
 @dataclass(frozen=True, eq=False)
 class EvolutionPlan:
-    """What the restarts of one call have in common: the checked parameters and the points."""
+    """What the restarts of one call have in common: the call and the points."""
 
+    call: Any  # with nothing left open, but that flips are 0 for fewer and fewer
     n: int
-    mu: int
-    nu: int
-    flips: int  # 0: fewer and fewer
-    init: str | np.ndarray
     points: np.ndarray
     lower: int  # bounds for the number of labels +1
     upper: int
-    classify: bool
-    distinct: bool
-    polish: bool
-    patience: int
-    max_iter: int
     params: dict  # for the result alone
     default_sizes: bool  # whether the user has said nothing of sizes
 
     def first_labels(self, rng):
         """Return the labels of the individuals that a start begins with, (mu, n) int8."""
-        y = np.stack([self._random_labels(rng) for _ in range(self.mu)])
-        if not isinstance(self.init, str):
-            y[0] = np.where(self.init == 1, 1, -1)
-        elif self.init == "kmeans":
+        y = np.stack([self._random_labels(rng) for _ in range(self.call.mu)])
+        init = self.call.init
+        if not isinstance(init, str):
+            y[0] = np.where(init == 1, 1, -1)
+        elif init == "kmeans":
             y[0] = self._k_means_labels(rng)
         return y
 
@@ -82,8 +76,8 @@ def make_problem(factor, diag, plan):
         root=np.sqrt(diag),
         lower=plan.lower,
         upper=plan.upper,
-        fixed=plan.flips,
-        distinct=plan.distinct,
+        fixed=plan.call.flips,
+        distinct=plan.call.distinct,
         tol=1e-12 * factor.n,
     )
 
@@ -155,10 +149,10 @@ class EvolutionSearch(SlicedSearch):
         self._problem = make_problem(factor, diag, plan)
         self._next_proof = plan.n
         y = plan.first_labels(rng)
-        if plan.classify:
+        if plan.call.classify:
             y = np.stack([self._classify(individual) for individual in y])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        self._population = make_population(self._problem, y, plan.nu, random)
+        self._population = make_population(self._problem, y, plan.call.nu, random)
         self._note()
 
     def _run(self):
@@ -166,7 +160,7 @@ class EvolutionSearch(SlicedSearch):
         while not (yield from self._search()):
             yield self._budget
         self._note()
-        while self._plan.polish:
+        while self._plan.call.polish:
             points = yield from self._improvement(0, swaps=True)
             if not points:
                 return
@@ -174,20 +168,20 @@ class EvolutionSearch(SlicedSearch):
 
     def _search(self):
         """Make a slice of generations; return whether it was the last."""
-        plan, pop = self._plan, self._population
-        patience = min(plan.patience, self._next_proof)
-        ended = evolution.evolve(self._problem, pop, patience, plan.max_iter, self._budget)
+        n, call, pop = self._plan.n, self._plan.call, self._population
+        patience = min(call.patience, self._next_proof)
+        ended = evolution.evolve(self._problem, pop, patience, call.max_iter, self._budget)
         self._history.drain(pop.history, pop.pos, moves.RECORDS)
         stale, generation = int(pop.pos[evolution.STALE]), int(pop.pos[evolution.GENERATION])
-        done = max(stale / plan.patience, generation / max(1, plan.max_iter))
+        done = max(stale / call.patience, generation / max(1, call.max_iter))
         self._fraction = min(0.95, done)
-        self._next_proof = plan.n * (stale // plan.n + 1)
+        self._next_proof = n * (stale // n + 1)
         if not ended:
             return False
-        if generation >= plan.max_iter:
+        if generation >= call.max_iter:
             self.status = Status.MAX_ITER
             return True
-        return stale >= plan.patience or (yield from self._is_local_optimum())
+        return stale >= call.patience or (yield from self._is_local_optimum())
 
     def _flip_best(self, points):
         """Flip labels of the best individual."""
@@ -211,8 +205,7 @@ class EvolutionSearch(SlicedSearch):
         self.n_iter = int(pop.pos[evolution.GENERATION])
         self.n_moves = int(pop.pos[moves.MOVES])
         self._history.note(self.n_iter, self.objective)
-        self.history = self._history.values()
-        self.trace = {"generations": self._history.counts()}
+        self._end_history("generations")
         self._population = self._work = None
 
     def _evaluate(self, y):
@@ -241,12 +234,11 @@ class EvolutionSearch(SlicedSearch):
     def _is_local_optimum(self):
         """Tell whether no child can be better than its parent, for single flips from now on."""
         plan, pop = self._plan, self._population
-        single = plan.flips == 1 or (
-            plan.flips == 0 and plan.n < 2 * (int(pop.pos[evolution.GENERATION]) + 2)
-        )
+        flips, generation = plan.call.flips, int(pop.pos[evolution.GENERATION])
+        single = flips == 1 or (flips == 0 and plan.n < 2 * (generation + 2))
         if not single:
             return False
-        for i in range(plan.mu):
+        for i in range(plan.call.mu):
             # Mutations swap only where a flip would break a bound.
             swaps = not plan.lower < pop.n_plus[i] < plan.upper
             if (yield from self._improvement(i, swaps)) != ():

@@ -22,9 +22,9 @@ from fastmmc.core.parameters import (
     PrecisionParameters,
     RandomState,
     Regularisation,
-    Seed,
+    kernel_of,
 )
-from fastmmc.core.threads import counter, exhaust, map_of_threads, one_blas_thread
+from fastmmc.core.threads import counter, in_threads, map_of_threads, one_blas_thread, run_to_end
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import in_blocks, make_blocks
 from fastmmc.data.standardization import in_units
@@ -298,8 +298,7 @@ class LowRankFactor(OneLine, Named):
             np.matmul(self.Z[indices[rows]], to_Y, out=Z[rows])
             return len(Z[rows])
 
-        with map_of_threads(Z.size * self.rank) as map_pieces:
-            yield from map_pieces(scale, gen_batches(len(Z), BLOCK))
+        yield from in_threads(Z.size * self.rank, scale, gen_batches(len(Z), BLOCK))
         half, new_scale = yield from _shrink(Z, self.lam)
         extend = self.scale.T @ half
         projection = self.projection @ extend
@@ -333,8 +332,7 @@ class LowRankFactor(OneLine, Named):
             np.matmul(self.Z[rows], self.Z[: rows.stop].T, out=R[rows, : rows.stop])
             return rows.stop - rows.start
 
-        with map_of_threads(R.size * self.rank / 2) as map_pieces:
-            yield from map_pieces(fill, gen_batches(self.n, BLOCK))
+        yield from in_threads(R.size * self.rank / 2, fill, gen_batches(self.n, BLOCK))
         mirror_lower(R)
         return R
 
@@ -370,7 +368,7 @@ class LowRankFactor(OneLine, Named):
 
 
 class _FactorCall(
-    Seed, PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
+    PrecisionParameters, LandmarkParameters, KernelParameters, Metric, Regularisation, Points
 ):
     """A call of :func:`factor`."""
 
@@ -383,14 +381,6 @@ class _FactorCall(
         memory map, never come together.
         """,
     )
-    k: int | None = parameter(
-        default=None,
-        least=1,
-        doc="""
-        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
-        looks at a narrower one, or the median distance for None.
-        """,
-    )
     lam: float = parameter(
         default=0.25,
         doc="""
@@ -401,6 +391,14 @@ class _FactorCall(
     random_state: RandomState = parameter(
         default=None,
         doc="Chooses landmarks; dense and pivoted factors draw nothing.",
+    )
+    k: int | None = parameter(
+        default=None,
+        least=1,
+        doc="""
+        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
+        looks at a narrower one, or the median distance for None.
+        """,
     )
 
 
@@ -450,7 +448,7 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     (200, True)
     """
     call, units = in_units(call)
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     X = call.X
     if in_blocks(X):
         blocks = make_blocks(X)
@@ -574,7 +572,7 @@ def make_low_rank_factor(X, lam, kernel, form, rng, on_progress=None):
         )
     explained = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
     residual = np.maximum(diagonal - explained, 0.0)
-    half, scale = exhaust(_shrink(Z, lam), advance)
+    half, scale = run_to_end(_shrink(Z, lam), advance)
     Z.flags.writeable = False
     to_Z = features.to_Z @ half
     return LowRankFactor(

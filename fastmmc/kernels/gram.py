@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -17,7 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.cholesky import Staircase
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
@@ -261,18 +262,26 @@ def evenly(n, most):
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
+def distinct_rows(X, most):
+    """Return which distinct point each is, and the first of each, where these are at most so many.
+
+    Otherwise some of the first are returned, more than ``most``, and no members.
+    """
+    seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
+    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
+        # Adding 0 turns -0, which has other bytes, into 0.
+        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
+            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
+            if members[i] == len(first):
+                first.append(i)
+                if len(first) > most:
+                    return None, np.array(first)
+    return members, np.array(first)
+
+
 def count_distinct(X, most):
     """Count the distinct rows of X, up to ``most``."""
-    seen = set()
-    # Sparse rows may have very many columns.
-    step = BLOCK // 8 if issparse(X) else BLOCK
-    for rows in gen_batches(X.shape[0], step):
-        # Adding 0 turns -0, which has other bytes, into 0.
-        for row in dense_rows(X, rows) + 0.0:
-            seen.add(row.tobytes())
-            if len(seen) >= most:
-                return most
-    return len(seen)
+    return distinct_rows(X, most - 1)[1].size
 
 
 def values_by_rows(kernel, X, Z, columns=None):
@@ -296,7 +305,14 @@ def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
 
 
 def kernel_product(
-    kernel, X, Z, matrix, columns=None, dtype=np.float64, advance=None, largest=None
+    kernel,
+    X,
+    Z,
+    matrix,
+    columns=None,
+    dtype=np.float64,
+    advance=lambda n_rows: None,
+    largest=None,
 ):
     """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
@@ -320,10 +336,7 @@ def kernel_product(
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * m * (X.shape[1] + EXP_PRODUCTS + r)
-    with map_of_threads(n_products) as map_pieces:
-        for n_rows in map_pieces(fill, gen_batches(n, BLOCK)):
-            if advance is not None:
-                advance(n_rows)
+    run_to_end(in_threads(n_products, fill, gen_batches(n, BLOCK)), advance)
     return out
 
 
@@ -507,7 +520,7 @@ def _check_width(kernel, sigma):
     )
 
 
-def fill_lower_gram(kernel, X, out, on_progress=None):
+def fill_lower_gram(kernel, X, out, on_progress=lambda share: None):
     """Fill the lower triangle of the (n, n) Gram matrix ``out`` of X, in row blocks.
 
     That is all a Cholesky factorisation reads; above the diagonal ``out`` stays undefined.
@@ -533,7 +546,5 @@ def fill_lower_gram(kernel, X, out, on_progress=None):
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * n * (X.shape[1] + EXP_PRODUCTS) / 2
-    with map_of_threads(n_products) as map_pieces:
-        for stop in map_pieces(fill, gen_batches(n, BLOCK)):
-            if on_progress is not None:
-                on_progress((stop / n) ** 2)
+    pieces = in_threads(n_products, fill, gen_batches(n, BLOCK))
+    run_to_end(pieces, lambda stop: on_progress((stop / n) ** 2))

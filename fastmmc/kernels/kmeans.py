@@ -12,7 +12,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fastmmc.core.compat import euclidean_distances, kmeans_single_lloyd
-from fastmmc.core.threads import exhaust
+from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.gram import dense_rows
 
 MOST_ROUNDS = 300
@@ -138,7 +138,7 @@ def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
     several times. Calls ``look`` before each choice; it may raise.
     """
     pieces = choose_pieces(begin_choice(rows, k, seed, weights, tries))
-    return exhaust(pieces, lambda cost: look())
+    return run_to_end(pieces, lambda cost: look())
 
 
 def choose_pieces(choice):
@@ -155,7 +155,7 @@ def k_means(rows, k, seed, weights=None, init="k-means++", look=lambda: None):
     ``init`` is "k-means++", "random" or (k, d) centers; fewer labels occur where points coincide.
     Calls ``look`` every few rounds; it may raise.
     """
-    return exhaust(k_means_pieces(rows, k, seed, weights, init), lambda cost: look())
+    return run_to_end(k_means_pieces(rows, k, seed, weights, init), lambda cost: look())
 
 
 def k_means_pieces(rows, k, seed, weights=None, init="k-means++"):

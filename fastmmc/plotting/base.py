@@ -223,11 +223,6 @@ def known_names(result):
     return result.feature_names_in if result.coding is None else result.coding.features
 
 
-def feature_names(known, d):
-    """Return the names of d features, made up where none are known."""
-    return [f"feature {i}" for i in range(d)] if known is None else [str(name) for name in known]
-
-
 def draw_legend(ax, title):
     """Draw a legend of points beside the axes, where it hides nothing."""
     legend = ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from fastmmc.core import validation
-from fastmmc.core.column_names import column_names
+from fastmmc.core.column_names import column_names, feature_names
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult, SegmentationResult
@@ -205,7 +205,7 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
         """
         rounds = [validation.check_integer("rounds", i, least=0) for i in rounds]
         F = factor(X, lam=lam, sigma=sigma)
-        k = validation.check_integer("k", k, least=1, most=F.n, why=", the number of points")
+        k = validation.check_cluster_count(k, F.n)
         seed = fixed_seed(random_state)
         labels = [balanced_random_labels(F.n, k, restart_stream(seed, 0))]
         for i in rounds:
@@ -315,9 +315,8 @@ def project(X, names=None):
     if d <= 2 or n < 2:
         points = X[:, :2]
         points = points.toarray() if issparse(points) else points
-        if names is None or len(names) != d:
-            names = [f"feature {i}" for i in range(d)]
-        return points, list(names[:2])
+        known = names if names is not None and len(names) == d else None
+        return points, feature_names(known, d)[:2]
     way, name = (TruncatedSVD, "singular") if issparse(X) else (PCA, "principal")
     way = way(2, random_state=0)
     # The variance of equal points is 0, that of their components may be so but for rounding.

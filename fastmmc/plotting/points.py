@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fastmmc.core import validation
+from fastmmc.core.column_names import feature_names
 from fastmmc.core.results import RLSResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.influence import FeatureInfluence
@@ -20,7 +21,6 @@ from fastmmc.plotting.base import (
     ResultDisplay,
     check_points,
     check_result,
-    feature_names,
     known_names,
 )
 

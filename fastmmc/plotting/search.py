@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import dendrogram
 
 from fastmmc.choice import Candidate, ChoiceResult
 from fastmmc.choice.vote import FLOOR
-from fastmmc.core.results import ClusteringResult, Tree, TreeResult
+from fastmmc.core.results import ClusteringResult
 from fastmmc.plotting.base import (
     COLORS,
     LARGEST_POINT,
@@ -24,6 +24,7 @@ from fastmmc.plotting.base import (
     import_pyplot,
 )
 from fastmmc.plotting.clusters import LEGEND_MOST
+from fastmmc.trees import Tree, TreeResult
 
 # Clusters of the largest tree that is drawn, and the inches that a cluster and a level need.
 MOST_LEAVES = 100

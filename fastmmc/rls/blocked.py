@@ -30,6 +30,7 @@ from fastmmc.core.parameters import (
     PrecisionParameters,
     Regularisation,
     SizeParameters,
+    kernel_of,
 )
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
@@ -144,7 +145,7 @@ class Goal:
         if not hasattr(call, "k"):
             low, high = binary_bounds(n, **values(call, SizeParameters))
             return cls("binary", n, 2, np.array([n - high, low]), np.array([n - low, high]), True)
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
         free, told = call.sizes == "free", values(call, SizeParameters)
         if call.balance is None and call.target_sizes is not None:
             told["balance"] = 0.0
@@ -230,7 +231,7 @@ def _check_source(call, k):
         refuse_beside_factor(call)
         F = call.X
         return _Source(F.blocks, min(F.n, sample_size(k, F.rank)), F.lam, factor=F)
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     blocks, n = make_blocks(call.X), call.X.shape[0]
     if n <= sample_size(k, 1):
         return _Source(blocks, n, call.lam)

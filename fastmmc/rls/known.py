@@ -9,7 +9,7 @@ from scipy.linalg import solve
 
 from fastmmc.core.execution import warn_if_stopped, without_warnings
 from fastmmc.core.status import STOPPED, Status
-from fastmmc.data.labels import matched_clusters
+from fastmmc.data.labels import named_clusters
 from fastmmc.data.memberships import margins
 from fastmmc.data.sizes import MOST_SCORES, fit_sizes, held_sizes
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
@@ -111,12 +111,6 @@ def _doubted(result, plan):
         prior = np.log(plan.trust * (plan.k - 1)) - np.log1p(-plan.trust)
     # However little a label is trusted, no cluster that fits worse takes its place.
     return (plan.known >= 0) & (against > np.maximum(prior, 0.0))
-
-
-def named_clusters(labels, known, k):
-    """Return the labels under the names that agree with most of the known ones."""
-    told = known >= 0
-    return matched_clusters(labels[told], known[told], k)[labels]
 
 
 def _from_classifier(factor, plan, clusters):

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.cholesky import add_to_diagonal, invert_lower, mirror_lower
 from fastmmc.kernels.factors import eigh_lower
 from fastmmc.kernels.gram import (
@@ -95,9 +95,7 @@ def score_outliers(points, kernel, lam, weights=None):
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * chosen.size**2
-    with map_of_threads(n_products) as map_pieces:
-        for _ in map_pieces(judge, gen_batches(n, BLOCK)):
-            pass
+    run_to_end(in_threads(n_products, judge, gen_batches(n, BLOCK)))
     return own / np.maximum(own + others, np.finfo(np.float64).tiny)
 
 

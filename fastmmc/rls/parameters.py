@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from fastmmc.core import validation
@@ -9,7 +10,6 @@ from fastmmc.core.declare import Parameters, parameter
 from fastmmc.core.execution import warn_user
 from fastmmc.core.parameters import (
     KernelParameters,
-    KnownTrust,
     LandmarkParameters,
     Metric,
     PrecisionParameters,
@@ -35,6 +35,17 @@ def _check_objective(name, value):
         )
         return "equal"
     return validation.check_choice(name, value, ("equal", "free"))
+
+
+def _check_trust(name, value):
+    """Return a share in (0, 1], or an array of such."""
+    trust = np.asarray(value if np.ndim(value) else validation.check_number(name, value))
+    if trust.dtype.kind not in "iuf" or trust.ndim > 1:
+        raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
+    if not ((trust > 0) & (trust <= 1)).all():
+        wrong = trust.ravel()[np.flatnonzero(~((trust > 0) & (trust <= 1)))[0]]
+        raise ValueError(f"{name} must be greater than 0 and at most 1; got {wrong}")
+    return trust.astype(np.float64) if trust.ndim else float(trust)
 
 
 class UMCRLSSearch(Parameters):
@@ -108,32 +119,9 @@ class UMCRLSSizes(SizeParameters):
     )
 
 
-class LinkPrice(Parameters):
-    """How much cannot-links count."""
-
-    link_penalty: float | None = parameter(
-        default=None,
-        above=0,
-        doc="Price of a broken cannot-link, in units of sum_h e_h^T R e_h. None: links are hard.",
-    )
-
-
-class Weights(Parameters):
-    """How much points count."""
-
-    sample_weight: ArrayLike | None = parameter(
-        default=None,
-        kind="(n,) array_like",
-        per="point",
-        doc="Weights, >= 0. An integer counts as that many equal rows.",
-    )
-
-
 class UMCRLSBut(
     RunParameters,
     Trimming,
-    LinkPrice,
-    KnownTrust,
     UMCRLSSizes,
     PrecisionParameters,
     LandmarkParameters,
@@ -141,6 +129,7 @@ class UMCRLSBut(
     Metric,
     Standardization,
     UMCRLSSearch,
+    before="trim",
 ):
     """Every parameter of UMC-RLS but lam."""
 
@@ -156,6 +145,18 @@ class UMCRLSBut(
         doc="""
         Starts; the lowest objective wins. "auto": few for "memetic" and free sizes, else up to 30.
         """,
+    )
+    known_trust: float | ArrayLike = parameter(
+        default=1.0,
+        kind="float or (n,) array_like",
+        check=_check_trust,
+        per="point",
+        doc="Probability that a known label is right; below 1 it may change.",
+    )
+    link_penalty: float | None = parameter(
+        default=None,
+        above=0,
+        doc="Price of a broken cannot-link, in units of sum_h e_h^T R e_h. None: links are hard.",
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from fastmmc.core import validation
 from fastmmc.core.declare import told, values
 from fastmmc.core.execution import warn_of_equal_points
-from fastmmc.core.parameters import Clusters, KnownTrust, SizeParameters
+from fastmmc.core.parameters import Clusters, SizeParameters
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_links_of_clusters, join
 from fastmmc.data.sizes import check_least_and_most, size_rule
@@ -13,7 +13,7 @@ from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.engine.cells import count_cells
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.parameters import LinkPrice, UMCRLSSearch, UMCRLSSizes
+from fastmmc.rls.parameters import UMCRLSBut, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
 
 # Starts of a search other than the memetic one, which is many starts by itself; fewer where n is
@@ -81,7 +81,7 @@ def _make_plan(call, source):
     """Check the parameters of the search and fix what all restarts have in common."""
     points = source.points
     n = points.shape[0]
-    k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+    k = validation.check_cluster_count(call.k, n)
     validation.check_integer(
         "start_round", call.start_round, least=0, most=call.n_rounds - 1, why=", the last round"
     )
@@ -114,8 +114,9 @@ def _make_plan(call, source):
         params["link_penalty"] = call.link_penalty
     warn_of_equal_points(points, k)
     return LabelSearchPlan(
-        **values(call, UMCRLSSearch, LinkPrice)
+        **values(call, UMCRLSSearch)
         | {
+            "link_penalty": call.link_penalty,
             "method": "shaking" if k == 1 else method,
             "init": check_init(call.init, n, k, source.kernel),
             "max_iter": np.iinfo(np.int64).max if call.max_iter is None else call.max_iter,
@@ -241,7 +242,7 @@ def check_groups(links, n, k, rule, weights):
 def _check_trust(call, known, links):
     """Return how far each known label is trusted, (n,), None if entirely or if there are none."""
     trust = call.known_trust
-    if call.known_labels is None and told(call, KnownTrust):
+    if call.known_labels is None and "known_trust" in told(call, UMCRLSBut):
         raise ValueError(
             "known_trust is how likely a known label is right, and none are given; give "
             f"known_labels (an estimator: y and semi_supervised=True); got {trust}"

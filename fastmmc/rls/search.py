@@ -7,7 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from fastmmc.core.execution import OutOfTime, restart_stream, warn_user
-from fastmmc.core.threads import exhaust
+from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.bound import free_bound, risk_bound
@@ -60,7 +60,7 @@ def _search_claims(seed, factor, plan, control):
         matrix = factor._in_double_precision()
         with suppress(OutOfTime):
             if factor.n <= DENSE_LIMIT:
-                matrix = exhaust(factor._as_dense(), lambda n_rows: control.check_time())
+                matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
     diag = matrix.diagonal()
 
     def make_search(index):
@@ -88,7 +88,7 @@ def _search_free(seed, factor, plan, control):
     try:
         if control.shortage:
             raise OutOfTime
-        matrix = exhaust(make_matrix(factor, cells), lambda n_rows: control.check_time())
+        matrix = run_to_end(make_matrix(factor, cells), lambda n_rows: control.check_time())
     except OutOfTime:
         cells = max(plan.k, min(plan.n, QUICK_SAMPLE))
     diag = matrix.diagonal()
@@ -105,12 +105,12 @@ def _search_linked(seed, factor, plan, control):
     kind = Population if plan.free else NearSearch
     sample = sample_size(plan.n, plan.k) if plan.free or not isinstance(factor, DenseFactor) else 0
     try:
-        groups = exhaust(
+        groups = run_to_end(
             make_groups(factor, merging, plan, sample), lambda n_rows: control.check_time()
         )
     except OutOfTime:
         sample = min(plan.n, QUICK_SAMPLE)
-        groups = exhaust(make_groups(factor, merging, plan, sample), lambda n_rows: None)
+        groups = run_to_end(make_groups(factor, merging, plan, sample))
 
     def make_search(index):
         rng = restart_stream(seed, index)

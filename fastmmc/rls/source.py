@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import parameter, told, values
+from fastmmc.core.declare import told
 from fastmmc.core.execution import (
     OutOfTime,
     best_of_restarts,
@@ -16,10 +16,9 @@ from fastmmc.core.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.core.parameters import KernelParameters, Points
+from fastmmc.core.parameters import kernel_of
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
-from fastmmc.core.types import MatrixLike
 from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
 from fastmmc.kernels.factors import (
@@ -66,19 +65,6 @@ def quick_rank(n):
 def quick_seconds(n):
     """Return about how long that hat matrix takes to make."""
     return QUICK_SECONDS * n * quick_rank(n) ** 2
-
-
-class FactorSource(Points):
-    """Points, or what was made of them."""
-
-    # More than the points of other methods, which mypy takes for a mistake.
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
-        kw_only=False,
-        kind="(n, d) array_like, sparse matrix, dask.array or factor",
-        doc="""
-        Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
-        """,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +144,7 @@ def check_source(call, lam=None):
         raise TypeError(
             "X is a factor of points in blocks, which only umc_rls and fast_evo_mmc take"
         )
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
     form = check_form(points, kernel, **{name: getattr(call, name, form[name]) for name in form})

@@ -26,9 +26,6 @@ from fastmmc.rls.outliers import score_outliers, without_outlier_scores
 
 LINKS = ("must_link", "cannot_link")
 
-# Rows that a message names.
-ROWS_NAMED = 5
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -124,37 +121,12 @@ class Task:
 
 def _check_weights(call, n):
     """Return the weights of n points as float64, None if there are none or all are 1."""
-    if call.sample_weight is None:
-        return None
-    if isinstance(call.X, DenseFactor | LowRankFactor):
+    if call.sample_weight is not None and isinstance(call.X, DenseFactor | LowRankFactor):
         raise ValueError(
             "sample_weight: X is a factor, whose hat matrix has no weights in it; give the points"
         )
-    weights = np.asarray(call.sample_weight)
-    if weights.shape != (n,) or weights.dtype.kind not in "biuf":
-        raise ValueError(
-            f"sample_weight must be {n} numbers, one for each point; got an array of shape "
-            f"{weights.shape} and type {weights.dtype}"
-        )
-    weights = weights.astype(np.float64)
-    for wrong, what in ((~np.isfinite(weights), "finite"), (weights < 0, "at least 0")):
-        if wrong.any():
-            row = np.flatnonzero(wrong)[0]
-            raise ValueError(
-                f"sample_weight must be {what}; got {weights[row]} in {_name_rows(wrong)}"
-            )
-    if not weights.any():
-        raise ValueError(
-            f"every weight of sample_weight is zero, in all {n} rows; some point must count"
-        )
-    return None if (weights == 1.0).all() else weights
-
-
-def _name_rows(mask):
-    """Return the text of the rows where the mask is true."""
-    rows = np.flatnonzero(mask)
-    named = ", ".join(map(str, rows[:ROWS_NAMED]))
-    return f"row{'s' * (rows.size > 1)} {named}{' ...' * (rows.size > ROWS_NAMED)}"
+    weights = validation.check_sample_weight(call.sample_weight, n)
+    return None if weights is None or (weights == 1.0).all() else weights
 
 
 def _refuse_told(call, is_out):
@@ -170,8 +142,8 @@ def _refuse_told(call, is_out):
         wrong &= is_out
         if wrong.any():
             raise ValueError(
-                f"{name} concerns {_name_rows(wrong)}, whose sample_weight is 0: such points are "
-                "labelled by the model of the others; give them a small weight"
+                f"{name} concerns {validation.name_rows(wrong)}, whose sample_weight is 0: such "
+                "points are labelled by the model of the others; give them a small weight"
             )
 
 
@@ -194,7 +166,7 @@ def _check_told(call, source):
     movable = np.ones(n, dtype=bool)
     k = n
     if not isinstance(call.k, str):
-        k = validation.check_integer("k", call.k, least=1, most=n, why=", the number of points")
+        k = validation.check_cluster_count(call.k, n)
     known, _ = read_known_labels(call.known_labels, n, k)
     if known is not None:
         movable = known < 0

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastmmc.core import memory, validation
-from fastmmc.core.declare import Parameters, function_of, parameter, values
+from fastmmc.core.declare import Parameters, function_of, own_values, parameter, values
 from fastmmc.core.execution import (
     RunControl,
     show_progress,
@@ -21,6 +21,7 @@ from fastmmc.core.parameters import (
     KernelParameters,
     Points,
     check_verbose,
+    kernel_of,
 )
 from fastmmc.core.results import SDPResult
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
@@ -39,55 +40,8 @@ DEFINITE_TOLERANCE = 1e-6
 LEAST_SHARE, MOST_SHARE = 1e-12, 1e14
 
 
-class _Machine(Parameters):
-    """The machine of MMC."""
-
-    C: float = parameter(default=1.0, above=0, doc="Weight of the loss, > 0.")
-    center_kernel: bool = parameter(
-        default=True,
-        doc="""
-        Move the mean of the points to the origin of the feature space, through which the border
-        goes, as there is no bias.
-        """,
-    )
-
-
-class _Scores(Parameters):
-    """The margin of GMMC, and how its solution becomes labels."""
-
-    C_delta: float = parameter(
-        default=100.0, above=0, doc="Cost of a point in the middle of the margin, > 0."
-    )
-    C_e: float = parameter(
-        default=10.0,
-        above=0,
-        doc="""
-        Cost of scores that do not balance, > 0. One cluster of all points has the objective
-        C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
-        """,
-    )
-    ridge: float = parameter(
-        default=1e-3,
-        above=0,
-        doc="""
-        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
-        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
-        margin by a squared loss. > 0.
-        """,
-    )
-    rounding: Literal["dual", "leading", "eigenvector"] = parameter(
-        default="dual",
-        doc="""
-        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
-        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
-        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
-        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
-        """,
-    )
-
-
-class _Program(Parameters):
-    """The semidefinite program."""
+class _Program(KernelParameters, before="kernel"):
+    """The semidefinite program, and its kernel."""
 
     solver: Literal["SCS", "Clarabel"] = parameter(
         default="SCS",
@@ -99,11 +53,6 @@ class _Program(Parameters):
         """,
     )
     force: bool = parameter(default=False, doc="Go on with more than 150 points.")
-
-
-class _DefiniteKernel(KernelParameters):
-    """The kernel."""
-
     kernel: KernelName | Callable[..., Any] = parameter(
         default="rbf",
         doc="""
@@ -142,12 +91,51 @@ class _SolverRun(Parameters):
     )
 
 
-class SDPMMCParameters(_SolverRun, BinarySizeParameters, _DefiniteKernel, _Program, _Machine):
+class SDPMMCParameters(_SolverRun, BinarySizeParameters, _Program, before="solver"):
     """What the function and the estimator have in common."""
 
+    C: float = parameter(default=1.0, above=0, doc="Weight of the loss, > 0.")
+    center_kernel: bool = parameter(
+        default=True,
+        doc="""
+        Move the mean of the points to the origin of the feature space, through which the border
+        goes, as there is no bias.
+        """,
+    )
 
-class GMMCParameters(_SolverRun, _DefiniteKernel, _Program, _Scores):
+
+class GMMCParameters(_SolverRun, _Program, before="solver"):
     """What the function and the estimator have in common."""
+
+    C_delta: float = parameter(
+        default=100.0, above=0, doc="Cost of a point in the middle of the margin, > 0."
+    )
+    C_e: float = parameter(
+        default=10.0,
+        above=0,
+        doc="""
+        Cost of scores that do not balance, > 0. One cluster of all points has the objective
+        C_e n^2, which the bound cannot exceed: keep C_e n^2 well above the objective.
+        """,
+    )
+    ridge: float = parameter(
+        default=1e-3,
+        above=0,
+        doc="""
+        Added to the diagonal of the Gram matrix, as a share of the mean diagonal of the centred
+        Gram matrix, which does not depend on the origin: makes it invertible, and softens the
+        margin by a squared loss. > 0.
+        """,
+    )
+    rounding: Literal["dual", "leading", "eigenvector"] = parameter(
+        default="dual",
+        doc="""
+        Labels from the solution. "dual": of all sign patterns in the planes of the two or three
+        leading eigenvectors of W that of the lowest objective. "leading": signs of the leading
+        eigenvector of W. "eigenvector", as published: signs of the eigenvector of P - diag(gamma)
+        to its least eigenvalue, which is arbitrary where that is a multiple one, as it often is.
+        """,
+    )
 
 
 class _SDPMMCCall(SDPMMCParameters, Points):
@@ -220,7 +208,7 @@ class _Data:
 
 def _check_data(method, call, is_centred):
     """Check the points and make their Gram matrix, which is to be centred or not."""
-    kernel = validation.check_kernel(**values(call, KernelParameters))
+    kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
     check_cost(method, points.shape[0], call.solver, call.force)
     points = points.toarray() if issparse(points) else points
@@ -386,7 +374,7 @@ def sdp_mmc(call: _SDPMMCCall, control: RunControl) -> SDPResult:
     least, largest = _size_limits(n, **sizes)
     K = centre(data.K) if call.center_kernel else data.K
     _check_scale(mean_diagonal(K), 1.0 / call.C, "C")
-    params = values(call, _Machine, _Program) | sizes
+    params = own_values(call, SDPMMCParameters, _Program) | sizes
     with show_progress(control, "program") as control:
         control.report(fraction=0.0, n_done=0, n_init=1, objective=np.inf)
         relaxation = relax_mmc(K, call.C, least, largest, call.solver, control)
@@ -455,7 +443,7 @@ def gmmc(call: _GMMCCall, control: RunControl) -> SDPResult:
     _check_scale(mean_diagonal(centre(data.K)), constant, "C_e n^2")
     K = penalised_kernel(data.K, call.ridge, constant)
     _check_condition(K, call.ridge, call.C_e)
-    params = values(call, _Scores, _Program)
+    params = own_values(call, GMMCParameters, _Program)
     with show_progress(control, "program") as control:
         control.report(fraction=0.0, n_done=0, n_init=1, objective=np.inf)
         relaxation = relax_gmmc(K, call.C_delta, call.solver, control)

@@ -115,7 +115,7 @@ def test_a_crash_in_any_stage(points, table, tmp_path, monkeypatch, capsys):
     command = ["cluster", table, *LARGE, "--out", out, "--state", state]
     names = []
     # In the scan, while the map is made, in passes; what an entry tells of is there before it.
-    for count in (0, 1, 2, 4, *[1] * 9):
+    for count in (0, 1, 2, 4, *[1] * 5):
         names += crash(monkeypatch, command, count)
     assert not out.exists() and (state / parquet.POINTS).exists()
     written = crash_after(monkeypatch, None)

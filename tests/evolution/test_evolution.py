@@ -183,7 +183,7 @@ def test_algorithm_1_over_the_papers_routes_makes_the_solvers_steps(flips):
             upper=plan.upper,
             flips=flips,
             max_iter=60,
-            patience=plan.patience,
+            patience=plan.call.patience,
             random=pop.random.copy(),
         )
         while not run.step(2**40):

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import fastmmc
 from fastmmc.core import execution
-from fastmmc.core.threads import exhaust
+from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import balanced_random_labels, size_rule
 from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls import multilevel, planning
@@ -136,7 +136,7 @@ def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
 @pytest.mark.parametrize("rows", [[0, 1], list(range(0, 60, 2)), list(range(60))])
 def test_a_restriction_is_the_ridge_fit_to_these_points(factor, rows):
     rows = np.array(rows)
-    part, extend = exhaust(factor._restrict(rows), lambda n_rows: None)
+    part, extend = run_to_end(factor._restrict(rows))
     B = factor.basis
     K_nB, K_BB = factor.kernel.block(factor.X, B), factor.kernel.block(B, B)
     gram = K_nB @ np.linalg.pinv(K_BB) @ K_nB.T

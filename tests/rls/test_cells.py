@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import Status
-from fastmmc.core.threads import exhaust
+from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import size_rule
 from fastmmc.rls.engine.cells import count_cells, make_cells
 from fastmmc.rls.engine.groups import Groups, cost_of
@@ -21,7 +21,7 @@ def cells_of(n=90, count=20, k=3, rank=30):
     X = np.random.default_rng(0).standard_normal((n, 3))
     factor = fastmmc.factor(X, lam=0.3, rank=rank, random_state=0)
     R = factor.R if rank is None else factor.Z @ factor.Z.T
-    matrix, members, seeds = exhaust(
+    matrix, members, seeds = run_to_end(
         make_cells(factor, k, count, np.random.default_rng(1)), lambda n_rows: None
     )
     masses = np.bincount(members)

@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, kernel_diagonal, kernel_points, values_by_rows
 from fastmmc.rls.engine import _loops_ward as ward
@@ -102,9 +102,8 @@ def _nearest_seeds(factor, scores_of, seeds):
         cells[rows] = products.argmax(axis=1)
         distances[rows] = np.maximum(squares - 2.0 * products.max(axis=1), 0.0)
 
-    with map_of_threads(factor.n * n_products) as map_pieces:
-        for _ in map_pieces(assign, gen_batches(factor.n, BLOCK)):
-            yield
+    for _ in in_threads(factor.n * n_products, assign, gen_batches(factor.n, BLOCK)):
+        yield
     # Of equal seeds each has a cell.
     cells[seeds] = np.arange(seeds.size)
     return cells, distances

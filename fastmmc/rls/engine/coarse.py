@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import exhaust, map_of_threads
-from fastmmc.kernels.gram import BLOCK, Kernel, dense_rows, kernel_points, squared_distances
+from fastmmc.core.threads import in_threads, run_to_end
+from fastmmc.kernels.gram import (
+    BLOCK,
+    Kernel,
+    dense_rows,
+    distinct_rows,
+    kernel_points,
+    squared_distances,
+)
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
 # cells lead `cluster` to the same mean index within .01.
@@ -101,7 +107,7 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     What it raises ends the work. Points of large ``weights`` (n,) are more likely to be seeds.
     """
     n = X.shape[0]
-    members, first = _distinct(X, count)
+    members, first = distinct_rows(X, count)
     if first.size < k and n > count:  # equal points must be told apart somehow
         members = np.empty(n, dtype=np.int64)
         members[rng.permutation(n)] = np.arange(n) * count // n
@@ -113,7 +119,7 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
         everyone = np.arange(n)
         return Coarsening(everyone, np.ones(n, dtype=np.int64), everyone, points_of(X, everyone))
     draws = draw_cells(n, count, rng, partial(_nearest, X), weights)
-    members, seeds = exhaust(draws, lambda _: look())
+    members, seeds = run_to_end(draws, lambda _: look())
     points = points_of(X, seeds) if issparse(X) else _means(X, members)
     return Coarsening(members, np.bincount(members), seeds, points, False)
 
@@ -155,23 +161,6 @@ def points_of(X, rows):
     return kernel_points(Kernel("points"), X, rows).astype(np.float64)
 
 
-def _distinct(X, most):
-    """Return which distinct point each is, and the first of each, where these are at most so many.
-
-    Otherwise some of the first are returned, more than ``most``, and no members.
-    """
-    seen, first, members = {}, [], np.empty(X.shape[0], dtype=np.int64)
-    for rows in gen_batches(X.shape[0], BLOCK // 16):  # sparse rows may be very wide
-        # Adding 0 turns -0, which has other bytes, into 0.
-        for i, row in enumerate(dense_rows(X, rows) + 0.0, rows.start):
-            members[i] = seen.setdefault(blake2b(row.tobytes()).digest(), len(seen))
-            if members[i] == len(first):
-                first.append(i)
-                if len(first) > most:
-                    return None, np.array(first)
-    return members, np.array(first)
-
-
 def _nearest(X, seeds):
     """Return each point's nearest seed and its squared distance from it; yield after each block."""
     centers = points_of(X, seeds)
@@ -189,7 +178,6 @@ def _nearest(X, seeds):
         cells[rows] = squares.argmin(axis=1)
         distances[rows] = squares.min(axis=1)
 
-    with map_of_threads(n * m * X.shape[1]) as map_pieces:
-        for _ in map_pieces(assign, gen_batches(n, BLOCK)):
-            yield
+    for _ in in_threads(n * m * X.shape[1], assign, gen_batches(n, BLOCK)):
+        yield
     return cells, distances

@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from fastmmc.core import memory
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
-from fastmmc.core.threads import exhaust, map_of_threads
-from fastmmc.data.labels import matched_clusters
+from fastmmc.core.threads import map_of_threads, run_to_end
+from fastmmc.data.labels import named_clusters
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, fit_sizes, reorder_to_targets
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
@@ -23,7 +24,6 @@ from fastmmc.rls.engine.cells import make_cells, of_cells
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.labelling import Scores
-from fastmmc.rls.engine.sliced import SlicedSearch
 from fastmmc.rls.engine.tangent import step, tangent
 
 # Points that are searched where max_time is too short for more.
@@ -93,9 +93,7 @@ class Population(GroupSearch):
         """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
         plan = self.plan
         if plan.known is not None:
-            told = plan.known >= 0
-            names = matched_clusters(labels[told], plan.known[told], plan.k)
-            labels = plan.with_known(names[labels])
+            labels = plan.with_known(named_clusters(labels, plan.known, plan.k))
         elif plan.rule.targets is not None:
             labels = reorder_to_targets(labels, plan.rule.targets)
         return self.groups.fitted(labels, plan.rule)
@@ -183,8 +181,7 @@ class FreeSearch(SlicedSearch):
         if population and not self._cells:
             self._history = population.history
         self._history.note(self.n_moves, self.objective)
-        self.history = self._history.values()
-        self.trace = {"moves": self._history.counts()}
+        self._end_history("moves")
         self._population = self._state = self._work = None
 
     def _run(self):
@@ -324,7 +321,7 @@ def cut(Z, sizes):
 def _labels_by_few(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, and what tells these."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
-    R, predict = exhaust(hat_of_sample(factor, indices, lambda ahead: None), lambda n_rows: None)
+    R, predict = run_to_end(hat_of_sample(factor, indices, lambda ahead: None))
     part = plan.of_sample(indices)
     population = Population(Groups.of_points(R, part.movable), part, 0, rng)
     next(population.run())

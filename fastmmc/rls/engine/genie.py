@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
+from fastmmc.data.links import join
 from fastmmc.rls.engine import _loops_genie as loops
 
 # Thresholds of the Gini index of the sizes, above which the smallest clusters are merged first.
@@ -37,9 +36,5 @@ class Genie:
     def cut(self, k):
         """Return the labels of k clusters by threshold."""
         n = self._edges.shape[1] + 1
-        found = {}
-        for most_gini, order in zip(GINIS, self._orders, strict=True):
-            first, second = self._edges[:, order[: n - k]]
-            edges = coo_matrix((np.ones(n - k), (first, second)), shape=(n, n))
-            found[most_gini] = connected_components(edges, directed=False)[1].astype(np.int64)
-        return found
+        pairs = zip(GINIS, self._orders, strict=True)
+        return {gini: join(self._edges[:, order[: n - k]].T, n) for gini, order in pairs}

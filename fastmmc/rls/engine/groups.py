@@ -14,10 +14,9 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh, polar, qr
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from fastmmc.core.jit import read_only
+from fastmmc.data.links import join
 from fastmmc.data.sizes import fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
@@ -96,9 +95,7 @@ class Groups:
 
     def cut(self, count):
         """Return which of ``count`` parts of the tree each group belongs to."""
-        first, second = self.tree[: max(0, self.n - count)].T
-        edges = coo_matrix((np.ones(first.size), (first, second)), shape=(self.n, self.n))
-        return connected_components(edges, directed=False)[1].astype(np.int64)
+        return join(self.tree[: max(0, self.n - count)], self.n)
 
     def recombine(self, a, b, k):
         """Return k clusters of the parts on which two labellings agree, by Ward's rule."""

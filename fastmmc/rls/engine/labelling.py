@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastmmc.core.jit import read_only
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.sliced import SlicedSearch
 
 
 def compact(labels, k):
@@ -75,8 +75,7 @@ class LabelSearch(SlicedSearch):
         self.objective = float(state.value[moves.OBJECTIVE])
         self.labels = state.labels.astype(np.int64)
         self.n_moves = int(state.pos[moves.MOVES])
-        self.history = self._history.values()
-        self.trace = {"moves": self._history.counts()}
+        self._end_history("moves")
         self._state = self._work = None
         return state.sums
 

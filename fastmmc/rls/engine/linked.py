@@ -18,6 +18,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc.core import memory
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.data.links import join
 from fastmmc.data.sizes import SizeRule
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
@@ -29,7 +30,6 @@ from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.free import SLICE, hat_of_sample
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
 from fastmmc.rls.engine.memetic import MemeticSearch
-from fastmmc.rls.engine.sliced import SlicedSearch
 from fastmmc.rls.plan import LabelSearchPlan
 
 # A pair that must be apart is worth this much of the sums of R for each point of its lighter group,
@@ -315,8 +315,7 @@ class LinkedSearch(SlicedSearch):
         self.objective = self._value(self._make_state(labels))
         self.labels = labels[self._merging.members]
         self._history.note(self.n_moves, self.objective)
-        self.history = self._history.values()
-        self.trace = {"moves": self._history.counts()}
+        self._end_history("moves")
         self._search = self._state = self._work = self._points = self._matrix = None
 
     def _run(self):

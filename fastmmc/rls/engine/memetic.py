@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.rls.claims import ClaimSearch
-from fastmmc.rls.engine.sliced import SlicedSearch
 
 # Objectives that differ by less are equal.
 TOLERANCE = 1e-9
@@ -42,8 +42,7 @@ class MemeticSearch(SlicedSearch):
             self.n_iter = max(1, self.n_iter)
         self.labels = best.labels
         self.objective = best.objective
-        self.history = self._history.values()
-        self.trace = {"moves": self._history.counts()}
+        self._end_history("moves")
         self._population = self._current = self._work = None
 
     def _run(self):

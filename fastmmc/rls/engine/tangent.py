@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fastmmc.core.threads import map_of_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import BLOCK
 from fastmmc.rls.engine.labelling import sums_of
 
@@ -57,9 +57,7 @@ def step(Z, A, c):
     def assign(rows):
         labels[rows] = (Z[rows] @ A + c).argmax(axis=1)
 
-    with map_of_threads(Z.size * c.size) as map_pieces:
-        for _ in map_pieces(assign, gen_batches(labels.size, BLOCK)):
-            pass
+    run_to_end(in_threads(Z.size * c.size, assign, gen_batches(labels.size, BLOCK)))
     return labels
 
 

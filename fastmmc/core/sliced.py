@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastmmc.core.execution import History
 from fastmmc.core.status import Status
 
@@ -17,6 +19,8 @@ class SlicedSearch:
         self._history = History()
         self._fraction = 0.0
         self._work = self._run()
+        self._has_ended = False
+        self.objective = np.inf
         self.n_iter = 0
         self.n_moves = 0
         self.status = Status.CONVERGED
@@ -28,8 +32,13 @@ class SlicedSearch:
             self._budget -= self._budget if cost is None else cost
             if self._budget <= 0:
                 return False
+        self._has_ended = True
         return True
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
         return self._fraction
+
+    def _end_history(self, counted):
+        """Take what was noted along the way, by the number of what is ``counted`` until then."""
+        self.history, self.trace = self._history.values(), {counted: self._history.counts()}
