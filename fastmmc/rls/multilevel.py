@@ -151,10 +151,8 @@ class BoundedSearch(LabelSearch):
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         drift = Drift(state)
-        points, changed, before = np.empty(0), 0, state.labels.copy()
-        while changed > 0 or points.size < n:
-            moved = state.labels != before
-            points = drift.due(shift, target, moved) if changed > 0 else np.arange(n)
+        points = np.arange(n)
+        while True:
             drift.begin_sweep(points)
             changed, before = 0, state.labels.copy()
             for rows in gen_batches(points.size, ROWS):
@@ -169,6 +167,12 @@ class BoundedSearch(LabelSearch):
             state.value[moves.OBJECTIVE] = self._risk()
             self._note()
             self._fraction = 0.95
+            if changed > 0:
+                points = drift.due(shift, target, state.labels != before)
+            elif points.size < n:
+                points = np.arange(n)
+            else:
+                return
 
     def _cluster_scores(self, points):
         """Return Z W^T for some points."""
