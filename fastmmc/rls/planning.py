@@ -28,10 +28,12 @@ STARTS_TIMES_CLUSTERS = 90
 
 # Points up to which the hat matrix is dense where the search is left to us, and its rank for more:
 # from there on low rank is as good and quicker (asv_benchmarks/paper_tables/dense_or_low_rank.md).
-# No more clusters than its rank have scores of their own, so it is k at least: 60,000 x 20 in 1,000
-# blobs have ARI .91 with rank 500 and 1.00 with 1,000.
+# No more clusters than its rank have scores of their own, so it is k at least, up to so many
+# entries: 60,000 x 20 in 1,000 blobs have ARI .91 with rank 500 and 1.00 with 1,000, a million .78
+# with rank 300 (184 processor s, 1.9 GB) and .98 with 1,000 (350 s, 4.5 GB).
 DENSE_CHOICE = 3_000
 CHOICE_RANK = 500
+MOST_ENTRIES = 1_000_000_000
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -43,7 +45,8 @@ def prepare(call, make_source):
     source = make_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
     if plan.cells and not plan.free and plan.method == "memetic" and call.rank == "auto":
-        source = source.with_rank_above(DENSE_CHOICE, max(CHOICE_RANK, plan.k))
+        least = min(plan.k, MOST_ENTRIES // plan.n)
+        source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK, least)
     return source, plan
 
 

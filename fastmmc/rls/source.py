@@ -97,16 +97,17 @@ class Source:
             return self.make_quick_factor(kernel, seed, control)
         return made, control
 
-    def with_rank_above(self, most, rank):
-        """Return the source of a hat matrix of at most this rank if it is of more points.
+    def with_rank_above(self, most, rank, least):
+        """Return the source of a hat matrix of this rank if it is of more than ``most`` points.
 
+        Where there are very many points it is lower, but not below ``least``.
         Landmarks that were given, or end where they suffice, keep their number.
         """
         form = self.form
         chosen = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
         if self.factor is not None or not chosen or self.points.shape[0] <= most:
             return self
-        return replace(self, form=replace(form, rank=min(rank, form.rank or rank)))
+        return replace(self, form=replace(form, rank=max(least, min(rank, form.rank or rank))))
 
     def with_weights(self, weights):
         """Return the source of the hat matrix of points with these weights."""
