@@ -205,7 +205,7 @@ def run_set(name, seed):
 
 
 def search_page(run):
-    seeds, settings = range(run.pick(10, 2)), run.pick(SETTINGS, SETTINGS[:1])
+    seeds, settings = range(run.repeats(10, 2)), run.pick(SETTINGS, SETTINGS[:1])
     yield f"{len(seeds)} seeds each."
     yield f"## Digits: objective under the same size rule, balance {BALANCE}"
     yield (

@@ -233,6 +233,10 @@ class Run(argparse.Namespace):
         """Return what a whole run takes, or what a quick one does."""
         return quick if self.quick else full
 
+    def repeats(self, full, quick):
+        """Return how many seeds, drawings or samples there are of each figure."""
+        return self.seeds or self.pick(full, quick)
+
     def protocol(self, grid):
         """Return the values of ``{name: (of a whole run, of a quick one)}`` by their names."""
         return SimpleNamespace(**{name: self.pick(*both) for name, both in grid.items()})
@@ -334,6 +338,7 @@ def main(**options):
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep results, so that a second run goes on"
     )
+    parser.add_argument("--seeds", type=int, help="seeds, drawings or samples of each figure")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the pages")
     for name, arguments in options.items():
         parser.add_argument(f"--{name}", **arguments)

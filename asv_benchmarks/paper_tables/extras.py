@@ -65,7 +65,7 @@ def measure_known(name, method, seeds):
 
 
 def known_page(run):
-    seeds, methods = run.pick(SEEDS, 2), (*UMC, *CLASSIFIERS)
+    seeds, methods = run.repeats(SEEDS, 2), (*UMC, *CLASSIFIERS)
     found = run.each(measure_known, run.loaded(), methods, [seeds])
     rows = [
         [name, method, figures[0].mean(), *figures[1].mean(axis=1)]
@@ -173,7 +173,7 @@ def measure_links(name, method, seeds):
 
 
 def links_page(run):
-    seeds, methods = run.pick(SEEDS, 2), (*UMC, *PROTOTYPES, COP)
+    seeds, methods = run.repeats(SEEDS, 2), (*UMC, *PROTOTYPES, COP)
     found = run.each(measure_links, run.loaded(), methods, [seeds])
     rows = []
     for (name, method, _), (alone, linked, broken) in found.items():
@@ -230,7 +230,7 @@ def measure_probabilities(name, seed):
 
 
 def memberships_page(run):
-    seeds = range(run.pick(SEEDS, 2))
+    seeds = range(run.repeats(SEEDS, 2))
     names = run.loaded()
     found = run.each(measure_probabilities, names, seeds)
     rows = [

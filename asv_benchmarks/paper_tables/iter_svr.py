@@ -163,7 +163,7 @@ def run_pair(name, method, seeds):
 
 
 def pairs_page(run):
-    names, seeds = run.pick(run.sets, run.sets[::8]), run.pick(PAIR_SEEDS, 1)
+    names, seeds = run.pick(run.sets, run.sets[::8]), run.repeats(PAIR_SEEDS, 1)
     results = run.each(run_pair, names, PAIR_METHODS, [seeds])
     rows = []
     for method in PAIR_METHODS:

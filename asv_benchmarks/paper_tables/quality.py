@@ -391,7 +391,7 @@ def names_of(run):
 
 def page(run):
     collection, (names, groups) = COLLECTIONS[run.name], names_of(run)
-    seeds = range(run.pick(run.seeds or collection.seeds, 1))
+    seeds = range(run.repeats(collection.seeds, 1))
     most = collection.most and run.pick(collection.most, QUICK_POINTS)
     of = {(n, s): (run.name, n, s, run.suite, most) for n in names for s in seeds}
     runs = run.do(
@@ -552,5 +552,4 @@ if __name__ == "__main__":
     common.main(
         suite={"type": Path, "help": "folder of .npz files (X, y) and published.csv"},
         about={"help": "words on the suite"},
-        seeds={"type": int, "help": "drawings of each made or real set"},
     )

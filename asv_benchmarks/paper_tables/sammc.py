@@ -144,7 +144,7 @@ def measure_scale(n, search, iterations):
 
 
 def page(run):
-    names, ks, seeds = run.loaded(), run.pick(CLUSTERS, (3, 10)), range(run.pick(REPEATS, 1))
+    names, ks, seeds = run.loaded(), run.pick(CLUSTERS, (3, 10)), range(run.repeats(REPEATS, 1))
     library = run.each(measure_library, names, ks)
     searches = run.each(measure_search, names, ks, seeds)
     long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)), ANNEALING)

@@ -57,7 +57,6 @@ GRID = {
     "shares": (tuple(i / 10 for i in range(1, 11)), (0.1, 0.2, 0.5)),
     "lams": (tuple(2.0**-i for i in range(10, 0, -1)), (2.0**-8, 2.0**-5, 2.0**-2)),
     "repeats": (10, 3),
-    "samples": (10, 2),
     "max_n": (4000, 1000),
 }
 
@@ -108,7 +107,7 @@ def choose(figures):
 
 def summarise(run, protocol, names):
     """Return {(set, method): (ARIs (samples, repeats), those found without labels (samples,))}."""
-    drawn = {name: samples(name, protocol.samples) for name in names}
+    drawn = {name: samples(name, run.repeats(10, 2)) for name in names}
     cells = [(name, sample) for name in names for sample in drawn[name]]
     given = protocol.lams, protocol.repeats
     tasks = {
@@ -162,7 +161,7 @@ def page(run):
 
     yield (
         f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats, "
-        f"single starts; {protocol.samples} samples of each drawn set. All figures are adjusted "
+        f"single starts; {run.repeats(10, 2)} samples of each drawn set. All figures are adjusted "
         "Rand indices. The protocols are described in README.md; `-` is a method left out (GMM "
         "with no more points a cluster than features)."
     )
