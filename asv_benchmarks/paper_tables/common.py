@@ -268,19 +268,6 @@ class Run(argparse.Namespace):
         """Return ``{key: function(*key)}`` of every combination of the axes."""
         return self.do({key: (function, *key) for key in product(*axes)})
 
-    def made(self):
-        """Say which script made the page, of which code, how long it took, and where."""
-        command = " ".join(
-            [Path(sys.argv[0]).name, self.name, *(["--quick"] if self.quick else [])]
-        )
-        minutes = (time.perf_counter() - self.started) / 60
-        return (
-            f"Made by `{command}` on commit {self.commit} in {minutes:.0f} min on {cpu_count()} "
-            f"CPUs ({platform.machine()}), Python {platform.python_version()}, "
-            f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
-            f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
-        )
-
     def draw(self, name, xlabel, *rows):
         """Draw lines, save the picture beside the page and return the Markdown that shows it.
 
@@ -321,6 +308,16 @@ def commit():
     return git("rev-parse", "--short=10", "HEAD") + (" with changes" if is_changed else "")
 
 
+def made(command, began, on):
+    """Say which script made a page, of which code, how long it took, and where."""
+    return (
+        f"Made by `{command}` on commit {on} in {(time.perf_counter() - began) / 60:.0f} min on "
+        f"{cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}, "
+        f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
+        f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
+    )
+
+
 def main(**options):
     """Read the options, make the pages that they name, write and print them.
 
@@ -342,18 +339,18 @@ def main(**options):
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the pages")
     for name, arguments in options.items():
         parser.add_argument(f"--{name}", **arguments)
-    given = vars(parser.parse_args()) | {"commit": commit()}
+    given, on = vars(parser.parse_args()), commit()
     given["out"].mkdir(parents=True, exist_ok=True)
     for name in given["pages"] or pages:
         title, page, of_page = pages[name]
-        run = Run(**given | {"name": name, "started": time.perf_counter()})
-        run.sets = [one for one in given["sets"] if one in of_page]
-        if of_page and not run.sets:
+        chosen = [one for one in given["sets"] if one in of_page]
+        if of_page and not chosen:
             continue
-        run.out = given["out"] / f"{name}.md"
-        parts = quietly(list, page(run))
+        run = Run(**given | {"name": name, "sets": chosen, "out": given["out"] / f"{name}.md"})
+        began, parts = time.perf_counter(), quietly(list, page(run))
         parts = [part if isinstance(part, str) else table(*part) for part in parts]
-        text = "\n\n".join([f"# {title}", run.made(), *parts]) + "\n"
+        command = f"{Path(sys.argv[0]).name} {name}{' --quick' * run.quick}"
+        text = "\n\n".join([f"# {title}", made(command, began, on), *parts]) + "\n"
         run.out.write_text(text, encoding="utf-8")
         print(text)
 
