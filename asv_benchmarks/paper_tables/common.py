@@ -173,6 +173,12 @@ def clustering_error(y, labels):
     return 100 * min(share, 1 - share)
 
 
+def scores(method, score, name, sample, seeds):
+    """Return what the labels of a rival score on a set, one figure a seed."""
+    X, y = load(name, sample)
+    return np.array([score(y, method(X, y.max() + 1, seed)) for seed in range(seeds)])
+
+
 def best_cell(means):
     """Return the index of the smallest entry."""
     return tuple(map(int, np.unravel_index(means.argmin(), means.shape)))

@@ -5,6 +5,8 @@ T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regular
 Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
+from functools import partial
+
 import common
 import numpy as np
 from common import at_lowest, best_cell, clustering_error, load, samples, under
@@ -95,13 +97,6 @@ def run_many(name, sample, share, protocol):
     return figures
 
 
-def run_k_means(name, sample, score, repeats):
-    """Return what k-means scores, one figure a seed."""
-    X, y = load(name, sample)
-    labels = (common.k_means(X, y.max() + 1, seed) for seed in range(repeats))
-    return np.array([score(y, found) for found in labels])
-
-
 def pairs_table(run, protocol, names):
     """Return the errors at the oracle's setting, of linear kernels alone and of all.
 
@@ -111,7 +106,7 @@ def pairs_table(run, protocol, names):
     results, rows = run.do(tasks), []
     for name in names:
         errors, smallest = np.moveaxis(under(results, name), 1, 0)
-        k_means = run_k_means(name, 0, clustering_error, protocol.repeats)
+        k_means = common.scores(common.k_means, clustering_error, name, 0, protocol.repeats)
         row = [name, load(name)[1].size, k_means]
         for widths in errors[:1], errors:
             w, c, b = cell = best_cell(widths.mean(axis=-1))
@@ -137,8 +132,8 @@ def classes_table(run, protocol, names):
         grids = [np.moveaxis(under(results, name, s), 1, 0) for s in drawn]
         starts = np.array([ari.mean(axis=-1).max() for ari, _ in grids])
         lowest = np.array([at_lowest(objective, ari).max() for ari, objective in grids])
-        score = adjusted_rand_score, protocol.repeats
-        k_means = np.array([run_k_means(name, s, *score).mean() for s in drawn])
+        rival = partial(common.scores, common.k_means, adjusted_rand_score, name)
+        k_means = np.array([rival(s, protocol.repeats).mean() for s in drawn])
         right = (round(found.mean(), 2) >= ARIS[name] for found in (starts, lowest))
         rows.append([name, y.size, y.max() + 1, k_means, starts, lowest, ARIS[name], *right])
     header = ["set", "n", "k", "k-means", "mean of single starts", "lowest objective of the starts"]

@@ -10,7 +10,7 @@ from itertools import product
 
 import common
 import numpy as np
-from common import at_lowest, best_cell, load, mean_and_std, number, timed
+from common import at_lowest, best_cell, clustering_error, load, mean_and_std, number, timed
 from scipy.special import comb
 
 import fastmmc
@@ -117,17 +117,10 @@ def run_setting(name, w, at, protocol):
         for m, (solve, factor) in enumerate(zip(METHODS.values(), factors, strict=True)):
             for b, balance in enumerate(protocol.balances if factor is not None else ()):
                 res = solve(factor, balance=balance, n_init=1, random_state=seed)
-                error = common.clustering_error(y, res.labels)
+                error = clustering_error(y, res.labels)
                 found = error, res.objective, res.loo_mse, res.n_iter
                 figures[:, m, b, repeat, run] = found
     return figures
-
-
-def run_k_means(name, protocol):
-    """Return the error of k-means in each repeat, the best inertia of ten starts."""
-    X, y = load(name)
-    labels = (common.k_means(X, 2, seed) for seed in range(repeats_of(name, protocol)))
-    return np.array([common.clustering_error(y, found) for found in labels])
 
 
 def run_claim(name, protocol):
@@ -135,7 +128,7 @@ def run_claim(name, protocol):
     X, y = load(name)
     given = {"lam": CLAIM_LAM, "n_init": protocol.claim_starts, "random_state": 0}
     runs = (solve(X, **given) for solve in CLAIM_METHODS.values())
-    return np.array([common.clustering_error(y, run.labels) for run in runs])
+    return np.array([clustering_error(y, run.labels) for run in runs])
 
 
 # ------------------------------------------------------------------------------------------ choices
@@ -346,7 +339,8 @@ def page(run):
     every = sorted({*names, *pairs}, key=lambda name: -load(name)[1].size)
     cells = list(np.ndindex(len(protocol.widths), len(protocol.lams)))
     tasks = {(name, *at): (run_setting, name, *at, protocol) for name in every for at in cells}
-    tasks |= {(name, None): (run_k_means, name, protocol) for name in every}
+    given = common.scores, common.k_means, clustering_error
+    tasks |= {(name, None): (*given, name, 0, repeats_of(name, protocol)) for name in every}
     tasks |= {("claim", name): (run_claim, name, protocol) for name in pairs}
     results = run.do(tasks)
     found = {name: summarise(results, name, protocol) for name in every}

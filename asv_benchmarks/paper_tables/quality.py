@@ -8,6 +8,8 @@ tables of the papers' pages and runs nothing. README.md has the protocols.
 import csv
 import time
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,17 +130,10 @@ CHOICES = {
 }
 
 # Rivals that are there if their packages are.
-try:
-    from lumbermark import Lumbermark
-except ImportError:
-    pass
-else:
-    PEERS["Lumbermark"] = model(Lumbermark)
-try:
-    from fast_plscan import PLSCAN
-except ImportError:
-    pass
-else:
+if find_spec("lumbermark"):
+    PEERS["Lumbermark"] = model(import_module("lumbermark").Lumbermark)
+if find_spec("fast_plscan"):
+    PLSCAN = import_module("fast_plscan").PLSCAN
     CHOICES["PLSCAN"] = lambda X, most: PLSCAN().fit_predict(X)
 
 
