@@ -28,8 +28,7 @@ from sklearn.preprocessing import scale
 import fastmmc
 
 ROOT = Path(__file__).parent.parent
-TABLES = str(Path(__file__).parent / "paper_tables")
-sys.path.append(TABLES)
+sys.path.append(str(Path(__file__).parent / "paper_tables"))
 import common  # noqa: E402
 from common import load, number, table  # noqa: E402
 
@@ -120,17 +119,15 @@ def measure(this, that, benchmark, method, params):
     return this, that, 1 / getattr(instance, method)(*params)
 
 
-PEAK = """
-import sys
-import numpy as np, fastmmc
-sys.path.append(sys.argv[1])
-from common import peak_memory
-dense = {"method": "shaking", "rank": None, "n_init": 2}
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, **dense)
-before = peak_memory()
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, **dense)
-print((peak_memory() - before) / (8 * 5000**2))
-"""
+def peak_of_call(n=5000):
+    """Return how much a call adds to the peak of this process, in n x n matrices."""
+    dense = {"method": "shaking", "rank": None, "n_init": 2}
+    X = np.random.default_rng(0).standard_normal((n, 10))
+    fastmmc.umc_rls(X[:60], 10, **dense)
+    before = common.peak_memory()
+    fastmmc.umc_rls(X, 10, **dense)
+    return (common.peak_memory() - before) / (8 * n**2)
+
 
 CALL_AND_IMPORTS = f"""
 import time
@@ -148,7 +145,7 @@ print(base - began, ours - base, time.perf_counter() - loaded)
 
 def python(code, folder):
     """Return the numbers that a new process prints, whose compile cache is a folder."""
-    command = [sys.executable, "-c", code, TABLES]
+    command = [sys.executable, "-c", code]
     env = os.environ | {"NUMBA_CACHE_DIR": folder}
     out = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
     return [float(word) for word in out.split()]
@@ -162,7 +159,7 @@ def waiting_rows(folder):
     yield "import fastmmc after them", f"{ours:.2f} s"
     yield "first call ever (compiles)", f"{cold[2]:.1f} s"
     yield "first call in a new process (from the cache)", f"{call:.2f} s"
-    yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, folder)[0]:.2f}"
+    yield "peak memory at n = 5000, in n × n matrices", f"{common.alone(peak_of_call):.2f}"
 
 
 def compare(times):
