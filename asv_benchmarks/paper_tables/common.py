@@ -292,9 +292,10 @@ class Run(argparse.Namespace):
             for ax, (title, lines) in zip(of_row, panels.items(), strict=True):
                 for label, (x, y, form, *error) in lines.items():
                     ax.errorbar(x, y, *error, fmt=form, label=label)
-                ax.set(**options, title=title, xlabel=xlabel)
-                ax.label_outer()
+                ax.set(**options, title=title)
             of_row[0].set_ylabel(ylabel)
+        for ax in axes[-1]:
+            ax.set_xlabel(xlabel)
         lines, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
         file = f"{self.out.stem}_{name}.png"
