@@ -13,30 +13,25 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import date
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
 
-import numba
 import numpy as np
-import scipy
-import sklearn
 from benchmarks import best_of, calls, latency, moves, two_classes
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import scale
 
 import fastmmc
 
 ROOT = Path(__file__).parent.parent
-TABLES = str(Path(__file__).parent / "paper_tables")
-sys.path.append(TABLES)
-from common import commit, k_means, mixture, number, spectral, table, timed  # noqa: E402
+sys.path.append(str(Path(__file__).parent / "paper_tables"))
+import common  # noqa: E402
+from common import load, number, table  # noqa: E402
 
-LIBRARIES = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "Numba": numba}
-
-RUN_TIMES = "notebooks/evo_run_times.png"
 SEEDS = range(10)
 RUN_SIZES = (30, 60, 120, 250, 500, 1000, 2000, 4000)
 MARKERS = "<!-- tables -->", "<!-- end of tables -->"
@@ -44,27 +39,21 @@ MARKERS = "<!-- tables -->", "<!-- end of tables -->"
 CLUSTERERS = {
     "`umc_rls(X, k)`": lambda X, k, seed: fastmmc.umc_rls(X, k, random_state=seed).labels,
     "`cluster(X, k)`": lambda X, k, seed: fastmmc.cluster(X, k, random_state=seed).labels,
-    "k-means (10 starts)": k_means,
-    "Gaussian mixture (full)": partial(mixture, reg_covar=1e-3),
-    "spectral (10 neighbours)": spectral,
+    "k-means (10 starts)": common.k_means,
+    "Gaussian mixture (full)": partial(common.mixture, reg_covar=1e-3),
+    "spectral (10 neighbours)": common.spectral,
     "Ward": lambda X, k, seed: AgglomerativeClustering(k).fit_predict(X),
 }
 
-
-def quality_sets():
-    digits, digits_y = fastmmc.datasets.load("digits")
-    yield "digits", digits / 16, digits_y
-    yield "iris", *fastmmc.datasets.load("iris")
-    for name in ("wine", "breast_cancer"):
-        X, y = fastmmc.datasets.load(name)
-        yield f"{name.replace('_', ' ')}, standardised", StandardScaler().fit_transform(X), y
-    yield "moons", *fastmmc.datasets.load("moons")
+SETS = ("digits", "iris", "wine, standardised", "breast cancer, standardised", "moons")
 
 
 def quality_rows():
     """Yield set, method, median, least and greatest ARI over the seeds, and median seconds."""
-    for (name, X, y), (method, labels_of) in product(quality_sets(), CLUSTERERS.items()):
-        runs = [timed(labels_of, X, np.unique(y).size, seed) for seed in SEEDS]
+    for name, (method, labels_of) in product(SETS, CLUSTERERS.items()):
+        X, y = load(name.partition(",")[0].replace(" ", "_"))
+        X = scale(X) if "standardised" in name else X / 16 if name == "digits" else X
+        runs = [common.timed(labels_of, X, np.unique(y).size, seed) for seed in SEEDS]
         scores = [adjusted_rand_score(y, labels) for labels, _ in runs]
         seconds = np.median([seconds for _, seconds in runs])
         yield name, method, np.median(scores), min(scores), max(scores), seconds
@@ -130,17 +119,15 @@ def measure(this, that, benchmark, method, params):
     return this, that, 1 / getattr(instance, method)(*params)
 
 
-PEAK = """
-import sys
-import numpy as np, fastmmc
-sys.path.append(sys.argv[1])
-from common import peak_memory
-dense = {"method": "shaking", "rank": None, "n_init": 2}
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((60, 10)), 10, **dense)
-before = peak_memory()
-fastmmc.umc_rls(np.random.default_rng(0).standard_normal((5000, 10)), 10, **dense)
-print((peak_memory() - before) / (8 * 5000**2))
-"""
+def peak_of_call(n=5000):
+    """Return how much a call adds to the peak of this process, in n x n matrices."""
+    dense = {"method": "shaking", "rank": None, "n_init": 2}
+    X = np.random.default_rng(0).standard_normal((n, 10))
+    fastmmc.umc_rls(X[:60], 10, **dense)
+    before = common.peak_memory()
+    fastmmc.umc_rls(X, 10, **dense)
+    return (common.peak_memory() - before) / (8 * n**2)
+
 
 CALL_AND_IMPORTS = f"""
 import time
@@ -158,7 +145,7 @@ print(base - began, ours - base, time.perf_counter() - loaded)
 
 def python(code, folder):
     """Return the numbers that a new process prints, whose compile cache is a folder."""
-    command = [sys.executable, "-c", code, TABLES]
+    command = [sys.executable, "-c", code]
     env = os.environ | {"NUMBA_CACHE_DIR": folder}
     out = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
     return [float(word) for word in out.split()]
@@ -172,7 +159,7 @@ def waiting_rows(folder):
     yield "import fastmmc after them", f"{ours:.2f} s"
     yield "first call ever (compiles)", f"{cold[2]:.1f} s"
     yield "first call in a new process (from the cache)", f"{call:.2f} s"
-    yield "peak memory at n = 5000, in n × n matrices", f"{python(PEAK, folder)[0]:.2f}"
+    yield "peak memory at n = 5000, in n × n matrices", f"{common.alone(peak_of_call):.2f}"
 
 
 def compare(times):
@@ -200,12 +187,11 @@ def readme_text(quality, speeds):
     return "\n\n".join([short_table(quality), "\n".join(lines), when])
 
 
-def page_text(quality, speeds, waiting):
+def page_text(quality, speeds, waiting, began):
     """Return what the page says: every figure, and what it was measured with."""
     scores = [[*row[:2], *(number(x, 3) for x in row[2:5]), row[5]] for row in quality]
     header = ["data", "method", "ARI, median of 10 seeds", "lowest", "highest", "seconds"]
     compared = [[this, compare(times), other] for this, other, times in chain(*speeds)]
-    versions = ", ".join(f"{name} {m.__version__}" for name, m in LIBRARIES.items())
     return "\n\n".join(
         [
             "\n## Quality",
@@ -214,9 +200,7 @@ def page_text(quality, speeds, waiting):
             table(["this", "is", "that"], compared),
             "## Waiting and memory",
             table(["what", "how much"], waiting),
-            f"Measured {date.today()} on commit {commit()}, {os.cpu_count()} cores "
-            f"({platform.machine()}), Python {platform.python_version()}, {versions}, by "
-            "`asv_benchmarks/readme_table.py`.",
+            common.made("asv_benchmarks/readme_table.py", began, common.commit()),
         ]
     )
 
@@ -231,33 +215,29 @@ def write_between_markers(path, text):
 
 def draw_run_times():
     """Save the figure of the EvoMMC paper: seconds against n, one line a way to the fitness."""
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    lines = {}
     for method, most in calls.RUNS.items():
         sizes = [n for n in RUN_SIZES if n <= most]
         points = [two_classes(n)[0] for n in sizes]
         calls.whole_run(method, points[0])  # compiles
         seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
-        style = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
-        ax.plot(sizes, seconds, style, label=method.replace("n^2", "n²"))
-    ax.set(xscale="log", yscale="log", xlabel="points", ylabel="seconds, points to labels")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
-    figure.savefig(ROOT / RUN_TIMES, dpi=110)
+        form = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
+        lines[method.replace("n^2", "n²")] = sizes, seconds, form
+    panel = "seconds, points to labels", {"xscale": "log", "yscale": "log"}, {"": lines}
+    common.Run(out=ROOT / "notebooks" / "evo.md").draw("run_times", "points", panel)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the tables and a picture")
     args = parser.parse_args()
-    quality = list(quality_rows())
+    began, quality = time.perf_counter(), list(quality_rows())
     speeds = [[measure(*one) for one in group] for group in SPEEDS]
     with tempfile.TemporaryDirectory() as folder:
         waiting = list(waiting_rows(folder))
     tables = {
         ROOT / "README.md": readme_text(quality, speeds),
-        ROOT / "docs" / "measured.md": page_text(quality, speeds, waiting),
+        ROOT / "docs" / "measured.md": page_text(quality, speeds, waiting, began),
     }
     for path, text in tables.items():
         print(text, end="\n\n")

@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from functools import partial
 from unittest import mock
 
+import common
 import numpy as np
-from common import draw, k_means, load_source, main, sources, table, under
+from common import load, under
 from quality import agreement, count_clusters
 from shapes import SETS as SHAPES
 from shapes import make
-from sklearn.datasets import load_digits, make_circles
+from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -112,7 +113,7 @@ def choice_page(run):
         "Differences of less than about .005 are chance."
     )
     rows = ([c, under(found, c).mean(), np.sum(under(rings, c) > 0.98)] for c in CHANGES)
-    yield table(["changed", "mean ARI", "rings"], rows, 3)
+    yield ["changed", "mean ARI", "rings"], rows, 3
 
 
 # -------------------------------------------------------------------------------- memetic search
@@ -124,8 +125,7 @@ K = 10
 # The size rule of all searches that are compared by their objective.
 BALANCE = 0.4
 
-SETS = sources("coil", "letter A-D", "usps 0-3", "usps 4-7", "usps 3-8")
-SETS |= sources("usps 1-7", "usps 2-7", "usps 8-9")
+SETS = "coil", "letter A-D", *(f"usps {d}" for d in ("0-3", "4-7", "3-8", "1-7", "2-7", "8-9"))
 
 
 class MutationOnly(MemeticSearch):
@@ -158,7 +158,7 @@ SEARCHES = {
 
 
 def digits_factor(width, lam):
-    X, y = load_digits(return_X_y=True)
+    X, y = load("digits")
     X = X / 16
     return fastmmc.factor(X, sigma=median_width(X) * np.sqrt(width), lam=lam), y
 
@@ -197,63 +197,53 @@ def run_variant(name, seed):
 
 def run_set(name, seed):
     """Return the ARI of the searches and of k-means."""
-    X, y = draw(*load_source(SETS[name]), SETS[name].draw, seed)
-    k, factor = len(np.unique(y)), fastmmc.factor(X)
+    X, y = load(name, seed)
+    k, factor = y.max() + 1, fastmmc.factor(X)
     solve = partial(fastmmc.umc_rls, factor, k, random_state=seed, sizes="equal")
-    labels = [*(solve(**how).labels for how in SEARCHES.values()), k_means(X, k, seed)]
+    labels = [*(solve(**how).labels for how in SEARCHES.values()), common.k_means(X, k, seed)]
     return [adjusted_rand_score(y, found) for found in labels]
 
 
-def digits_rows(found, settings):
-    for width, lam in settings:
-        objectives, aris, moves = np.moveaxis(under(found, (width, lam)), -1, 0)
-        not_above = np.sum(objectives[:, :1] <= objectives[:, 1:] * (1 + 1e-9), axis=0)
-        yield [
-            f"{width} x median, lam {lam:g}",
-            *(f"{median:.1f}" for median in np.median(objectives, axis=0)),
-            *(f"{count} of {len(aris)}" for count in not_above),
-            *np.median(aris, axis=0),
-            aris[:, 0].min(),
-            f"{np.median(moves[:, 0]) / 1000:.0f}",
-        ]
-
-
 def search_page(run):
-    seeds = range(run.pick(10, 2))
-    settings = run.pick(SETTINGS, SETTINGS[:1])
-    names = list(run.load(load_source))
-    found = run.each(run_digits, settings, seeds)
+    seeds, settings = range(run.repeats(10, 2)), run.pick(SETTINGS, SETTINGS[:1])
     yield f"{len(seeds)} seeds each."
     yield f"## Digits: objective under the same size rule, balance {BALANCE}"
     yield (
         "Medians over the seeds. Restarts are single starts with polish, as many as make the moves "
         "of the memetic search; truth is a descent from the true labels."
     )
+    found, rows = run.each(run_digits, settings, seeds), []
+    for width, lam in settings:
+        objectives, aris, moves = np.moveaxis(under(found, (width, lam)), -1, 0)
+        not_above = np.sum(objectives[:, :1] <= objectives[:, 1:] * (1 + 1e-9), axis=0)
+        row = [f"{width} x median, lam {lam:g}"]
+        row += [f"{objective:.1f}" for objective in np.median(objectives, axis=0)]
+        row += [*(f"{count} of {len(aris)}" for count in not_above), *np.median(aris, axis=0)]
+        rows.append([*row, aris[:, 0].min(), f"{np.median(moves[:, 0]) / 1000:.0f}"])
     header = ["setting", "memetic", "restarts", "truth", "not above restarts", "not above truth"]
     header += ["ARI memetic", "restarts", "truth", "memetic, lowest", "1000 moves"]
-    yield table(header, digits_rows(found, settings), 3)
+    yield header, rows, 3
     yield f"## Which parts matter (sigma² = its median, lam 1/4, balance {BALANCE})"
     yield "The objectives of other bounds on the sizes cannot be compared."
-    found = run.each(run_variant, VARIANTS, seeds)
-    rows = []
+    found, rows = run.each(run_variant, VARIANTS, seeds), []
     for name in VARIANTS:
         objective, ari, moves = under(found, name).T
-        figures = f"{np.median(ari):.3f}", f"{ari.min():.3f}", f"{moves.mean() / 1e3:.0f}"
-        rows.append([name, objective, *figures])
-    yield table(["variant", "objective", "ARI, median", "lowest", "1000 moves"], rows)
+        rows.append([name, objective, np.median(ari), ari.min(), f"{moves.mean() / 1e3:.0f}"])
+    yield ["variant", "objective", "ARI, median", "lowest", "1000 moves"], rows, 3
     yield "## Other sets: ARI with the default sigma and lam"
     yield (
         "Mean and standard deviation; where points are drawn, each seed draws its own. The plain "
         "starts have equal sizes, the memetic search and the last column of starts balance 0.4."
     )
+    names = run.loaded()
     found = run.each(run_set, names, seeds)
-    yield table(["set", *SEARCHES, "k-means"], ([n, *under(found, n).T] for n in names), 3)
+    yield ["set", *SEARCHES, "k-means"], ([name, *under(found, name).T] for name in names), 3
 
 
 PAGES = {
-    "ablation_choice": ("What the parts of `cluster` are worth", choice_page, SHAPES),
+    "ablation_choice": ("What the parts of `cluster` are worth", choice_page, tuple(SHAPES)),
     "ablation_search": ("The memetic search", search_page, SETS),
 }
 
 if __name__ == "__main__":
-    main(PAGES)
+    common.main()

@@ -1,11 +1,11 @@
 """The runner of this folder's scripts: sets, rivals, tasks, figures that describe runs, pages.
 
-A script declares its sets, methods and tables and hands functions ``page(run)``, which yield the
-paragraphs of a page below its title, to :func:`main`.
+A script has ``PAGES``, {name: (title, function, names of sets)}, and ends in :func:`main`. Each
+function takes a :class:`Run` and yields what stands below the title of its page: paragraphs, and
+tables as (header, rows) or (header, rows, digits).
 """
 
 import argparse
-import os
 import platform
 import subprocess
 import sys
@@ -14,6 +14,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from importlib import import_module
 from itertools import combinations, product
 from multiprocessing import get_context
@@ -25,9 +26,7 @@ import numpy as np
 import sklearn
 from joblib import Memory, Parallel, cpu_count, delayed
 from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-from sklearn.preprocessing import scale
 
 import fastmmc
 from fastmmc import datasets
@@ -46,7 +45,8 @@ class Source:
     draw: int | None = None
 
 
-# Labels count from 0 here: satellite's classes 1 and 2 are 0 and 1, coil's 1..4 are 0..3.
+# A set that has no entry is a data set taken whole. Labels count from 0 here: satellite's classes
+# 1 and 2 are 0 and 1, coil's 1..4 are 0..3.
 SOURCES = {
     "breast cancer": Source("breast_cancer_wisconsin"),
     "coil": Source("coil20"),
@@ -54,10 +54,10 @@ SOURCES = {
     "coil 5-8": Source("coil20", (4, 5, 6, 7)),
     "letter A-B": Source("letter", (0, 1)),
     "letter A-D": Source("letter", (0, 1, 2, 3), 500),
+    "letter A-H": Source("letter", tuple(range(8))),
     "letter I-J-L": Source("letter", (8, 9, 11)),
     "mnist 1-2": Source("mnist", (1, 2)),
     "mnist 1-7": Source("mnist", (1, 7)),
-    "nine Gaussians": Source("nine_gaussians"),
     "pendigits 3-8-9": Source("pendigits", (3, 8, 9)),
     "satellite 1-2": Source("satimage", (0, 1)),
     "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
@@ -67,71 +67,57 @@ SOURCES = {
     "usps 2-7": Source("usps", (2, 7), 500),
     "usps 8-9": Source("usps", (8, 9), 500),
 }
-LETTERS = {"letter A-H": Source("letter", tuple(range(8)))}
-DIGIT_PAIRS = {f"{i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
-SOURCES |= LETTERS | {f"digits {pair}": source for pair, source in DIGIT_PAIRS.items()}
-
+PAIRS = {f"digits {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
+SOURCES |= PAIRS
 
 # The pairs of digits that the papers on two clusters show.
 SHOWN_PAIRS = ("digits 3-8", "digits 1-7", "digits 2-7", "digits 8-9")
 
-# Under these names other places have other sets.
-LOCAL = ("ringnorm", "svmguide1", "w1")
+# The last ones overlap, and differ in size by a factor of three.
+BLOB_SIZES = 900, 80, 20
+MADE = {
+    "nine Gaussians": lambda rng: datasets.make_nine_gaussians(900, random_state=0),
+    "blobs 900/80/20": lambda rng: gaussians(rng, [(0, 0), (20, 0), (0, 20)], BLOB_SIZES),
+    "Gaussians": lambda rng: gaussians(
+        rng,
+        1.6 * rng.standard_normal((10, 10)),
+        rng.multinomial(10_000, np.linspace(0.5, 1.5, 10) / 10),
+    ),
+}
 
 
-def sources(*names):
-    """Return ``{name: source}``; what has no entry above is a data set taken whole."""
-    return {name: SOURCES.get(name, Source(name)) for name in names}
+def gaussians(rng, centers, sizes):
+    """Return points of round Gaussians, and which Gaussian they are of."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.standard_normal((y.size, len(centers[0]))) + np.array(centers)[y], y
 
 
-def load_source(source):
-    """Return the points and labels of a source before drawing."""
-    if source.name == "nine_gaussians":
-        return datasets.make_nine_gaussians(900, random_state=0)
-    folder = os.environ.get("FASTMMC_DATA")
-    if source.name in LOCAL and not (folder and (Path(folder) / f"{source.name}.npz").exists()):
-        raise ValueError(f"the folder FASTMMC_DATA has no {source.name}.npz")
+@cache
+def whole(source):
+    """Return the points of a source and their labels, before anything is drawn."""
     X, y = datasets.load(source.name, online=True)
-    if source.classes is not None:
-        keep = np.isin(y, source.classes)
-        X, y = X[keep], y[keep]
-    return X.astype(np.float64), y
+    y = np.zeros(len(X), dtype=int) if y is None else y
+    keep = np.isin(y, source.classes) if source.classes else slice(None)
+    return X[keep].astype(np.float64), y[keep]
 
 
-def load_pair(source):
-    """Return the points and the labels 0 and 1 of a source of two classes."""
-    X, y = load_source(source)
-    return X, (y == y.max()).astype(np.int64)
+def load(name, seed=0, most=None):
+    """Return the points of a set and their classes 0..k-1.
+
+    The seed draws as many points as the set has in its paper, or at most ``most``.
+    """
+    source = SOURCES.get(name, Source(name))
+    X, y = MADE[name](np.random.default_rng(seed)) if name in MADE else whole(source)
+    size = most or source.draw
+    if size and size < y.size:
+        chosen = np.random.default_rng(seed).choice(y.size, size, replace=False)
+        X, y = X[chosen], y[chosen]
+    return X, np.unique(y, return_inverse=True)[1]
 
 
-def load_samples(source, count):
-    """Return ``count`` samples of a source, one if it is taken whole."""
-    X, y = load_source(source)
-    seeds = range(count if source.draw else 1)
-    return [draw(X, y, source.draw, seed) for seed in seeds]
-
-
-def load_drawn(source, seed=0, most=None, is_scaled=False):
-    """Return a sample of a source, of at most ``most`` points, and its classes 0..k-1."""
-    X, y = load_source(source)
-    size = source.draw or (most if most and y.size > most else None)
-    if is_scaled:
-        X = scale(X[:, X.std(axis=0) > 0])
-    X, y = draw(X, y, size, seed)
-    return X, classes_of(y)
-
-
-def draw(X, y, size, seed):
-    """Return ``size`` points drawn without replacement, all if it is None."""
-    if size is None:
-        return X, y
-    chosen = np.random.default_rng(seed).choice(y.size, size, replace=False)
-    return X[chosen], y[chosen]
-
-
-def classes_of(y):
-    """Return labels 0..k-1 of the same classes."""
-    return np.unique(y, return_inverse=True)[1]
+def samples(name, count):
+    """Return the seeds of the samples of a set, one if it is taken whole."""
+    return range(count if name in SOURCES and SOURCES[name].draw else 1)
 
 
 def draw_labels(y, count, seed):
@@ -183,8 +169,14 @@ def spectral(X, k, seed=0):
 
 def clustering_error(y, labels):
     """Return the percentage of wrong labels under the better of the two matchings."""
-    share = np.mean((y == y.max()) != labels)
+    share = np.mean(y != labels)
     return 100 * min(share, 1 - share)
+
+
+def scores(method, score, name, sample, seeds):
+    """Return what the labels of a rival score on a set, one figure a seed."""
+    X, y = load(name, sample)
+    return np.array([score(y, method(X, y.max() + 1, seed)) for seed in range(seeds)])
 
 
 def best_cell(means):
@@ -213,15 +205,6 @@ def timed(function, *args, times=1, clock=time.perf_counter):
     return result, min(seconds)
 
 
-def last_value(generator):
-    """Return what a generator returns."""
-    while True:
-        try:
-            next(generator)
-        except StopIteration as ended:
-            return ended.value
-
-
 def peak_memory():
     """Return the peak of this process in bytes; that of getrusage includes its parent's."""
     status = Path("/proc/self/status").read_text()
@@ -237,9 +220,9 @@ def slope(sizes, seconds):
 
 
 def quietly(function, *args):
-    """Call a function; a run that had not converged counts as well."""
+    """Call a function without warnings: a run that had not converged counts as well."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore")
         return function(*args)
 
 
@@ -256,19 +239,24 @@ class Run(argparse.Namespace):
         """Return what a whole run takes, or what a quick one does."""
         return quick if self.quick else full
 
+    def repeats(self, full, quick):
+        """Return how many seeds, drawings or samples there are of each figure."""
+        return self.seeds or self.pick(full, quick)
+
     def protocol(self, grid):
         """Return the values of ``{name: (of a whole run, of a quick one)}`` by their names."""
         return SimpleNamespace(**{name: self.pick(*both) for name, both in grid.items()})
 
-    def load(self, function, *args):
-        """Return ``{name: function(source, *args)}`` of the chosen sets that can be had."""
-        loaded = {}
+    def loaded(self):
+        """Return the names of the chosen sets that can be had."""
+        names = []
         for name in self.sets:
             try:
-                loaded[name] = function(self.sources[name], *args)
+                load(name)
+                names.append(name)
             except ValueError as error:
                 print(f"{name} is skipped: {error}")
-        return loaded
+        return names
 
     def do(self, tasks):
         """Run ``{key: (function, *args)}`` in parallel and return ``{key: result}``, in order.
@@ -286,19 +274,6 @@ class Run(argparse.Namespace):
         """Return ``{key: function(*key)}`` of every combination of the axes."""
         return self.do({key: (function, *key) for key in product(*axes)})
 
-    def made(self):
-        """Say which script made the page, of which code, how long it took, and where."""
-        command = " ".join(
-            [Path(sys.argv[0]).name, self.name, *(["--quick"] if self.quick else [])]
-        )
-        minutes = (time.perf_counter() - self.started) / 60
-        return (
-            f"Made by `{command}` on commit {commit()} in {minutes:.0f} min on {cpu_count()} CPUs "
-            f"({platform.machine()}), Python {platform.python_version()}, "
-            f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
-            f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
-        )
-
     def draw(self, name, xlabel, *rows):
         """Draw lines, save the picture beside the page and return the Markdown that shows it.
 
@@ -314,14 +289,13 @@ class Run(argparse.Namespace):
         size = {"figsize": (4 * columns, 2.7 * len(rows) + 1), "sharex": "col", "squeeze": False}
         figure, axes = plt.subplots(len(rows), columns, layout="constrained", **size)
         for of_row, (ylabel, options, panels) in zip(axes, rows, strict=True):
-            for ax, lines in zip(of_row, panels.values(), strict=True):
+            for ax, (title, lines) in zip(of_row, panels.items(), strict=True):
                 for label, (x, y, form, *error) in lines.items():
                     ax.errorbar(x, y, *error, fmt=form, label=label)
-                ax.set(**options)
+                ax.set(**options, title=title)
             of_row[0].set_ylabel(ylabel)
-        for title, above, below in zip(rows[0][2], axes[0], axes[-1], strict=True):
-            above.set_title(title)
-            below.set_xlabel(xlabel)
+        for ax in axes[-1]:
+            ax.set_xlabel(xlabel)
         lines, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
         file = f"{self.out.stem}_{name}.png"
@@ -341,53 +315,65 @@ def commit():
     return git("rev-parse", "--short=10", "HEAD") + (" with changes" if is_changed else "")
 
 
-def main(pages, **options):
-    """Read the options, call ``page(run)`` for the paragraphs of each page, write and print them.
+def made(command, began, on):
+    """Say which script made a page, of which code, how long it took, and where."""
+    return (
+        f"Made by `{command}` on commit {on} in {(time.perf_counter() - began) / 60:.0f} min on "
+        f"{cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}, "
+        f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
+        f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
+    )
 
-    ``pages`` is {name: (title, function, {name of a set: source})}; ``options`` of this script
-    alone are {name: arguments of ``add_argument``}.
+
+def main(**options):
+    """Read the options, make the pages that they name, write and print them.
+
+    ``options`` of this script alone are {name: arguments of ``add_argument``}.
     """
     # By its own name, under which other processes find functions that keep what they returned.
     script = import_module(Path(sys.argv[0]).stem)
     pages = script.PAGES
-    sets = {name: source for *_, of_page in pages.values() for name, source in of_page.items()}
+    sets = list(dict.fromkeys(name for *_, of_page in pages.values() for name in of_page))
     parser = argparse.ArgumentParser(description=script.__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(pages)}; all")
     parser.add_argument("--quick", action="store_true", help="a small grid, about two minutes")
-    parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), metavar="SET")
+    parser.add_argument("--sets", nargs="+", choices=sets, default=sets, metavar="SET")
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep results, so that a second run goes on"
     )
+    parser.add_argument("--seeds", type=int, help="seeds, drawings or samples of each figure")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the pages")
     for name, arguments in options.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", **arguments)
-    given = vars(parser.parse_args())
+        parser.add_argument(f"--{name}", **arguments)
+    given, on = vars(parser.parse_args()), commit()
+    given["out"].mkdir(parents=True, exist_ok=True)
     for name in given["pages"] or pages:
-        title, page, sources = pages[name]
-        run = Run(**given | {"name": name, "sources": sources, "started": time.perf_counter()})
-        run.sets = [one for one in given["sets"] if one in sources]
-        if sources and not run.sets:
+        title, page, of_page = pages[name]
+        chosen = [one for one in given["sets"] if one in of_page]
+        if of_page and not chosen:
             continue
-        run.out = given["out"] / f"{name}.md"
-        parts = quietly(list, page(run))
-        write_page(run.out, [f"# {title}", run.made(), *parts])
+        run = Run(**given | {"name": name, "sets": chosen, "out": given["out"] / f"{name}.md"})
+        began, parts = time.perf_counter(), quietly(list, page(run))
+        parts = [part if isinstance(part, str) else table(*part) for part in parts]
+        command = f"{Path(sys.argv[0]).name} {name}{' --quick' * run.quick}"
+        text = "\n\n".join([f"# {title}", made(command, began, on), *parts]) + "\n"
+        run.out.write_text(text, encoding="utf-8")
+        print(text)
 
 
-# -------------------------------------------------------------------------------------------- pages
-
-
-def write_page(path, parts):
-    """Write the paragraphs of a page, and print them."""
-    text = "\n\n".join(parts) + "\n"
-    path.write_text(text, encoding="utf-8")
-    print(text)
+# ------------------------------------------------------------------------------------------- tables
 
 
 def table(header, rows, digits=2):
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *([cell(v, digits) for v in row] for row in rows)]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def crossed(corner, rows, columns, show):
+    """Return header and rows of a table whose cells are ``show(row, column)``."""
+    return [corner, *columns], ([row, *(show(row, column) for column in columns)] for row in rows)
 
 
 def cell(value, digits=2):

@@ -4,30 +4,19 @@ See README.md in this folder for the protocols.
 """
 
 from functools import partial
+from itertools import product
 
+import common
 import numpy as np
-from common import (
-    draw_labels,
-    load_drawn,
-    main,
-    sources,
-    table,
-    timed,
-)
+from common import crossed, load
 from sklearn.metrics import normalized_mutual_info_score
 
 import fastmmc
 from fastmmc import datasets
 
-SETS = sources(
-    "nine Gaussians",
-    "iris",
-    "wine",
-    "ionosphere",
-    "pima",
-    "breast cancer",
-    "letter I-J-L",
-    "pendigits 3-8-9",
+SETS = (
+    *("nine Gaussians", "iris", "wine", "ionosphere", "pima", "breast cancer"),
+    *("letter I-J-L", "pendigits 3-8-9"),
 )
 LABELLED = (0, 5, 10, 15, 20)
 STARTS, REPEATS = 5, 10
@@ -71,11 +60,11 @@ def nmi(y, labels):
 
 def measure(name, n_labelled, method, repeats, starts):
     """Return NMI and share of violated constraints in percent, (repeats * starts,) each."""
-    X, y = load_drawn(SETS[name])
+    X, y = load(name)
     k = len(np.unique(y))
     figures = []
     for repeat in range(repeats):
-        known = draw_labels(y, n_labelled, repeat)
+        known = common.draw_labels(y, n_labelled, repeat)
         given = {"known_labels": known} if method in CONSTRAINED else {}
         rows = np.flatnonzero(known >= 0)
         a, b = (rows[i] for i in np.triu_indices(rows.size, 1))
@@ -88,22 +77,6 @@ def measure(name, n_labelled, method, repeats, starts):
     return np.array(figures).T
 
 
-def nmi_table(found, names, levels):
-    rows = []
-    for name, method in ((name, method) for name in names for method in CONSTRAINED):
-        row = [name, method, found[name, 0, method][0]]
-        for n_labelled in levels[1:]:
-            values, violated = found[name, n_labelled, method]
-            row.append(f"{values.mean():.2f} ± {values.std():.2f} ({violated.mean():.1f})")
-        rows.append(row)
-    return table(["set", "method", *(f"{n} labelled" for n in levels)], rows)
-
-
-def free_table(found, names):
-    rows = ([name, *(found[name, 0, m][0].mean() for m in METHODS)] for name in names)
-    return table(["set", *METHODS], rows)
-
-
 def make_stream(n, seed):
     """Return points of Gaussians that overlap a little, and which Gaussian they are of."""
     rng = np.random.default_rng(seed)
@@ -112,34 +85,23 @@ def make_stream(n, seed):
     return centers[y] + rng.standard_normal((n, STREAM_SHAPE[1])), y
 
 
-def load_stream(n):
-    """Return KDD Cup 99 if it is there, else a stream of its shape, and its name."""
-    try:
-        X, y = datasets.load("kddcup99", online=True)
-        return np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1], "kddcup99"
-    except ValueError:
-        return *make_stream(n, 0), "generated"
-
-
 def stream_table(X, y, seeds):
-    """Return Table IV."""
+    """Return Table IV, mean ± standard deviation over the seeds."""
     k = len(np.unique(y))
     for method in STREAMED.values():  # compiles
         method(X[:1000], k, cannot_link=[(0, 1)])
-    rows, spent = [], dict.fromkeys(STREAMED, 0.0)
-    for seed in range(seeds):
-        given = {"known_labels": draw_labels(y, STREAM_LABELLED, seed), "random_state": seed}
-        runs = {m: timed(partial(function, X, k, **given)) for m, function in STREAMED.items()}
-        for method, (result, seconds) in runs.items():
-            spent[method] += seconds
-            figures = f"{nmi(y, result.labels):.3f}", result.n_violations, result.n_iter
-            share = f"{100 * seconds / runs['LCVQE'][1]:.1f}"
-            rows.append([seed, method, *figures, seconds, share])
-    for method, seconds in spent.items():
-        share = f"{100 * seconds / spent['LCVQE']:.1f}"
-        rows.append(["all", method, "", "", "", seconds, share])
-    header = ["seed", "method", "NMI", "violations", "rounds", "seconds", "% of LCVQE"]
-    return table(header, rows)
+    found = {method: [] for method in STREAMED}
+    for seed, (method, function) in product(range(seeds), STREAMED.items()):
+        given = {"known_labels": common.draw_labels(y, STREAM_LABELLED, seed), "random_state": seed}
+        result, seconds = common.timed(partial(function, X, k, **given))
+        figures = nmi(y, result.labels), result.n_violations, result.n_iter, seconds
+        found[method].append(figures)
+    rows = []
+    for method, figures in found.items():
+        scores, violations, rounds, seconds = np.transpose(figures)
+        share = 100 * seconds.sum() / np.sum(found["LCVQE"], axis=0)[-1]
+        rows.append([method, scores, violations, rounds, seconds, f"{share:.1f}"])
+    return ["method", "NMI", "violations", "rounds", "seconds", "% of LCVQE"], rows
 
 
 def count_prototypes(spread, beta, seed):
@@ -148,47 +110,53 @@ def count_prototypes(spread, beta, seed):
     return fastmmc.rpcl(X, PROTOTYPES, beta=beta, random_state=seed).n_active
 
 
-def count_table(seeds):
-    rows = []
-    for sigma, beta in ((sigma, beta) for sigma in SPREADS for beta in BETAS):
-        found = [count_prototypes(sigma, beta, seed) for seed in range(seeds)]
-        near = sum(8 <= n <= 10 for n in found)
-        shown = " ".join(map(str, found))
-        rows.append([f"{1 / sigma:.1f}", str(beta), shown, f"{near} of {seeds}"])
-    header = ["standard deviations apart", "beta", "in use, seed by seed", "9 ± 1"]
-    return table(header, rows)
-
-
 def page(run):
-    names = list(run.load(load_drawn))
-    levels = run.pick(LABELLED, (0, 20))
+    names, levels = run.loaded(), run.pick(LABELLED, (0, 20))
     repeats, starts = run.pick((REPEATS, STARTS), (2, 2))
-    tasks = {
-        (name, n, method): (measure, name, n, method, repeats, starts)
-        for name in names
-        for n in levels
-        for method in (CONSTRAINED if n else METHODS)
-    }
-    found = run.do(tasks)
+    found = run.do(
+        {
+            (name, n, method): (measure, name, n, method, repeats, starts)
+            for name in names
+            for n in levels
+            for method in (CONSTRAINED if n else METHODS)
+        }
+    )
     yield f"Means over {repeats} draws of labelled objects and {starts} starts each."
     yield "## Without constraints: NMI"
-    yield free_table(found, names)
+    yield crossed("set", names, METHODS, lambda name, method: found[name, 0, method][0].mean())
     yield "## With cannot-links: NMI, and in brackets how many of them are violated, in percent"
     yield "All pairs of labelled objects of different classes are cannot-links."
-    yield nmi_table(found, names, levels)
-    X, y, stream = load_stream(run.pick(STREAM_SHAPE[0], 20_000))
+    rows = []
+    for name, method in product(names, CONSTRAINED):
+        row = [name, method, found[name, 0, method][0]]
+        for values, violated in (found[name, n, method] for n in levels[1:]):
+            row.append(f"{values.mean():.2f} ± {values.std():.2f} ({violated.mean():.1f})")
+        rows.append(row)
+    yield ["set", "method", *(f"{n} labelled" for n in levels)], rows
+    try:
+        X, y, stream = *load("kddcup99"), "KDD Cup 99"
+    except ValueError:
+        X, y, stream = *make_stream(run.pick(STREAM_SHAPE[0], 20_000), 0), "Generated"
     yield "## One pass over a stream (Table IV)"
     yield (
         f"{stream}, {X.shape[0]:,} × {X.shape[1]}, {STREAM_LABELLED} labelled objects a class, "
         "one thread. LCVQE runs until labels come back."
     )
     yield stream_table(X, y, run.pick(5, 1))
+    seeds = range(run.pick(COUNT_SEEDS, 3))
+    counts = run.each(count_prototypes, SPREADS, BETAS, seeds)
     yield f"## What RPCL counts of nine Gaussians, given {PROTOTYPES} prototypes"
-    yield count_table(run.pick(COUNT_SEEDS, 3))
+    rows = []
+    for spread, beta in product(SPREADS, BETAS):
+        left = common.under(counts, spread, beta)
+        near = np.sum(np.abs(left - 9) <= 1)
+        shown = " ".join(map(str, left))
+        rows.append([f"{1 / spread:.1f}", str(beta), shown, f"{near} of {len(seeds)}"])
+    yield ["standard deviations apart", "beta", "in use, seed by seed", "9 ± 1"], rows
 
 
 TITLE = "Competitive learning: Tables I to IV of Covoes et al. (2013)"
 PAGES = {"competitive": (TITLE, page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES)
+    common.main()

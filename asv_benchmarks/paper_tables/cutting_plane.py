@@ -5,18 +5,11 @@ T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regular
 Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
+from functools import partial
+
+import common
 import numpy as np
-from common import (
-    SHOWN_PAIRS,
-    at_lowest,
-    best_cell,
-    clustering_error,
-    k_means,
-    load_samples,
-    main,
-    sources,
-    table,
-)
+from common import at_lowest, best_cell, clustering_error, load, samples, under
 from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
@@ -24,8 +17,8 @@ from fastmmc import cpm3c, cpmmc
 from fastmmc.kernels.gram import Kernel, box_diagonal
 from fastmmc.kernels.nystroem import Form, make_features
 
-PAIRS = sources(*SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2")
-CLASSES = sources("coil 1-4", "coil 5-8", "iris", "letter A-D", "moons", "usps 0-3", "usps 4-7")
+PAIRS = *common.SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2"
+CLASSES = "coil 1-4", "coil 5-8", "iris", "letter A-D", "moons", "usps 0-3", "usps 4-7"
 
 # Error of CPMMC in percent as printed in the 2009 paper, as far as it is known here, and the bars
 # that were set for it: one point more, where the figure is known.
@@ -71,127 +64,85 @@ def kernel_map(X, sigma):
     return make_features(X, kernel, Form(len(X), np.arange(len(X))), rng).Z
 
 
-def run_pair(X, y, width, Cs, balances, repeats):
+def run_pair(name, width, protocol):
     """Return errors of ten starts, (2, Cs, balances, repeats).
 
     First that of the start with the lowest objective, then the smallest one.
     """
+    X, y = load(name)
     Z = X if width == LINEAR else kernel_map(X, width * box_diagonal(X))
     unit = 1.0 / Z.var(axis=0).sum()
-    figures = np.empty((2, len(Cs), len(balances), repeats))
-    for at in np.ndindex(figures.shape[1:]):
-        c, b, repeat = at
-        setting = {"C": Cs[c] * unit, "score_balance": balances[b], "eps": EPS, "cccp_tol": ALPHA}
+    shape = len(protocol.Cs), len(protocol.balances), protocol.repeats
+    figures = np.empty((2, *shape))
+    for c, b, repeat in np.ndindex(shape):
+        setting = {"C": protocol.Cs[c] * unit, "score_balance": protocol.balances[b]}
+        setting |= {"eps": EPS, "cccp_tol": ALPHA}
         seeds = range(STARTS * repeat, STARTS * (repeat + 1))
         starts = [cpmmc(Z, n_init=1, random_state=seed, **setting) for seed in seeds]
         errors = [clustering_error(y, res.labels) for res in starts]
-        figures[:, *at] = errors[np.argmin([res.objective for res in starts])], min(errors)
+        figures[:, c, b, repeat] = errors[np.argmin([r.objective for r in starts])], min(errors)
     return figures
 
 
-def run_many(X, y, sigma, Cs, starts):
+def run_many(name, sample, share, protocol):
     """Return ARI and objective of single starts, (2, Cs, starts)."""
-    Z = kernel_map(X, sigma)
-    k = np.unique(y).size
+    X, y = load(name, sample)
+    Z = kernel_map(X, share * pdist(X).max())
     setting = {"eps": EPS, "cccp_tol": ALPHA, "coef0": 0.0, "n_init": 1, "kernel": "linear"}
-    figures = np.empty((2, len(Cs), starts))
+    figures = np.empty((2, len(protocol.Cs), protocol.starts))
     for c, seed in np.ndindex(figures.shape[1:]):
-        res = cpm3c(Z, k, C=Cs[c], random_state=seed, score_balance=BOUND / y.size, **setting)
+        bound = {"score_balance": BOUND / y.size, "random_state": seed}
+        res = cpm3c(Z, y.max() + 1, C=protocol.Cs[c], **bound, **setting)
         figures[:, c, seed] = adjusted_rand_score(y, res.labels), res.objective
     return figures
 
 
-def run_k_means(X, y, seeds):
-    """Return the labels that k-means finds, one row a seed."""
-    return np.array([k_means(X, np.unique(y).size, seed) for seed in range(seeds)])
+def pairs_table(run, protocol, names):
+    """Return the errors at the oracle's setting, of linear kernels alone and of all.
 
-
-def make_tasks(loaded, protocol):
-    """Return all tasks, keyed by (set, sample, width); width None is k-means."""
-    tasks = {}
-    for name, samples in loaded.items():
-        for s, (X, y) in enumerate(samples):
-            tasks[name, s, None] = run_k_means, X, y, protocol.repeats
-            if name in PAIRS:
-                grid = protocol.Cs, protocol.balances, protocol.repeats
-                tasks |= {(name, s, w): (run_pair, X, y, w, *grid) for w in protocol.widths}
-            else:
-                grid, widest = (protocol.Cs, protocol.starts), pdist(X).max()
-                tasks |= {
-                    (name, s, w): (run_many, X, y, w * widest, *grid) for w in protocol.shares
-                }
-    return tasks
-
-
-def summarise_pair(name, y, results, protocol):
-    """Return the errors at the oracle's setting, of linear kernels alone and of all, and these.
-
-    Smallest: the start is the oracle's choice as well.
+    In the last column the start is the oracle's choice as well.
     """
-    errors, smallest = np.stack([results[name, 0, width] for width in protocol.widths], axis=1)
-    summary = {"k-means": np.array([clustering_error(y, row) for row in results[name, 0, None]])}
-    for rule, widths in (("linear", errors[:1]), ("all", errors), ("smallest", smallest)):
-        cell = best_cell(widths.mean(axis=-1))
-        summary[rule], summary[f"{rule} cell"] = widths[cell], cell
-    return summary
+    tasks = {(name, w): (run_pair, name, w, protocol) for name in names for w in protocol.widths}
+    results, rows = run.do(tasks), []
+    for name in names:
+        errors, smallest = np.moveaxis(under(results, name), 1, 0)
+        k_means = common.scores(common.k_means, clustering_error, name, 0, protocol.repeats)
+        row = [name, load(name)[1].size, k_means]
+        for widths in errors[:1], errors:
+            w, c, b = cell = best_cell(widths.mean(axis=-1))
+            kernel = f"{protocol.widths[w]} D" if w else LINEAR
+            row += [widths[cell], f"{kernel}, {protocol.Cs[c]:g}, {protocol.balances[b]}"]
+        right = round(widths[cell].mean(), 2) <= BARS[name]
+        best = smallest[best_cell(smallest.mean(axis=-1))]
+        rows.append([*row, ERRORS.get(name), BARS[name], right, best])
+    header = ["set", "n", "k-means", "linear", "setting", "linear or Gaussian", "setting"]
+    return [*header, "paper", "bar", "reached", "smallest error of the starts"], rows
 
 
-def summarise_classes(name, samples, results, protocol):
+def classes_table(run, protocol, names):
     """Return the figures at the oracle's setting of each sample.
 
-    Single starts: the mean over them; best: the start of the lowest objective.
+    That of single starts, their mean, and that of the start of the lowest objective.
     """
-    rows = {"starts": [], "best": [], "k-means": []}
-    for s, (_, y) in enumerate(samples):
-        ari, objective = np.stack([results[name, s, w] for w in protocol.shares], axis=1)
-        rows["starts"].append(ari.mean(axis=-1).max())
-        rows["best"].append(at_lowest(objective, ari).max())
-        labels = results[name, s, None]
-        rows["k-means"].append(np.mean([adjusted_rand_score(y, row) for row in labels]))
-    return {rule: np.array(found) for rule, found in rows.items()}
-
-
-def cell_text(cell, protocol):
-    width, c, b = cell
-    width = protocol.widths[width]
-    kernel = width if width == LINEAR else f"{width} D"
-    return f"{kernel}, {protocol.Cs[c]:g}, {protocol.balances[b]}"
-
-
-def pairs_table(pairs, protocol):
-    rows = []
-    for name, (n, found) in pairs.items():
-        row = [name, n, found["k-means"]]
-        for rule in ("linear", "all"):
-            row += [found[rule], cell_text(found[f"{rule} cell"], protocol)]
-        right = round(found["all"].mean(), 2) <= BARS[name]
-        rows.append([*row, ERRORS.get(name), BARS[name], right, found["smallest"]])
-    header = ["set", "n", "k-means", "linear", "setting", "linear or Gaussian", "setting"]
-    return table([*header, "paper", "bar", "reached", "smallest error of the starts"], rows)
-
-
-def classes_table(classes):
-    rows = []
-    for name, (n, k, found) in classes.items():
-        right = (round(found[rule].mean(), 2) >= ARIS[name] for rule in ("starts", "best"))
-        figures = (found[rule] for rule in ("k-means", "starts", "best"))
-        rows.append([name, n, k, *figures, ARIS[name], *right])
+    cells = [(name, s) for name in names for s in samples(name, protocol.samples)]
+    tasks = {(*at, w): (run_many, *at, w, protocol) for at in cells for w in protocol.shares}
+    results, rows = run.do(tasks), []
+    for name in names:
+        drawn, y = samples(name, protocol.samples), load(name)[1]
+        grids = [np.moveaxis(under(results, name, s), 1, 0) for s in drawn]
+        starts = np.array([ari.mean(axis=-1).max() for ari, _ in grids])
+        lowest = np.array([at_lowest(objective, ari).max() for ari, objective in grids])
+        rival = partial(common.scores, common.k_means, adjusted_rand_score, name)
+        k_means = np.array([rival(s, protocol.repeats).mean() for s in drawn])
+        right = (round(found.mean(), 2) >= ARIS[name] for found in (starts, lowest))
+        rows.append([name, y.size, y.max() + 1, k_means, starts, lowest, ARIS[name], *right])
     header = ["set", "n", "k", "k-means", "mean of single starts", "lowest objective of the starts"]
-    return table([*header, "paper", "single starts reach it", "lowest objective reaches it"], rows)
+    return [*header, "paper", "single starts reach it", "lowest objective reaches it"], rows
 
 
 def page(run):
-    protocol = run.protocol(GRID)
-    loaded = run.load(load_samples, protocol.samples)
-    results = run.do(make_tasks(loaded, protocol))
-    pairs, classes = {}, {}
-    for name, samples in loaded.items():
-        y = samples[0][1]
-        if name in PAIRS:
-            pairs[name] = y.size, summarise_pair(name, y, results, protocol)
-        else:
-            found = summarise_classes(name, samples, results, protocol)
-            classes[name] = y.size, np.unique(y).size, found
+    protocol, names = run.protocol(GRID), run.loaded()
+    pairs, classes = ([name for name in names if name in of] for of in (PAIRS, CLASSES))
     yield "The protocols are described in README.md."
     if pairs:
         n_cells = len(protocol.widths) * len(protocol.Cs) * len(protocol.balances)
@@ -202,7 +153,7 @@ def page(run):
             f"of {n_cells} with the smallest mean. The choice of the setting looks at the labels; "
             "in the last column that of the start does so too."
         )
-        yield pairs_table(pairs, protocol)
+        yield pairs_table(run, protocol, pairs)
     if classes:
         yield "## CPM3C, many clusters: adjusted Rand index"
         yield (
@@ -211,11 +162,11 @@ def page(run):
             "deviation over the samples, at the setting with the highest figure of each sample. "
             "The choice of the setting looks at the labels."
         )
-        yield classes_table(classes)
+        yield classes_table(run, protocol, classes)
 
 
 TITLE = "CPMMC and CPM3C: their columns in Gieseke et al. (2009) and Pahikkala et al. (2012)"
-PAGES = {"cutting_plane": (TITLE, page, PAIRS | CLASSES)}
+PAGES = {"cutting_plane": (TITLE, page, (*PAIRS, *CLASSES))}
 
 if __name__ == "__main__":
-    main(PAGES)
+    common.main()

@@ -8,22 +8,9 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
+import common
 import numpy as np
-from common import (
-    DIGIT_PAIRS,
-    SHOWN_PAIRS,
-    at_lowest,
-    best_cell,
-    clustering_error,
-    k_means,
-    load_pair,
-    main,
-    mean_and_std,
-    number,
-    sources,
-    table,
-    timed,
-)
+from common import at_lowest, best_cell, clustering_error, load, mean_and_std, number, timed
 from scipy.special import comb
 
 import fastmmc
@@ -35,15 +22,15 @@ METHODS = {"EvoMMC": evo_mmc, "FastEvoMMC": fast_evo_mmc}
 # Generations, as a multiple of n, after which the methods give up.
 MAX_ITER = 1000
 
-# What a run is described by: error in percent, fitness, leave-one-out error, generations.
-ERROR, FITNESS, LOO, GENERATIONS = range(4)
+# What a run is described by: error in percent, fitness, leave-one-out error, generations, and the
+# seconds of its hat matrix and of the start.
+ERROR, FITNESS, LOO, GENERATIONS, HAT, START = range(6)
 
-SETS = sources(*SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2", "mnist 1-2", "mnist 1-7")
-PAIRS = {f"pair {digits}": source for digits, source in DIGIT_PAIRS.items()}
+SETS = *common.SHOWN_PAIRS, "ionosphere", "letter A-B", "satellite 1-2", "mnist 1-2", "mnist 1-7"
+PAIRS = tuple(common.PAIRS)
 
 # Landmarks as a share of the points.
-RANK = 0.1
-RANKS = {"mnist": 0.01}
+RANK, RANKS = 0.1, {"mnist 1-2": 0.01, "mnist 1-7": 0.01}
 
 # Above, EvoMMC and its dense hat matrix are left out.
 DENSE_LIMIT = 5000
@@ -70,9 +57,8 @@ BARS = {"digits 3-8": 2.8}
 CLAIM_LAM, CLAIM_BAR = 1 / 4, 1.5
 CLAIM_METHODS = {"EvoMMC, mu = nu = 1": partial(evo_mmc, mu=1, nu=1), **METHODS}
 
-# Sets of the figure, its greatest number of restarts, and those that the table shows.
-RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2")
-MAX_RESTARTS, SHOWN_RESTARTS = 60, (1, 2, 5, 10, 20, 40, 60)
+# Sets of the figure, and its greatest number of restarts.
+RESTARTS, MAX_RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2"), 60
 
 # Of a whole run, and of a quick one. Widths are multiples of the bounding box's diagonal. Repeats
 # are those of sets without a dense hat matrix and of others; runs are those of one repeat.
@@ -82,7 +68,7 @@ GRID = {
     "balances": ((0.03, 0.1, 0.3, 0.4), (0.03, 0.4)),
     "repeats": ((1, 10), (1, 2)),
     "runs": (10, 5),
-    "pairs": (tuple(PAIRS), tuple(PAIRS)[::8]),
+    "pairs": (PAIRS, PAIRS[::8]),
     "claim_starts": (60, 10),
 }
 
@@ -106,122 +92,41 @@ PAIR_RULES = (ORACLE, ELSEWHERE, SHARED, FITTEST, FITTEST_SHARED, FITTEST_DEFAUL
 # --------------------------------------------------------------------------------------------- runs
 
 
-def setting_of(name, X, protocol, w, at):
-    """Return sigma, lam and rank of a cell of the grid."""
-    rank = RANKS.get((SETS | PAIRS)[name].name, RANK)
-    return protocol.widths[w] * box_diagonal(X), protocol.lams[at], rank
+def repeats_of(name, protocol):
+    return protocol.repeats[load(name)[1].size <= DENSE_LIMIT]
 
 
-def run_setting(X, y, setting, balances, repeats, runs):
-    """Return what describes every run, (4, methods, balances, repeats, runs).
+def run_setting(name, w, at, protocol):
+    """Return what describes every run, (6, methods, balances, repeats, runs).
 
     NaN where a method is left out. Every run of FastEvoMMC draws its own landmarks.
     """
-    sigma, lam, rank = setting
-    make = partial(fastmmc.factor, X, sigma=sigma, lam=lam)
-    figures = np.full((4, len(METHODS), len(balances), repeats * runs), np.nan)
-    dense = make(rank=None) if y.size <= DENSE_LIMIT else None
-    for seed in range(repeats * runs):
-        factors = dense, make(rank=rank, random_state=seed)
-        for m, (solve, factor) in enumerate(zip(METHODS.values(), factors, strict=True)):
-            for b, balance in enumerate(balances if factor is not None else ()):
-                res = solve(factor, balance=balance, n_init=1, random_state=seed)
-                error = clustering_error(y, res.labels)
-                figures[:, m, b, seed] = error, res.objective, res.loo_mse, res.n_iter
-    return figures.reshape(4, len(METHODS), len(balances), repeats, runs)
+    X, y = load(name)
+    setting = {"sigma": protocol.widths[w] * box_diagonal(X), "lam": protocol.lams[at]}
+    make = partial(fastmmc.factor, X, **setting)
+    shape = len(protocol.balances), repeats_of(name, protocol), protocol.runs
+    figures = np.full((6, len(METHODS), *shape), np.nan)
+    dense = timed(partial(make, rank=None), times=3) if y.size <= DENSE_LIMIT else None
+    for seed, (repeat, run) in enumerate(np.ndindex(shape[1:])):
+        low_rank = timed(partial(make, rank=RANKS.get(name, RANK), random_state=seed))
+        for m, (solve, made) in enumerate(zip(METHODS.values(), (dense, low_rank), strict=True)):
+            for b, balance in enumerate(protocol.balances if made else ()):
+                start = partial(solve, made[0], balance=balance, n_init=1, random_state=seed)
+                res, seconds = timed(start)
+                found = clustering_error(y, res.labels), res.objective, res.loo_mse, res.n_iter
+                figures[:, m, b, repeat, run] = *found, made[1], seconds
+    return figures
 
 
-def run_k_means(X, y, repeats):
-    """Return the error of k-means in each repeat, the best inertia of ten starts."""
-    return np.array([clustering_error(y, k_means(X, 2, seed)) for seed in range(repeats)])
-
-
-def run_claim(X, y, starts):
+def run_claim(name, protocol):
     """Return the error of the start with the lowest fitness, one figure a method."""
-    runs = (
-        solve(X, lam=CLAIM_LAM, n_init=starts, random_state=0) for solve in CLAIM_METHODS.values()
-    )
+    X, y = load(name)
+    given = {"lam": CLAIM_LAM, "n_init": protocol.claim_starts, "random_state": 0}
+    runs = (solve(X, **given) for solve in CLAIM_METHODS.values())
     return np.array([clustering_error(y, run.labels) for run in runs])
 
 
-def make_tasks(sets, pairs, protocol):
-    """Return all tasks, keyed by (set, width, lam), (set, None) and ("claim", pair).
-
-    Those of large sets come first, as they take longest.
-    """
-    tasks = {}
-    for name, (X, y) in sorted(sets.items(), key=lambda item: -item[1][1].size):
-        repeats = protocol.repeats[y.size <= DENSE_LIMIT]
-        grid = protocol.balances, repeats, protocol.runs
-        for w, at in np.ndindex(len(protocol.widths), len(protocol.lams)):
-            setting = setting_of(name, X, protocol, w, at)
-            tasks[name, w, at] = run_setting, X, y, setting, *grid
-        tasks[name, None] = run_k_means, X, y, repeats
-    return tasks | {("claim", p): (run_claim, *sets[p], protocol.claim_starts) for p in pairs}
-
-
 # ------------------------------------------------------------------------------------------ choices
-# Runs of a set are (4, methods, widths, lams, balances, repeats, runs), of a method without the
-# second axis.
-
-
-def gather(name, results, protocol):
-    """Return all runs of one set."""
-    shape = len(protocol.widths), len(protocol.lams)
-    stacked = np.stack([results[name, w, at] for w, at in np.ndindex(shape)], axis=2)
-    return stacked.reshape(*stacked.shape[:2], *shape, *stacked.shape[3:])
-
-
-def errors_chosen_elsewhere(smallest):
-    """Return each repeat's error at the cell that the other repeats find best.
-
-    The smallest of many means over few repeats is partly luck, which this leaves out.
-    """
-    others = smallest.sum(axis=-1, keepdims=True) - smallest
-    repeats = range(smallest.shape[-1])
-    return np.array([smallest[(*best_cell(others[..., at]), at)] for at in repeats])
-
-
-def summarise(figures):
-    """Return the errors of every rule, one figure a repeat, and the cells chosen."""
-    # Of every repeat: the smallest error, and what describes the fittest run.
-    smallest, winners = figures[ERROR].min(axis=-1), at_lowest(figures[FITNESS], figures)
-    cell = best_cell(smallest.mean(axis=-1))
-    # In each repeat the cell whose winner has the lowest leave-one-out error.
-    loo_cells = [best_cell(winners[LOO, ..., at]) for at in range(winners.shape[-1])]
-    return {
-        ORACLE: smallest[cell],
-        FITTEST: winners[(ERROR, *cell)],
-        "generations": figures[(GENERATIONS, *cell)],
-        "runs": figures[(slice(2), *cell)].reshape(2, -1),
-        "cell": cell,
-        "grids": (smallest.mean(axis=-1), winners[ERROR].mean(axis=-1)),
-        ELSEWHERE: errors_chosen_elsewhere(smallest),
-        FITTEST_DEFAULT: winners[(ERROR, *DEFAULT)],
-        LOWEST_LOO: np.array([winners[(ERROR, *c, at)] for at, c in enumerate(loo_cells)]),
-    }
-
-
-def summarise_set(figures):
-    """Return {method: summary}, without methods that were left out."""
-    return {
-        method: summarise(figures[:, m])
-        for m, method in enumerate(METHODS)
-        if not np.isnan(figures[ERROR, m]).any()
-    }
-
-
-def summarise_pairs(summaries):
-    """Return {method: means over the pairs} from the summaries of each, and the shared cell."""
-    rows = {}
-    for method in METHODS:
-        found = [summary[method] for summary in summaries]
-        smallest, winners = np.mean([one["grids"] for one in found], axis=0)
-        cell = best_cell(smallest)
-        rows[method] = {"cell": cell, SHARED: smallest[cell], FITTEST_SHARED: winners[cell]}
-        for rule in (*RULES, ELSEWHERE):
-            rows[method][rule] = np.mean([one[rule].mean() for one in found])
-    return rows
 
 
 def expected_at_best(values, key, size):
@@ -231,31 +136,48 @@ def expected_at_best(values, key, size):
     return float(weights @ values[np.argsort(key, kind="stable")])
 
 
-def restart_curves(summary):
-    """Return numbers of restarts, and the smallest and the fittest run's error at each."""
-    errors, fitness = summary["runs"]
-    # With nearly all runs in every subset the mean would be over one sample.
-    counts = np.arange(1, max(1, min(MAX_RESTARTS, int(0.6 * errors.size))) + 1)
-    smallest, best = (
-        np.array([expected_at_best(errors, key, size) for size in counts])
-        for key in (errors, fitness)
-    )
-    return counts, smallest, best
+class Summary:
+    """What describes the runs of a method on a set by every rule, one error a repeat.
+
+    ``figures`` is (6, widths, lams, balances, repeats, runs).
+    """
+
+    def __init__(self, figures):
+        # Of every repeat: the smallest error, and what describes the fittest run.
+        smallest, winners = figures[ERROR].min(axis=-1), at_lowest(figures[FITNESS], figures)
+        repeats = range(smallest.shape[-1])
+        self.cell = best_cell(smallest.mean(axis=-1))
+        self.runs = figures[(slice(None), *self.cell)].reshape(6, -1)
+        self.grids = np.stack([smallest, winners[ERROR]]).mean(axis=-1)
+        # In each repeat the cell whose winner has the lowest leave-one-out error, and the one that
+        # the others find best: the smallest of many means over few repeats is partly luck.
+        lowest = [best_cell(winners[LOO, ..., at]) for at in repeats]
+        others = smallest.sum(axis=-1, keepdims=True) - smallest
+        elsewhere = [best_cell(others[..., at]) for at in repeats]
+        self.errors = {
+            ORACLE: smallest[self.cell],
+            ELSEWHERE: np.array([smallest[(*c, at)] for at, c in enumerate(elsewhere)]),
+            FITTEST: winners[(ERROR, *self.cell)],
+            FITTEST_DEFAULT: winners[(ERROR, *DEFAULT)],
+            LOWEST_LOO: np.array([winners[(ERROR, *c, at)] for at, c in enumerate(lowest)]),
+        }
+
+    def curves(self):
+        """Return numbers of restarts, and the smallest and the fittest run's error at each."""
+        errors, fitness = self.runs[:2]
+        # With nearly all runs in every subset the mean would be over one sample.
+        counts = np.arange(1, max(1, min(MAX_RESTARTS, int(0.6 * errors.size))) + 1)
+        for key in errors, fitness:
+            yield counts, np.array([expected_at_best(errors, key, size) for size in counts])
 
 
-def time_methods(name, X, summary, protocol):
-    """Return {method: (seconds for the hat matrix, seconds a start)} at the oracle's cell."""
-    seconds = {}
-    for method, row in summary.items():
-        *cell, b = row["cell"]
-        sigma, lam, rank = setting_of(name, X, protocol, *cell)
-        rank = rank if method == "FastEvoMMC" else None
-        setting = {"sigma": sigma, "lam": lam, "rank": rank, "random_state": 0}
-        search = {"balance": protocol.balances[b], "n_init": protocol.runs, "random_state": 0}
-        factor, made = timed(partial(fastmmc.factor, X, **setting), times=3)
-        _, ran = timed(partial(METHODS[method], factor, **search), times=3)
-        seconds[method] = made, ran / protocol.runs
-    return seconds
+def summarise(results, name, protocol):
+    """Return {method: Summary} of a set, without methods that were left out."""
+    shape = len(protocol.widths), len(protocol.lams)
+    figures = np.stack([results[name, *at] for at in np.ndindex(shape)], axis=2)
+    figures = figures.reshape(*figures.shape[:2], *shape, *figures.shape[3:])
+    of = zip(METHODS, np.moveaxis(figures, 1, 0), strict=True)
+    return {method: Summary(found) for method, found in of if not np.isnan(found[ERROR]).any()}
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -277,166 +199,149 @@ def cell_text(cell, protocol):
     return f"{protocol.widths[w]} D, {lam}, {protocol.balances[b]}"
 
 
-def error_table(summaries):
+def error_table(found, k_means):
     """Return Table 1 with the paper's figures beside ours, and whether the bar is reached."""
     rows = []
-    for name, (n, summary, k_means_errors) in summaries.items():
-        row = [name, n, max(found[ORACLE].size for found in summary.values()), k_means_errors]
+    for name, summaries in found.items():
+        row = [name, load(name)[1].size, k_means[name].size, k_means[name]]
         for method in METHODS:
-            found = summary.get(method, {}).get(ORACLE)
-            row += [found, *printed(name, method, found)]
+            errors = summaries[method].errors[ORACLE] if method in summaries else None
+            row += [errors, *printed(name, method, errors)]
         rows.append(row)
     columns = [f"{method}{said}" for method in METHODS for said in ("", ", paper", ", bar reached")]
-    return table(["set", "n", "repeats", "k-means", *columns], rows)
+    return ["set", "n", "repeats", "k-means", *columns], rows
 
 
-def rule_table(summaries, protocol):
+def rule_table(found, protocol):
     """Return the errors of all rules side by side, and the setting (sigma, lam, balance)."""
     rows = (
-        [name, method, *(found[rule] for rule in RULES), cell_text(found["cell"], protocol)]
-        for name, (_, summary, _) in summaries.items()
-        for method, found in summary.items()
+        [name, method, *(one.errors[rule] for rule in RULES), cell_text(one.cell, protocol)]
+        for name, summaries in found.items()
+        for method, one in summaries.items()
     )
-    return table(["set", "method", *RULES, "oracle's setting"], rows)
+    return ["set", "method", *RULES, "oracle's setting"], rows
+
+
+def time_table(found):
+    """Return Table 2: generations and seconds."""
+    rows = []
+    for name, method, one in ((n, m, one) for n, of in found.items() for m, one in of.items()):
+        n, generations = load(name)[1].size, one.runs[GENERATIONS]
+        mean, cut = generations.mean(), 100 * np.mean(generations >= MAX_ITER * n)
+        row = [name, n, method, f"{mean:.0f}", f"{mean / n:.1f} n", f"{cut:.0f} %"]
+        hat, start = one.runs[HAT].min(), np.median(one.runs[START])
+        rows.append([*row, f"{hat:.3f}", f"{start:.3f}", hat + 10 * start])
+    header = ["set", "n", "method", "generations", "as a multiple", f"stopped at {MAX_ITER} n"]
+    return [*header, "hat matrix, s", "a start, s", "with ten starts, s"], rows
 
 
 def pairs_table(pairs, protocol):
-    """Return the means over all pairs."""
-    rows = [[rule, *(pairs[method][rule] for method in METHODS)] for rule in PAIR_RULES]
-    paper = [printed("all pairs", method, pairs[method][ORACLE]) for method in METHODS]
+    """Return the means over all pairs, of all rules and of one setting for all."""
+    grids = {m: np.mean([pair[m].grids for pair in pairs], axis=0) for m in METHODS}
+    shared = {method: best_cell(grid[0]) for method, grid in grids.items()}
+    means = {
+        rule: [np.mean([pair[m].errors[rule].mean() for pair in pairs]) for m in METHODS]
+        for rule in pairs[0]["EvoMMC"].errors
+    }
+    for at, rule in enumerate((SHARED, FITTEST_SHARED)):
+        means[rule] = [grids[method][(at, *shared[method])] for method in METHODS]
+    rows = [[rule, *means[rule]] for rule in PAIR_RULES]
+    paper = map(printed, ["all pairs"] * 2, METHODS, means[ORACLE])
     rows[1:1] = zip(("the same, paper", "reached"), *paper, strict=True)
-    cells = (cell_text(pairs[method]["cell"], protocol) for method in METHODS)
-    return table(["rule", *METHODS], [*rows, ["the one setting for all", *cells]])
+    cells = (cell_text(shared[method], protocol) for method in METHODS)
+    return ["rule", *METHODS], [*rows, ["the one setting for all", *cells]]
 
 
 def claim_table(claim):
-    """Return the means over the pairs without labels, against the bar."""
+    """Return the means over the pairs without labels, against the bar; ``claim`` has a row each."""
     rows = []
-    for method, errors in zip(CLAIM_METHODS, np.array(list(claim.values())).T, strict=True):
+    for method, errors in zip(CLAIM_METHODS, claim.T, strict=True):
         within = round(errors.mean(), 2) <= CLAIM_BAR
         figures = errors.mean(), CLAIM_BAR, within, np.median(errors), np.sum(errors > 5)
         rows.append([method, *figures])
-    return table(["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows)
-
-
-def time_table(summaries, seconds):
-    """Return Table 2: generations and seconds."""
-    rows = []
-    for name, (n, summary, _) in summaries.items():
-        for method, found in summary.items():
-            factor, start = seconds[name][method]
-            mean = found["generations"].mean()
-            cut = 100 * np.mean(found["generations"] >= MAX_ITER * n)
-            row = [name, n, method, f"{mean:.0f}", f"{mean / n:.1f} n", f"{cut:.0f} %"]
-            rows.append([*row, f"{factor:.3f}", f"{start:.3f}", factor + 10 * start])
-    header = ["set", "n", "method", "generations", "as a multiple", f"stopped at {MAX_ITER} n"]
-    return table([*header, "hat matrix, s", "a start, s", "with ten starts, s"], rows)
-
-
-def restarts_table(curves):
-    """Return points of the figure's curves."""
-    rows = []
-    for (name, method), (numbers, *errors) in curves.items():
-        for rule, curve in zip(("smallest error", "lowest fitness"), errors, strict=True):
-            shown = (curve[c - 1] if c <= numbers[-1] else None for c in SHOWN_RESTARTS)
-            rows.append([name, method, rule, *shown])
-    return table(["set", "method", "run taken", *SHOWN_RESTARTS], rows)
-
-
-def draw_restarts(curves, run):
-    """Return the figure: error against restarts, one panel a set."""
-    panels = {}
-    for (name, method), (counts, smallest, best) in curves.items():
-        color = f"C{list(METHODS).index(method)}"
-        panels.setdefault(name, {}).update(
-            {
-                f"{method}, lowest fitness": (counts, best, color),
-                f"{method}, smallest error": (counts, smallest, color + ":"),
-            }
-        )
-    return run.draw("restarts", "restarts", ("clustering error, %", {"ylim": (0, None)}, panels))
+    return ["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows
 
 
 # --------------------------------------------------------------------------------------------- page
 
 
-def sets_parts(summaries, seconds, protocol):
+def sets_parts(found, results, protocol):
     """Yield the sections on single sets."""
     runs = protocol.runs
     yield (
         f"## Table 1: smallest error of {runs} runs at the oracle's setting, mean ± standard "
         "deviation over the repeats"
     )
-    yield error_table(summaries)
+    yield error_table(found, {name: results[name, None] for name in found})
     yield "The bar is the paper's mean plus one standard deviation; 2.80 for digits 3-8."
     yield f"## Without labels: the run of lowest fitness among {runs}"
     yield (
         "The default setting is the same for all sets: D, 1/2, 0.03. Lowest LOO: the setting whose "
         "winner has the lowest leave-one-out error, chosen anew in every repeat."
     )
-    yield rule_table(summaries, protocol)
+    yield rule_table(found, protocol)
     yield "## Table 2: generations and seconds at the oracle's setting"
     yield (
-        "Generations are means over all runs, seconds are of one call in one thread. The paper "
+        "Over all runs, generations are means, and seconds of a start medians. The paper "
         "prints about 9 n to 26 n generations for EvoMMC and 20 n to 70 n for FastEvoMMC."
     )
-    yield time_table(summaries, seconds)
+    yield time_table(found)
 
 
-def pairs_parts(pairs, claim, k_means_error, protocol):
+def pairs_parts(found, results, protocol):
     """Yield the sections on all pairs of digits."""
-    yield f"## All pairs of digits: means over {len(protocol.pairs)} pairs"
-    yield (
-        f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means_error)}."
-    )
-    yield pairs_table(pairs, protocol)
+    k_means = np.mean([results[name, None].mean() for name in found])
+    yield f"## All pairs of digits: means over {len(found)} pairs"
+    yield f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means)}."
+    yield pairs_table(list(found.values()), protocol)
     yield (
         f"## Without labels: lowest fitness of {protocol.claim_starts} starts, sigma = D, "
         f"lam = {Fraction(CLAIM_LAM)}, balance 0.03, all pairs of digits"
     )
-    yield claim_table(claim)
+    yield claim_table(common.under(results, "claim"))
 
 
-def restarts_parts(curves, run):
-    """Yield the section on the number of restarts."""
+def restarts_parts(found, run):
+    """Yield the section on the number of restarts, one panel a set."""
     yield "## Figure 2: error against the number of restarts"
     yield (
         "At the oracle's setting; every point is the mean over all choices of that many runs from "
         "those of Table 1, at most six in ten of them."
     )
-    yield draw_restarts(curves, run)
-    yield restarts_table(curves)
+    panels = {name: {} for name in found}
+    for name, (m, method) in product(found, enumerate(METHODS)):
+        for line, rule, of in zip(":-", RULES, found[name][method].curves(), strict=False):
+            panels[name][f"{method}, {rule.partition(',')[0]}"] = *of, f"C{m}{line}"
+    yield run.draw("restarts", "restarts", ("clustering error, %", {"ylim": (0, None)}, panels))
 
 
 def page(run):
-    protocol = run.protocol(GRID)
-    loaded = run.load(load_pair)
-    pair_sets = {} if run.no_pairs else {name: load_pair(PAIRS[name]) for name in protocol.pairs}
-    results = run.do(make_tasks(loaded | pair_sets, pair_sets, protocol))
-    found = {name: summarise_set(gather(name, results, protocol)) for name in loaded | pair_sets}
-    n_cells = len(protocol.widths) * len(protocol.lams) * len(protocol.balances)
+    protocol, names = run.protocol(GRID), run.loaded()
+    pairs = protocol.pairs if run.sets == list(SETS) else ()
+    # The largest sets come first, as they take longest.
+    every = sorted({*names, *pairs}, key=lambda name: -load(name)[1].size)
+    cells = list(np.ndindex(len(protocol.widths), len(protocol.lams)))
+    tasks = {(name, *at): (run_setting, name, *at, protocol) for name in every for at in cells}
+    given = common.scores, common.k_means, clustering_error
+    tasks |= {(name, None): (*given, name, 0, repeats_of(name, protocol)) for name in every}
+    tasks |= {("claim", name): (run_claim, name, protocol) for name in pairs}
+    results = run.do(tasks)
+    found = {name: summarise(results, name, protocol) for name in every}
     yield (
-        f"{n_cells} settings (sigma, lam, balance). All errors are percentages of wrong labels. "
-        "The protocols are described in README.md; `-` is a figure of the paper that is not known "
-        "here, or a method left out."
+        f"{len(cells) * len(protocol.balances)} settings (sigma, lam, balance). All errors are "
+        "percentages of wrong labels. The protocols are described in README.md; `-` is a figure of "
+        "the paper that is not known here, or a method left out."
     )
-    if loaded:
-        summaries = {n: (y.size, found[n], results[n, None]) for n, (_, y) in loaded.items()}
-        seconds = {n: time_methods(n, X, found[n], protocol) for n, (X, _) in loaded.items()}
-        yield from sets_parts(summaries, seconds, protocol)
-    if pair_sets:
-        pairs = summarise_pairs([found[pair] for pair in pair_sets])
-        claim = {name: results["claim", name] for name in pair_sets}
-        k_means_error = np.mean([results[name, None].mean() for name in pair_sets])
-        yield from pairs_parts(pairs, claim, k_means_error, protocol)
-    shown = product((name for name in RESTARTS if name in loaded), METHODS)
-    curves = {at: restart_curves(found[at[0]][at[1]]) for at in shown}
-    if curves:
-        yield from restarts_parts(curves, run)
+    yield from sets_parts({name: found[name] for name in names}, results, protocol)
+    if pairs:
+        yield from pairs_parts({name: found[name] for name in pairs}, results, protocol)
+    shown = {name: found[name] for name in RESTARTS if name in names}
+    if shown:
+        yield from restarts_parts(shown, run)
 
 
 TITLE = "EvoMMC: Tables 1 and 2 and Figure 2 of Gieseke et al. (2009)"
 PAGES = {"evo_mmc": (TITLE, page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES, no_pairs={"action": "store_true", "help": "leave all pairs of digits out"})
+    common.main()

@@ -3,20 +3,11 @@
 Pages: ``known_labels``, ``links``, ``memberships``. README.md has the protocols.
 """
 
-import warnings
 from functools import partial
 
+import common
 import numpy as np
-from common import (
-    LETTERS,
-    Source,
-    draw_labels,
-    load_drawn,
-    load_source,
-    main,
-    sources,
-    table,
-)
+from common import load
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.cluster import KMeans
@@ -31,16 +22,11 @@ from fastmmc.data.links import join, partner_lists
 
 UMC = {"UMC-RLS": "equal", "UMC-RLS, free sizes": "free"}
 OURS = {"umc_rls": fastmmc.umc_rls, "cluster": fastmmc.cluster}
-SEEDS = 10
+SEEDS, MOST = 10, 2000
 
 # ------------------------------------------------------------------------------------- known labels
 
-KNOWN_SETS = {
-    "digits": Source("digits"),
-    "usps": Source("usps", draw=2000),
-    "coil": Source("coil20"),
-    "letter A-H": Source("letter", LETTERS["letter A-H"].classes, 2000),
-}
+KNOWN_SETS = "digits", "usps", "coil", "letter A-H"
 KNOWN = (1, 2, 5, 20)
 CLASSIFIERS = {
     "LabelSpreading": lambda: LabelSpreading(kernel="knn", max_iter=1000),
@@ -50,10 +36,9 @@ CLASSIFIERS = {
 
 def cluster_known(factor, k, method, known, seed):
     """Return the labels of UMC-RLS, which keeps the known ones."""
-    options = {"sizes": UMC[method], "random_state": seed}
-    if method == "UMC-RLS":
-        options["n_init"] = 5
-    labels = fastmmc.umc_rls(factor, k, known_labels=known, **options).labels
+    starts = {"n_init": 5} if method == "UMC-RLS" else {}
+    given = {"sizes": UMC[method], "random_state": seed, "known_labels": known} | starts
+    labels = fastmmc.umc_rls(factor, k, **given).labels
     if known is not None and (labels != known)[known >= 0].any():
         raise AssertionError("a known label was not kept")
     return labels
@@ -64,30 +49,24 @@ def measure_known(name, method, seeds):
 
     A classifier has none without.
     """
-    X, y = load_drawn(KNOWN_SETS[name])
+    X, y = load(name, most=MOST)
     factor, k = fastmmc.factor(X) if method in UMC else None, y.max() + 1
     figures = np.full((2, len(KNOWN), seeds), np.nan)
-    with warnings.catch_warnings():
-        # Points that no label reaches, and SVC's own probabilities, of which few labels allow no
-        # other.
-        for category in (RuntimeWarning, FutureWarning):
-            warnings.simplefilter("ignore", category)
-        for level, seed in np.ndindex(figures.shape[1:]):
-            known = draw_labels(y, KNOWN[level], seed)
-            if method in UMC:
-                found = [cluster_known(factor, k, method, some, seed) for some in (None, known)]
-            else:
-                found = [None, CLASSIFIERS[method]().fit(X, known).predict(X)]
-            hidden = known < 0
-            for at, labels in enumerate(found):
-                if labels is not None:
-                    figures[at, level, seed] = adjusted_rand_score(y[hidden], labels[hidden])
+    for level, seed in np.ndindex(figures.shape[1:]):
+        known = common.draw_labels(y, KNOWN[level], seed)
+        hidden = known < 0
+        if method in UMC:
+            found = [cluster_known(factor, k, method, some, seed) for some in (None, known)]
+            figures[0, level, seed] = adjusted_rand_score(y[hidden], found[0][hidden])
+        else:
+            found = [CLASSIFIERS[method]().fit(X, known).predict(X)]
+        figures[1, level, seed] = adjusted_rand_score(y[hidden], found[-1][hidden])
     return figures
 
 
 def known_page(run):
-    seeds, methods = run.pick(SEEDS, 2), (*UMC, *CLASSIFIERS)
-    found = run.each(measure_known, run.sets, methods, [seeds])
+    seeds, methods = run.repeats(SEEDS, 2), (*UMC, *CLASSIFIERS)
+    found = run.each(measure_known, run.loaded(), methods, [seeds])
     rows = [
         [name, method, figures[0].mean(), *figures[1].mean(axis=1)]
         for (name, method, _), figures in found.items()
@@ -96,17 +75,16 @@ def known_page(run):
         "Adjusted Rand index on the points whose labels are not known, mean of "
         f"{seeds} draws of the known ones, by the number of known labels a class."
     )
-    yield table(["set", "method", "none", *KNOWN], rows, 3)
+    yield ["set", "method", "none", *KNOWN], rows, 3
 
 
 # -------------------------------------------------------------------------------------------- links
 
+LINK_SETS = (
+    *("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaussians"),
+    *("pendigits 3-8-9", "letter I-J-L", "segment"),
+)
 POINTS = 1000
-LINK_SETS = sources("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaussians") | {
-    "pendigits 3-8-9": Source("pendigits", (3, 8, 9), POINTS),
-    "letter I-J-L": Source("letter", (8, 9, 11), POINTS),
-    "segment": Source("segment", draw=POINTS),
-}
 
 # Pairs of each kind, as parts of the points.
 PARTS = (20, 10, 5)
@@ -170,7 +148,7 @@ def measure_links(name, method, seeds):
 
     NaN where a method finds no labels.
     """
-    X, y = load_drawn(LINK_SETS[name])
+    X, y = load(name, most=POINTS)
     X, k = scale(X), y.max() + 1
     factor = fastmmc.factor(X, k=k) if method in UMC else None
 
@@ -182,24 +160,21 @@ def measure_links(name, method, seeds):
         return PROTOTYPES[method](X, k, n_init=10, random_state=seed, **links).labels
 
     figures = np.full((3, len(PARTS), seeds), np.nan)
-    with warnings.catch_warnings():
-        # Sizes are compared, and not chosen by warnings.
-        warnings.simplefilter("ignore")
-        for seed in range(seeds):
-            figures[0, :, seed] = adjusted_rand_score(y, run(seed))
-            for level, part in enumerate(PARTS):
-                links = draw_links(y, 1 / part, seed)
-                labels = run(seed, **links)
-                if labels is not None:
-                    must, cannot = (labels[pairs] for pairs in links.values())
-                    broken = np.sum(must[:, 0] != must[:, 1]) + np.sum(cannot[:, 0] == cannot[:, 1])
-                    figures[1:, level, seed] = adjusted_rand_score(y, labels), broken
+    for seed in range(seeds):
+        figures[0, :, seed] = adjusted_rand_score(y, run(seed))
+        for level, part in enumerate(PARTS):
+            links = draw_links(y, 1 / part, seed)
+            labels = run(seed, **links)
+            if labels is not None:
+                must, cannot = (labels[pairs].T for pairs in links.values())
+                broken = np.sum(must[0] != must[1]) + np.sum(cannot[0] == cannot[1])
+                figures[1:, level, seed] = adjusted_rand_score(y, labels), broken
     return figures
 
 
 def links_page(run):
-    seeds, methods = run.pick(SEEDS, 2), (*UMC, *PROTOTYPES, COP)
-    found = run.each(measure_links, run.sets, methods, [seeds])
+    seeds, methods = run.repeats(SEEDS, 2), (*UMC, *PROTOTYPES, COP)
+    found = run.each(measure_links, run.loaded(), methods, [seeds])
     rows = []
     for (name, method, _), (alone, linked, broken) in found.items():
         failed = np.isnan(linked).sum(axis=1)
@@ -215,13 +190,13 @@ def links_page(run):
     )
     levels = [f"n/{part}" for part in PARTS]
     header = ["set", "method", "none", *levels, *(f"broken, {level}" for level in levels)]
-    yield table(header, rows, 3)
+    yield header, rows, 3
 
 
 # ------------------------------------------------------------------------------------ probabilities
 
-SOFT_SETS = sources("digits", "iris", "wine", "pendigits 3-8-9", "usps", "coil") | LETTERS
-MOST_SOFT, BINS = 2000, 15
+SOFT_SETS = "digits", "iris", "wine", "pendigits 3-8-9", "usps", "coil", "letter A-H"
+BINS = 15
 FIGURES = ("accuracy", "calibration error", "Brier score")
 
 
@@ -238,7 +213,8 @@ def soft_figures(p, labels, y):
 
 def measure_probabilities(name, seed):
     """Return ``{method: soft_figures}``."""
-    X, y = load_drawn(SOFT_SETS[name], seed, MOST_SOFT, name == "wine")
+    X, y = load(name, seed, MOST)
+    X = scale(X) if name == "wine" else X
     k, found = int(y.max()) + 1, {}
     for method, solve in OURS.items():
         result = solve(X, k, random_state=seed)
@@ -254,8 +230,8 @@ def measure_probabilities(name, seed):
 
 
 def memberships_page(run):
-    seeds = range(run.pick(SEEDS, 2))
-    names = list(run.load(load_source))
+    seeds = range(run.repeats(SEEDS, 2))
+    names = run.loaded()
     found = run.each(measure_probabilities, names, seeds)
     rows = [
         [name, method, *np.mean([found[name, seed][method] for seed in seeds], axis=0)]
@@ -263,7 +239,7 @@ def memberships_page(run):
         for method in found[name, 0]
     ]
     yield f"Means over {len(seeds)} seeds."
-    yield table(["set", "method", *FIGURES], rows, 3)
+    yield ["set", "method", *FIGURES], rows, 3
 
 
 PAGES = {
@@ -273,4 +249,4 @@ PAGES = {
 }
 
 if __name__ == "__main__":
-    main(PAGES)
+    common.main()

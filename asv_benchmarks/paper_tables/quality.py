@@ -7,30 +7,16 @@ tables of the papers' pages and runs nothing. README.md has the protocols.
 
 import csv
 import time
-import warnings
-from functools import cache, partial
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import common
 import numpy as np
 import shapes
-from common import (
-    FOLDER,
-    LETTERS,
-    Source,
-    classes_of,
-    draw,
-    k_means,
-    load_source,
-    main,
-    mixture,
-    number,
-    sources,
-    spectral,
-    table,
-    timed,
-    under,
-)
+from common import number, under
 from scipy.sparse.csgraph import laplacian
 from scipy.sparse.linalg import svds
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, Birch, MiniBatchKMeans
@@ -71,7 +57,7 @@ def nystroem_spectral(X, k, seed):
     Z = Nystroem(gamma=gamma, n_components=rank, random_state=seed).fit_transform(X)
     degrees = np.maximum(Z @ Z.sum(axis=0), 1e-12)
     U = svds(Z / np.sqrt(degrees)[:, None], k, random_state=seed)[0]
-    return k_means(normalize(U), k, seed)
+    return common.k_means(normalize(U), k, seed)
 
 
 def mini_batches(X, k, seed):
@@ -79,11 +65,11 @@ def mini_batches(X, k, seed):
 
 
 PEERS = {
-    "KMeans": k_means,
+    "KMeans": common.k_means,
     "MiniBatchKMeans": mini_batches,
-    "GaussianMixture": mixture,
-    "GaussianMixture, n_init=5": partial(mixture, n_init=5),
-    "SpectralClustering": spectral,
+    "GaussianMixture": common.mixture,
+    "GaussianMixture, n_init=5": partial(common.mixture, n_init=5),
+    "SpectralClustering": common.spectral,
     "Nyström-spectral": nystroem_spectral,
     "AgglomerativeClustering, Ward": model(AgglomerativeClustering),
     "AgglomerativeClustering, average": model(AgglomerativeClustering, linkage="average"),
@@ -113,7 +99,7 @@ def by_vote(X, most):
 
 
 def by_silhouette(X, most):
-    found = [k_means(X, k) for k in range(2, most + 1)]
+    found = [common.k_means(X, k) for k in range(2, most + 1)]
     return max(found, key=lambda labels: silhouette_score(X, labels))
 
 
@@ -126,7 +112,7 @@ def by_eigengap(X, most):
     graph = kneighbors_graph(X, 10, include_self=True).toarray()
     values = np.linalg.eigvalsh(laplacian((graph + graph.T) / 2, normed=True))
     gaps = np.diff(values[: most + 1])
-    return spectral(X, int(gaps[1:].argmax()) + 2)
+    return common.spectral(X, int(gaps[1:].argmax()) + 2)
 
 
 def by_density(X, most, share=None):
@@ -144,17 +130,10 @@ CHOICES = {
 }
 
 # Rivals that are there if their packages are.
-try:
-    from lumbermark import Lumbermark
-except ImportError:
-    pass
-else:
-    PEERS["Lumbermark"] = model(Lumbermark)
-try:
-    from fast_plscan import PLSCAN
-except ImportError:
-    pass
-else:
+if find_spec("lumbermark"):
+    PEERS["Lumbermark"] = model(import_module("lumbermark").Lumbermark)
+if find_spec("fast_plscan"):
+    PLSCAN = import_module("fast_plscan").PLSCAN
     CHOICES["PLSCAN"] = lambda X, most: PLSCAN().fit_predict(X)
 
 
@@ -188,33 +167,20 @@ def of_shapes(name, seed, folder):
 
 
 def of_real(name, seed, folder):
-    """Return a set, drawn by the seed where its source says so, and its classes."""
-    source = (REAL | LARGE)[name]
-    if source.name == "blobs":
-        y = np.repeat(np.arange(3), BLOB_SIZES)
-        centers = np.array([[0, 0], [20, 0], [0, 20]])
-        return np.random.default_rng(seed).normal(size=(y.size, 2)) + centers[y], y[None] + 1
-    X, y = whole_source(source)
-    X, y = draw(X, y, source.draw if source.draw and y.size > source.draw else None, seed)
-    return X, classes_of(y)[None] + 1
+    X, y = common.load(name, seed, DRAWN if name in DRAWN_SETS else None)
+    return (scale(X) if name in STANDARDISED else X), y[None] + 1
 
 
-@cache
-def whole_source(source):
-    """Return all points and their classes; there are no such points of blobs."""
-    if source.name == "blobs":
-        return None
-    X, y = load_source(source)
-    return (scale(X) if source.name in STANDARDISED else X), y
+def of_large(name, seed, folder):
+    X, y = common.load(name)
+    return X, y[None] + 1
 
 
-BLOB_SIZES = 900, 80, 20
-STANDARDISED = {"wine", "breast_cancer"}
-REAL = sources("digits", "wine", "breast_cancer") | {"blobs 900/80/20": Source("blobs")}
-REAL |= {name: Source(name, draw=DRAWN) for name in ("usps", "pendigits", "satimage", "segment")}
-REAL |= {"letter A-H": Source("letter", LETTERS["letter A-H"].classes, DRAWN)}
+STANDARDISED = "wine", "breast_cancer"
+DRAWN_SETS = "usps", "pendigits", "satimage", "segment", "letter A-H"
+REAL = "digits", *STANDARDISED, "blobs 900/80/20", *DRAWN_SETS
+LARGE = "digits", "coil20", "satimage", "usps", "letter"
 OF_LARGE = "KMeans", "MiniBatchKMeans", "Nyström-spectral", "AgglomerativeClustering, Ward"
-LARGE = sources("digits", "coil20", "satimage", "usps", "letter")
 
 COLLECTIONS = {
     "suite": Collection("The bundled and generated sets.", of_suite, most=DRAWN),
@@ -229,14 +195,14 @@ COLLECTIONS = {
     ),
     "choice": Collection(
         f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
-        f"{BLOB_SIZES} points; wine and breast_cancer are standardised.",
+        f"{common.BLOB_SIZES} points; wine and breast_cancer are standardised.",
         of_real,
         seeds=10,
         seeded=True,
     ),
     "large_quality": Collection(
         "Whole sets.",
-        of_real,
+        of_large,
         seeds=10,
         seeded=True,
         methods=("umc_rls", *VARIANTS, *OF_LARGE),
@@ -248,8 +214,10 @@ COLLECTIONS = {
 def load(page, name, seed, folder, size):
     """Return at most ``size`` random points of a set, and their reference labellings."""
     X, references = COLLECTIONS[page].load(name, seed, folder)
-    X, drawn = draw(X, np.arange(len(X)), None if size is None else min(size, len(X)), 0)
-    return X, references[:, drawn]
+    if size and size < len(X):
+        drawn = np.random.default_rng(0).choice(len(X), size, replace=False)
+        X, references = X[drawn], references[:, drawn]
+    return X, references
 
 
 # ------------------------------------------------------------------------------------ measurements
@@ -286,15 +254,13 @@ def measure_given(method, of, seed=0, only=None):
     X, references = load(*of)
     best = tried = -1.0
     spent = 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for k in {count_clusters(r) for r in references} if only is None else {only}:
-            run = partial(label, method, X, k, seed)
-            (labels, others), seconds = timed(run, clock=time.process_time)
-            spent += seconds
-            for reference in (r for r in references if count_clusters(r) == k):
-                best = max(best, agreement(reference, labels))
-                tried = max(tried, best, *(agreement(reference, one) for one in others), -1.0)
+    for k in {count_clusters(r) for r in references} if only is None else {only}:
+        run = partial(label, method, X, k, seed)
+        (labels, others), seconds = common.timed(run, clock=time.process_time)
+        spent += seconds
+        for reference in (r for r in references if count_clusters(r) == k):
+            best = max(best, agreement(reference, labels))
+            tried = max(tried, best, *(agreement(reference, one) for one in others), -1.0)
     return best, tried, spent
 
 
@@ -302,9 +268,7 @@ def measure_unknown(method, of):
     """Return the number of clusters found, and the best agreement with a reference."""
     X, references = load(*of)
     most = max(MOST_COUNT, int(np.ceil(BEYOND * max(count_clusters(r) for r in references))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        labels = CHOICES[method](X, most)
+    labels = CHOICES[method](X, most)
     # Noise of HDBSCAN, -1, is a cluster of the agreement but not of the count.
     return np.unique(labels[labels >= 0]).size, max(agreement(r, labels) for r in references)
 
@@ -333,7 +297,7 @@ def given_table(scores, seconds, names, groups, published):
     for method, said in PUBLISHED.items() if published else ():
         known = np.nanmean([published[name][method] for name in names if name in published])
         rows.append([f"{said}, published", known, *("" for _ in groups), "", ""])
-    return table(["method", "mean ARI", *groups, "sets won", "seconds"], rows, 3)
+    return ["method", "mean ARI", *groups, "sets won", "seconds"], rows, 3
 
 
 def set_table(values, tried, first, names, groups, published):
@@ -348,7 +312,7 @@ def set_table(values, tried, first, names, groups, published):
         row += [counts, tried.get(name), *(values[m, name] for m in shown)]
         rows.append([*row, *(published.get(name, {}).get(m) for m in printed)])
     header = ["set", *groups, "n", "features", "k", "best tried", *map(shown_name, shown)]
-    return table([*header, *(f"{PUBLISHED[m]}, published" for m in printed)], rows, 3)
+    return [*header, *(f"{PUBLISHED[m]}, published" for m in printed)], rows, 3
 
 
 def unknown_tables(found, counts, names, groups):
@@ -362,20 +326,20 @@ def unknown_tables(found, counts, names, groups):
             row += [f"{right} of {len(part)}", mean_of(found[method, name][1] for name in part)]
         rows.append(row)
     header = [f"{part}{said}" for part in parts for said in ("k found", "mean ARI")]
-    yield table(["method", *header], rows, 3)
+    yield ["method", *header], rows, 3
     yield "### Number of clusters found, and ARI"
     rows = (
         [name, " ".join(map(str, counts[name]))]
         + [f"{found[m, name][0]} ({number(found[m, name][1])})" for m in CHOICES]
         for name in names
     )
-    yield table(["set", "k", *CHOICES], rows)
+    yield ["set", "k", *CHOICES], rows
 
 
 def binary_table(found, two):
     values = {m: np.array([found[m, name][0] for name in two]) for m in (*BINARY, *SHOWN)}
     rows = ([shown_name(m), f"{v.mean():.3f}", *v] for m, v in values.items())
-    return table(["method", "mean ARI", *two], rows)
+    return ["method", "mean ARI", *two], rows
 
 
 # ------------------------------------------------------------------------------------------- pages
@@ -417,12 +381,12 @@ def names_of(run):
         names = run.pick(list(run.sets), list(run.sets)[::16])
         seen = [name for name in names if name in shapes.SEEN]
         return names, {"seen": seen, "unseen": [name for name in names if name not in seen]}
-    return list(run.load(whole_source)), {}
+    return run.loaded(), {}
 
 
 def page(run):
     collection, (names, groups) = COLLECTIONS[run.name], names_of(run)
-    seeds = range(run.pick(run.seeds or collection.seeds, 1))
+    seeds = range(run.repeats(collection.seeds, 1))
     most = collection.most and run.pick(collection.most, QUICK_POINTS)
     of = {(n, s): (run.name, n, s, run.suite, most) for n in names for s in seeds}
     runs = run.do(
@@ -486,115 +450,101 @@ def parts_of_page(run, first, names, groups, of):
 
 
 # ----------------------------------------------------------------- tables of the papers' pages
-# Of a joined table: (page, heading that the table follows, columns there, and here if others).
-TWO_CLUSTERS = (
-    ("iter_svr.md", "## Clustering error", ("KM", "NC", "GMM", "iterSVM", "iterSVR", "iterLS-SVM")),
-    ("evo_mmc.md", "## Table 1", ("EvoMMC", "EvoMMC, paper", "FastEvoMMC", "FastEvoMMC, paper")),
-    (
-        "cutting_plane.md",
-        "## CPMMC",
-        ("linear or Gaussian", "paper", "smallest error of the starts"),
-        ("CPMMC", "CPMMC, paper", "CPMMC by label"),
+# {heading: (what is to be said, tables by (page, heading that the table follows, its columns and
+# perhaps their names here))}; the tables are joined, or shown whole where no columns are named.
+SECTIONS = {
+    "Two clusters: percentage of wrong labels": (
+        "The protocols differ as the papers' do. KM to iterLS-SVM: the methods' defaults, mean of "
+        "10 seeds. EvoMMC: the smallest error of 10 runs at the setting that the true labels "
+        "choose. CPMMC: the start of the lowest objective at such a setting, and beside it the "
+        "smallest error of the starts (by label), which is EvoMMC's protocol.",
+        ("iter_svr", "Clustering error", "KM; NC; GMM; iterSVM; iterSVR; iterLS-SVM"),
+        ("evo_mmc", "Table 1", "EvoMMC; EvoMMC, paper; FastEvoMMC; FastEvoMMC, paper"),
+        (
+            "cutting_plane",
+            "CPMMC",
+            "linear or Gaussian: CPMMC; paper: CPMMC, paper; smallest error of the starts: "
+            "CPMMC by label",
+        ),
     ),
-)
-SUBSETS = (("sdp.md", "## Clustering error", ("KM", "iterSVR", "MMC", "MMC, C = 100", "GMMC")),)
-MANY_CLUSTERS = (
-    (
-        "umc_rls.md",
-        "## Table I:",
-        ("Stoc-RLS", "Steep-RLS", "UMC-RLS", "k-means", "GMM", "spectral"),
-        ("Stoc-RLS", "Steep-RLS", "UMC-RLS", "KM", "GMM", "SC"),
+    "Two clusters of 50 points: percentage of wrong labels": (
+        "Means of 5 random subsets, at the default width.",
+        ("sdp", "Clustering error", "KM; iterSVR; MMC; MMC, C = 100; GMMC"),
     ),
-    (
-        "umc_rls_bounds.md",
-        "## Oracle choice",
-        ("balance 0.4, polished",),
-        ("UMC-RLS, balance 0.4, polished",),
+    "Many clusters: adjusted Rand index": (
+        "At the setting that the true labels choose, mean of the starts; of CPM3C also the start "
+        "of the lowest objective. UMC-RLS makes clusters of equal sizes as published; beside it "
+        "they may differ by 40 %, and a descent follows the shaking.",
+        ("umc_rls", "Table I:", "Stoc-RLS; Steep-RLS; UMC-RLS; k-means; GMM; spectral"),
+        ("umc_rls_bounds", "", "balance 0.4, polished: UMC-RLS, balance 0.4, polished"),
+        (
+            "cutting_plane",
+            "CPM3C",
+            "mean of single starts: CPM3C; paper: CPM3C, paper; lowest objective of the starts: "
+            "CPM3C by objective",
+        ),
     ),
-    (
-        "cutting_plane.md",
-        "## CPM3C",
-        ("mean of single starts", "paper", "lowest objective of the starts"),
-        ("CPM3C", "CPM3C, paper", "CPM3C by objective"),
+    "Prototypes without constraints: normalised mutual information": (
+        "",
+        ("competitive", "Without constraints", ""),
     ),
-)
-
-# The page: headings, what is to be said, and tables; a (page, heading) is a table as it is there.
-PARTS = (
-    "## Two clusters: percentage of wrong labels",
-    "The protocols differ as the papers' do. KM to iterLS-SVM: the methods' defaults, mean of 10 "
-    "seeds. EvoMMC: the smallest error of 10 runs at the setting that the true labels choose. "
-    "CPMMC: the start of the lowest objective at such a setting, and beside it the smallest error "
-    "of the starts (by label), which is EvoMMC's protocol.",
-    TWO_CLUSTERS,
-    "## Two clusters of 50 points: percentage of wrong labels",
-    "Means of 5 random subsets, at the default width.",
-    SUBSETS,
-    "## Many clusters: adjusted Rand index",
-    "At the setting that the true labels choose, mean of the starts; of CPM3C also the start of "
-    "the lowest objective. UMC-RLS makes clusters of equal sizes as published; beside it they may "
-    "differ by 40 %, and a descent follows the shaking.",
-    MANY_CLUSTERS,
-    "What is known of the figures of the paper of UMC-RLS:",
-    ("umc_rls.md", "Figures known from the paper"),
-    "## Prototypes without constraints: normalised mutual information",
-    ("competitive.md", "## Without constraints"),
-    "## With cannot-links between labelled objects: the same, and violations in percent",
-    ("competitive.md", "## With cannot-links"),
-    "## Sum of plain distances: percent above the least one found",
-    ("sammc.md", "## Objective at equal time"),
-)
+    "With cannot-links between labelled objects: the same, and violations in percent": (
+        "",
+        ("competitive", "With cannot-links", ""),
+    ),
+    "Sum of plain distances: percent above the least one found": (
+        "",
+        ("sammc", "Objective at equal time", ""),
+    ),
+}
 
 
 def read_table(page, heading):
     """Return header and rows of the first table that follows a heading of a page."""
-    _, _, text = (FOLDER / page).read_text(encoding="utf-8").partition(f"\n{heading}")
+    text = (common.FOLDER / f"{page}.md").read_text(encoding="utf-8")
+    text = text.partition(f"\n## {heading}")[2]
     lines = text[text.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return rows[0], rows[2:]
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return header, rows
 
 
-def join(parts):
+def join(tables):
     """Return one table of columns of several, by the set that their rows begin with."""
-    joined = {}
-    for page, heading, there, *here in parts:
+    joined, names = {}, []
+    for page, heading, columns in tables:
         header, rows = read_table(page, heading)
-        at = [header.index(name) for name in there]
+        if not columns:
+            return header, rows
+        columns = [column.split(": ") for column in columns.split("; ")]
+        names += [column[-1] for column in columns]
         for row in rows:
-            cells = zip(here[0] if here else there, (row[i] for i in at), strict=True)
+            cells = {column[-1]: row[header.index(column[0])] for column in columns}
             joined.setdefault(row[0], {}).update(cells)
-    columns = [name for _, _, *names in parts for name in names[-1]]
-    rows = ([name, *(own.get(c, "-") for c in columns)] for name, own in joined.items())
-    return table(["set", *columns], rows)
+    return common.crossed("set", joined, names, lambda one, name: joined[one].get(name, "-"))
 
 
 def joined_page(run):
+    pages = dict.fromkeys(page for _, *tables in SECTIONS.values() for page, *_ in tables)
+    links = ", ".join(f"[{page}]({page}.md)" for page in pages)
     yield (
         "Joined from the pages of the single families, which give protocols, settings and "
-        "versions: [iterSVR and its kin](iter_svr.md), [EvoMMC](evo_mmc.md), "
-        "[cutting planes](cutting_plane.md), [semidefinite programs](sdp.md), "
-        "[UMC-RLS](umc_rls.md) and [with bounds](umc_rls_bounds.md), "
-        "[competitive learning](competitive.md), [SAMMC](sammc.md). `-`: not run, or not known."
+        f"versions: {links}. `-`: not run, or not known."
     )
-    for part in PARTS:
-        if isinstance(part, str):
-            yield part
-        else:
-            yield table(*read_table(*part)) if isinstance(part[0], str) else join(part)
+    for heading, (said, *tables) in SECTIONS.items():
+        yield f"## {heading}" + (said and f"\n\n{said}")
+        yield join(tables)
 
 
 PAGES = {
-    "suite": ("A clustering suite", page, {}),
-    "shapes": ("Made shapes", page, shapes.SETS),
+    "suite": ("A clustering suite", page, ()),
+    "shapes": ("Made shapes", page, tuple(shapes.SETS)),
     "choice": ("The choice without labels", page, REAL),
     "large_quality": ("Large sets: quality", page, LARGE),
-    "all_methods": ("Every method on every data set", joined_page, {}),
+    "all_methods": ("Every method on every data set", joined_page, ()),
 }
 
 if __name__ == "__main__":
-    main(
-        PAGES,
+    common.main(
         suite={"type": Path, "help": "folder of .npz files (X, y) and published.csv"},
         about={"help": "words on the suite"},
-        seeds={"type": int, "help": "drawings of each made or real set"},
     )

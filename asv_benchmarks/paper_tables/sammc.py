@@ -7,19 +7,9 @@ import time
 from functools import partial
 from itertools import product
 
+import common
 import numpy as np
-from common import (
-    alone,
-    last_value,
-    load_source,
-    main,
-    overlapping,
-    peak_memory,
-    slope,
-    sources,
-    table,
-    timed,
-)
+from common import load, overlapping, timed, under
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.mixture import BayesianGaussianMixture
@@ -27,7 +17,7 @@ from sklearn.mixture import BayesianGaussianMixture
 import fastmmc
 from fastmmc.annealing.points import Points, Walker, descend
 
-SETS = sources("segment", "page_blocks", "d15112", "shuttle")
+SETS = "segment", "page_blocks", "d15112", "shuttle"
 CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)
 
 # The paper's least objectives of the cells that could be had.
@@ -57,36 +47,38 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 SCALE_FEATURES, SCALE_CLUSTERS, SCALE_REPRESENTATIVES, SCALE_ITERATIONS = 10, 10, 500, 1000
 
 
-def objective(X, centers):
-    """Return the sum of the distances to the nearest centers."""
-    return float(pairwise_distances_argmin_min(X, centers)[1].sum())
+def descent(walker, centers, tol, rng):
+    """Return the least objective from these centers on, and the centers."""
+    steps = descend(walker, centers, tol, rng)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return ended.value
 
 
 def restarts(X, k, seconds, seed):
     """Return the least objective of k-means++ and Weiszfeld's descent, and how many starts."""
     rng = np.random.default_rng(seed)
     walker = Walker(Points(X), "median")
-    best, count, began = np.inf, 0, time.perf_counter()
-    while count == 0 or time.perf_counter() - began < seconds:
+    found, began = [], time.perf_counter()
+    while not found or time.perf_counter() - began < seconds:
         first, _ = kmeans_plusplus(X, k, random_state=int(rng.integers(2**31)))
-        found, centers = last_value(descend(walker, first, 1e-5, rng))
-        count += 1
-        if found < best:
-            best, best_centers = found, centers
-    return last_value(descend(walker, best_centers, 1e-9, rng))[0], count
+        found.append(descent(walker, first, 1e-5, rng))
+    best, centers = min(found, key=lambda one: one[0])
+    return descent(walker, centers, 1e-9, rng)[0], len(found)
 
 
 def measure_search(name, k, seed):
-    """Return the objectives of the searches at the memetic one's time, that time, and starts."""
-    X, _ = load_source(SETS[name])
+    """Return the objectives of EQUAL_TIME, the seconds of the memetic search, and starts."""
+    X, _ = load(name)
     warm_up(X)
     solve = partial(fastmmc.sammc, X, k, random_state=seed)
     memetic, seconds = timed(solve)
-    found = {"memetic": memetic.objective}
-    found["restarts"], count = restarts(X, k, seconds, seed)
-    for method, options in ANNEALING.items():
-        found[method] = solve(search="annealing", max_time=seconds, **options).objective
-    return found, seconds, count
+    restarted, count = restarts(X, k, seconds, seed)
+    given = {"search": "annealing", "max_time": seconds}
+    annealed = (solve(**given, **options).objective for options in ANNEALING.values())
+    return memetic.objective, restarted, *annealed, seconds, count
 
 
 def warm_up(X):
@@ -95,16 +87,13 @@ def warm_up(X):
     fastmmc.sammc(X[:200], 2, search="annealing", max_iter=2, random_state=0)
 
 
-def measure_annealing(name, k):
-    """Return objective, iterations and seconds of annealing to its own end, for both centers."""
-    X, _ = load_source(SETS[name])
+def measure_annealing(name, k, method):
+    """Return first and last objective, iterations and seconds of annealing to its own end."""
+    X, _ = load(name)
     warm_up(X)
-    solve = partial(fastmmc.sammc, X, k, search="annealing", random_state=0)
-    found = {}
-    for method, options in ANNEALING.items():
-        result, seconds = timed(partial(solve, **options))
-        found[method] = result.objective, result.history[0], result.n_iter, seconds
-    return found
+    given = {"search": "annealing", "random_state": 0} | ANNEALING[method]
+    result, seconds = timed(partial(fastmmc.sammc, X, k, **given))
+    return result.history[0], result.objective, result.n_iter, seconds
 
 
 def fuzzy_centers(X, k, seed, q=2.0, tol=1e-5, max_iter=300):
@@ -125,116 +114,86 @@ def fuzzy_centers(X, k, seed, q=2.0, tol=1e-5, max_iter=300):
 
 
 def measure_library(name, k):
-    """Return the objective of the centers that each method of the library finds."""
-    X, _ = load_source(SETS[name])
+    """Return the objective of the centers that each method of LIBRARY finds."""
+    X, _ = load(name)
     mixture = BayesianGaussianMixture(n_components=k, random_state=0)
-    centers = {
-        "KM": KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-        "MBKM": MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-        "FCM": fuzzy_centers(X, k, 0),
-        "DPGMM": mixture.fit(X).means_,
-    }
-    return {method: objective(X, c) for method, c in centers.items()}
-
-
-def excess(values, best):
-    """Return by how many percent the mean of the values is above the best."""
-    return f"{100 * (np.mean(values) / best - 1):.2f}"
-
-
-def objective_table(searches, library, cells):
-    """Return the table of objectives, and the cells' least ones."""
-    rows, least = [], {}
-    for name, k in cells:
-        runs = [found for key, found in searches.items() if key[:2] == (name, k)]
-        by_method = {m: [found[m] for found, *_ in runs] for m in EQUAL_TIME}
-        by_method |= {m: [library[name, k][m]] for m in LIBRARY}
-        best = least[name, k] = min(min(values) for values in by_method.values())
-        paper = PAPER.get((name, k))
-        shown = "-" if paper is None else f"{paper:.6g} ({best / paper:.4f})"
-        above = (excess(by_method[m], best) for m in (*EQUAL_TIME, *LIBRARY))
-        seconds, count = (np.mean([run[at] for run in runs]) for at in (1, 2))
-        rows.append([name, k, f"{best:.6g}", shown, *above, f"{seconds:.1f}", f"{count:.0f}"])
-    header = ["set", "k", "least f", "paper's f_best (ours / it)"]
-    header += [*EQUAL_TIME, *LIBRARY, "seconds", "restarts made"]
-    return table(header, rows), least
-
-
-def duel(searches, cells):
-    """Count the cells in which the memetic search is better, equal and worse than restarts."""
-    runs = [[found[0] for at, found in searches.items() if at[:2] == cell] for cell in cells]
-    ratios = np.array([np.mean([f["memetic"] / f["restarts"] for f in one]) for one in runs])
-    better, worse = np.sum(ratios < 1 - SAME), np.sum(ratios > 1 + SAME)
-    return (
-        f"Memetic against restarts at equal time, mean of the seeds: lower in {better} cells, the "
-        f"same (within {SAME:g}) in {len(cells) - better - worse}, higher in {worse}."
+    centers = (
+        KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+        MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
+        fuzzy_centers(X, k, 0),
+        mixture.fit(X).means_,
     )
+    return [pairwise_distances_argmin_min(X, found)[1].sum() for found in centers]
 
 
-def long_table(long_runs, least):
-    rows = [
-        [*cell, method, f"{first:.6g}", f"{found:.6g}", excess([found], least[cell])]
-        + [n_iter, f"{seconds:.0f}"]
-        for cell, runs in long_runs.items()
-        for method, (found, first, n_iter, seconds) in runs.items()
-    ]
-    header = ["set", "k", "method", "first f", "final f", "% above least f"]
-    return table([*header, "iterations", "seconds"], rows)
+def excess(value, best):
+    """Return by how many percent a value is above the best."""
+    return f"{100 * (value / best - 1):.2f}"
 
 
 def measure_scale(n, search, iterations):
     """Return seconds, iterations and peak memory in GB of one run on n generated points."""
     X = overlapping(n, SCALE_FEATURES, SCALE_CLUSTERS)
     warm_up(X)
-    options = {}
+    options = {"search": search, "random_state": 0}
     if search == "annealing":
-        options = {"max_representatives": SCALE_REPRESENTATIVES, "max_iter": iterations}
+        options |= {"max_representatives": SCALE_REPRESENTATIVES, "max_iter": iterations}
         options |= {"patience": 10**6, "cooling": 0.9999}
-    result, seconds = timed(
-        partial(fastmmc.sammc, X, SCALE_CLUSTERS, search=search, random_state=0, **options)
-    )
-    return seconds, result.n_iter, peak_memory() / 1e9
-
-
-def scale_table(sizes, iterations):
-    rows, slopes = [], []
-    for search in ("annealing", "memetic"):
-        found = [alone(measure_scale, n, search, iterations) for n in sizes]
-        for n, (seconds, n_iter, peak) in zip(sizes, found, strict=True):
-            rows.append([search, f"{n:,}", f"{seconds:.1f}", n_iter, peak])
-        slopes.append(f"{search} {slope(sizes, [seconds for seconds, *_ in found]):.2f}")
-    return table(["search", "n", "seconds", "iterations", "peak, GB"], rows), ", ".join(slopes)
+    result, seconds = timed(partial(fastmmc.sammc, X, SCALE_CLUSTERS, **options))
+    return seconds, result.n_iter, common.peak_memory() / 1e9
 
 
 def page(run):
-    names, ks = list(run.load(load_source)), run.pick(CLUSTERS, (3, 10))
-    repeats = run.pick(run.repeats, 1)
-    cells = list(product(names, ks))
+    names, ks, seeds = run.loaded(), run.pick(CLUSTERS, (3, 10)), range(run.repeats(REPEATS, 1))
     library = run.each(measure_library, names, ks)
-    searches = run.each(measure_search, names, ks, range(repeats))
-    long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)))
-    objectives, least = objective_table(searches, library, cells)
+    searches = run.each(measure_search, names, ks, seeds)
+    long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)), ANNEALING)
+    rows, least, ratios = [], {}, []
+    for cell in product(names, ks):
+        found = under(searches, *cell)
+        values = [*found[:, :-2].mean(axis=0), *library[cell]]
+        best = least[cell] = min(found[:, :-2].min(), *library[cell])
+        paper = f"{PAPER[cell]:.6g} ({best / PAPER[cell]:.4f})" if cell in PAPER else "-"
+        seconds, count = found[:, -2:].mean(axis=0)
+        row = [*cell, f"{best:.6g}", paper, *(excess(value, best) for value in values)]
+        rows.append([*row, f"{seconds:.1f}", f"{count:.0f}"])
+        ratios.append(np.mean(found[:, 0] / found[:, 1]))
     yield "## Objective at equal time"
     yield (
-        f"Percent above the least f of the row: means of {repeats} seeds (searches), or the best "
-        "of 20 starts (KM, MBKM) and one start (FCM, DPGMM)."
+        f"Percent above the least f of the row: means of {len(seeds)} seeds (searches), or the "
+        "best of 20 starts (KM, MBKM) and one start (FCM, DPGMM)."
     )
-    yield objectives
-    yield duel(searches, cells)
+    header = ["set", "k", "least f", "paper's f_best (ours / it)", *EQUAL_TIME, *LIBRARY]
+    yield [*header, "seconds", "restarts made"], rows
+    better, worse = np.sum(np.array(ratios) < 1 - SAME), np.sum(np.array(ratios) > 1 + SAME)
+    yield (
+        f"Memetic against restarts at equal time, mean of the seeds: lower in {better} cells, the "
+        f"same (within {SAME:g}) in {len(ratios) - better - worse}, higher in {worse}."
+    )
     yield "## Annealing to its own end"
-    yield long_table(long_runs, least)
-    iterations = run.pick(SCALE_ITERATIONS, 50)
-    scale, slopes = scale_table(run.pick(SIZES, SIZES[:2]), iterations)
+    rows = (
+        [name, k, method, f"{first:.6g}", f"{last:.6g}", excess(last, least[name, k]), n_iter]
+        + [f"{seconds:.0f}"]
+        for (name, k, method), (first, last, n_iter, seconds) in long_runs.items()
+    )
+    header = ["set", "k", "method", "first f", "final f", "% above least f"]
+    yield [*header, "iterations", "seconds"], rows
+    iterations, sizes = run.pick(SCALE_ITERATIONS, 50), run.pick(SIZES, SIZES[:2])
     yield "## Time and memory"
     yield (
         f"{SCALE_CLUSTERS} Gaussians in {SCALE_FEATURES} dimensions, one thread; annealing with "
         f"{SCALE_REPRESENTATIVES} representatives at the beginning, {iterations} iterations."
     )
-    yield scale
-    yield f"Slopes of log seconds over log n: {slopes}."
+    rows, slopes = [], []
+    for search in ("annealing", "memetic"):
+        found = [common.alone(measure_scale, n, search, iterations) for n in sizes]
+        rows += [[search, f"{n:,}", *figures] for n, figures in zip(sizes, found, strict=True)]
+        slopes.append(f"{search} {common.slope(sizes, [seconds for seconds, *_ in found]):.2f}")
+    yield ["search", "n", "seconds", "iterations", "peak, GB"], rows
+    yield f"Slopes of log seconds over log n: {', '.join(slopes)}."
 
 
 PAGES = {"sammc": ("SAMMC: the least sum of plain distances", page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES, repeats={"type": int, "default": REPEATS, "help": "seeds of each cell"})
+    common.main()

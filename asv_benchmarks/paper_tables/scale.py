@@ -16,33 +16,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import common
 import numpy as np
-from common import (
-    Source,
-    alone,
-    draw,
-    load_source,
-    main,
-    number,
-    overlapping,
-    peak_memory,
-    slope,
-    sources,
-    table,
-    timed,
-)
+from common import load, number, overlapping, timed
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import fastmmc
 from fastmmc.rls import planning
 
-# ----------------------------------------------------------------------------------------- the grid
+# ----------------------------------------------------------------------------- the grid, and growth
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FEATURES = (16, 784)
-CLUSTERS = (2, 10, 100)
-STYLES = dict(zip(CLUSTERS, (":", "--", "-"), strict=True))
+CLUSTERS = {2: ":", 10: "--", 100: "-"}
 METHODS = {
     "umc_rls": lambda X, k: fastmmc.umc_rls(X, k, random_state=0),
     "KMeans": lambda X, k: KMeans(k, n_init=10, random_state=0).fit(X),
@@ -51,65 +38,8 @@ METHODS = {
     "KMeans, one start": lambda X, k: KMeans(k, n_init=1, random_state=0).fit(X),
 }
 OF_GRID = "umc_rls", "KMeans", "MiniBatchKMeans"
-
-# Of n d k: from here on ten starts of k-means take more than about a minute.
-MOST_OF_KMEANS = 10**9
-
-
-def measure_methods(methods, d, k, n):
-    """Return CPU seconds and the peak of memory in MB of each method, in this process."""
-    X, found = overlapping(n, d, k), {}
-    for name in methods:
-        method = METHODS[name]
-        if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
-            found[name] = None, None
-            continue
-        method(X[: 4 * k + 300], k)  # loads compiled code
-        gc.collect()
-        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
-        _, seconds = timed(method, X, k, clock=time.process_time)
-        found[name] = seconds, peak_memory() / 2**20
-    return found
-
-
-def measure_cell(d, k, n):
-    """Return what :func:`measure_methods` does in a process of its own."""
-    return alone(measure_methods, OF_GRID, d, k, n)
-
-
-def grid_page(run):
-    sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= run.largest]
-    found = run.each(measure_cell, FEATURES, CLUSTERS, sizes)
-    yield (
-        f"Up to {sizes[-1]:,} points. Seconds of the processor, all threads together, from points "
-        "to labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
-        "`KMeans(k, n_init=10)`, left out (-) where n d k is more than "
-        f"{MOST_OF_KMEANS:,}, `MiniBatchKMeans(k)`."
-    )
-    rows = []
-    for (d, k, n), cells in found.items():
-        seconds, peaks = zip(*cells.values(), strict=True)
-        rows.append([f"{n:,}", d, k, *seconds, *(number(peak, 0) for peak in peaks)])
-    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in OF_GRID)
-    yield table(["n", "d", "k", *columns], rows)
-    yield draw_grid(found, sizes, run)
-
-
-def draw_grid(found, sizes, run):
-    """Return the figure: a row each for seconds and memory, a column for each d."""
-    rows = []
-    for at, label in enumerate(("seconds of the processor", "peak memory, MB")):
-        panels = {f"d = {d}": {} for d in FEATURES}
-        for d, (m, method), (k, line) in product(FEATURES, enumerate(OF_GRID), STYLES.items()):
-            values = [found[d, k, n][method][at] or np.nan for n in sizes]
-            panels[f"d = {d}"][f"{method}, k = {k}"] = sizes, values, f"C{m}.{line}"
-        rows.append((label, {"xscale": "log", "yscale": "log"}, panels))
-    return run.draw("times", "points", *rows)
-
-
-# ------------------------------------------------------------------------------------------- growth
-
 GROWING = "cluster", "umc_rls", "KMeans, one start"
+
 # Along each axis, and d, k, n beside; growth is told from the value on that stands last.
 AXES = {
     "n": ([10**e for e in range(3, 7)], lambda n: (2, 10, n), 10**4),
@@ -117,50 +47,91 @@ AXES = {
     "d": ([2, 16, 128, 784], lambda d: (d, 10, 10_000), 2),
 }
 
+# Of n d k: from here on ten starts of k-means take more than about a minute.
+MOST_OF_KMEANS = 10**9
 
-def measure_growth(axis, value):
-    """Return what :func:`measure_methods` does at a value of an axis, in a process of its own."""
-    return alone(measure_methods, GROWING, *AXES[axis][1](value))
+
+def in_this_process(methods, d, k, n):
+    """Return CPU seconds and the peak of memory in MB, one row each, of every method."""
+    X, found = overlapping(n, d, k), []
+    for name in methods:
+        method = METHODS[name]
+        if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
+            found.append((np.nan, np.nan))
+            continue
+        method(X[: 4 * k + 300], k)  # loads compiled code
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+        _, seconds = timed(method, X, k, clock=time.process_time)
+        found.append((seconds, common.peak_memory() / 2**20))
+    return np.transpose(found)
+
+
+def measure(methods, d, k, n):
+    return common.alone(in_this_process, methods, d, k, n)
+
+
+UNITS = "seconds of the processor", "peak memory, MB"
+LOGS = {"xscale": "log", "yscale": "log"}
+
+
+def cost_table(corner, methods, found):
+    """Return a row for each key of what was found."""
+    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in methods)
+    rows = (
+        [f"{value:,}" if isinstance(value, int) else value for value in key]
+        + [*seconds, *(number(peak, 0) for peak in peaks)]
+        for key, (seconds, peaks) in found.items()
+    )
+    return [*corner, *columns], rows
+
+
+def grid_page(run):
+    sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= (run.most or n)]
+    cells = list(product(FEATURES, CLUSTERS, sizes))
+    found = run.do({cell: (measure, OF_GRID, *cell) for cell in cells})
+    yield (
+        f"Up to {sizes[-1]:,} points. Seconds of the processor, all threads together, from points "
+        "to labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
+        "`KMeans(k, n_init=10)`, left out (-) where n d k is more than "
+        f"{MOST_OF_KMEANS:,}, `MiniBatchKMeans(k)`."
+    )
+    yield cost_table(("d", "k", "n"), OF_GRID, found)
+    panels = [{f"d = {d}": {} for d in FEATURES} for _ in UNITS]
+    for d, (k, line), (m, method) in product(FEATURES, CLUSTERS.items(), enumerate(OF_GRID)):
+        for at, lines in enumerate(panels):
+            values = [found[d, k, n][at][m] for n in sizes]
+            lines[f"d = {d}"][f"{method}, k = {k}"] = sizes, values, f"C{m}.{line}"
+    yield run.draw("times", "points", *zip(UNITS, [LOGS] * 2, panels, strict=True))
 
 
 def growth_page(run):
     along = {axis: run.pick(values, values[:2]) for axis, (values, *_) in AXES.items()}
     points = [(axis, value) for axis, values in along.items() for value in values]
-    found = run.do({at: (measure_growth, *at) for at in points})
+    found = run.do({(a, v): (measure, GROWING, *AXES[a][1](v)) for a, v in points})
     yield (
         "Seconds of the processor, all threads together, from overlapping Gaussians to labels, and "
         "peak of the process's memory, with defaults, given k. Along n d = 2 and k = 10, along k "
         "d = 2 and n = 20,000, along d k = 10 and n = 10,000."
     )
-    columns = (f"{method}, {unit}" for unit in ("s", "MB") for method in GROWING)
-    rows, panels = [], ({}, {})
-    for (axis, value), cells in found.items():
-        seconds, peaks = zip(*cells.values(), strict=True)
-        rows.append([axis, f"{value:,}", *seconds, *(number(peak, 0) for peak in peaks)])
-    yield table(["axis", "value", *columns], rows)
-    powers = []
+    yield cost_table(("axis", "value"), GROWING, found)
+    powers, panels = [], [{f"along {axis}": {} for axis in AXES} for _ in UNITS]
     for axis, (_, _, least) in AXES.items():
-        for at, (m, method) in product(range(2), enumerate(GROWING)):
-            measured = [found[axis, value][method][at] for value in along[axis]]
-            lines = panels[at].setdefault(f"along {axis}", {})
-            lines[method] = along[axis], measured, f"C{m}o-"
-        seen = [value for value in along[axis] if value >= least]
-        if len(seen) > 1:
-            of = ([found[axis, value][method][0] for value in seen] for method in GROWING)
-            powers.append([f"{axis}, from {least:,}", *(slope(seen, seconds) for seconds in of)])
+        figures = common.under(found, axis)
+        for (m, method), (at, lines) in product(enumerate(GROWING), enumerate(panels)):
+            lines[f"along {axis}"][method] = along[axis], figures[:, at, m], f"C{m}o-"
+        seen = np.array(along[axis]) >= least
+        if seen.sum() > 1:
+            values, seconds = np.array(along[axis])[seen], figures[seen, 0].T
+            powers.append([f"{axis}, from {least:,}", *(common.slope(values, s) for s in seconds)])
     yield "The power of n, k and d that the seconds grow with (least squares of logarithms):"
-    yield table(["axis", *GROWING], powers)
-    logs = {"xscale": "log", "yscale": "log"}
-    labels = "seconds of the processor", "peak memory, MB"
-    drawn = ((label, logs, of) for label, of in zip(labels, panels, strict=True))
-    yield run.draw("powers", "n, k or d", *drawn)
+    yield ["axis", *GROWING], powers
+    yield run.draw("powers", "n, k or d", *zip(UNITS, [LOGS] * 2, panels, strict=True))
 
 
 # -------------------------------------------------------------------------------- dense or low rank
 
-DRAWN_SETS = sources("usps", "letter", "pendigits") | {
-    "Gaussians": Source("Gaussians", draw=10_000)
-}
+DRAWN_SETS = "usps", "letter", "pendigits", "Gaussians"
 DRAWN_SIZES = 2_000, 3_000, 5_000, 7_000, 10_000
 
 # Rank and parameters of each way; cells are what a call has that says nothing of a search.
@@ -175,22 +146,6 @@ WAYS = {
 BALANCE = 0.4
 
 
-def gaussians(n):
-    """Return ten overlapping clusters, the largest three times as large as the smallest."""
-    rng = np.random.default_rng(0)
-    shares = np.linspace(0.5, 1.5, 10)
-    y = rng.choice(10, n, p=shares / shares.sum())
-    return 1.6 * rng.standard_normal((10, 10))[y] + rng.standard_normal((n, 10)), y
-
-
-def sample(name, n):
-    """Return that many points of a set, all if it has fewer, with the labels and their number."""
-    source = DRAWN_SETS[name]
-    X, y = gaussians(source.draw) if name == "Gaussians" else load_source(source)
-    X, y = draw(X, y, min(n, len(y)), 0)
-    return X, y, len(np.unique(y))
-
-
 def cluster_at(X, k, way):
     rank, search = WAYS[way]
     # Cells at every number of points.
@@ -203,13 +158,14 @@ def cluster_at(X, k, way):
 @cache
 def compile_loops(way):
     """Cluster a few points first: seconds are to be without compilation."""
-    cluster_at(gaussians(2_100)[0], 10, way)
+    cluster_at(load("Gaussians", most=2_100)[0], 10, way)
 
 
 def judge_rank(name, n, way):
     """Return ARI, objective on the dense hat matrix, and seconds of processor time."""
     compile_loops(way)
-    X, y, k = sample(name, n)
+    X, y = load(name, most=n)
+    k = y.max() + 1
     result, seconds = timed(cluster_at, X, k, way, clock=time.process_time)
     R = fastmmc.factor(X, sigma=result.params["sigma"]).R
     E = (result.labels[:, None] == np.arange(k)).astype(float)
@@ -219,12 +175,13 @@ def judge_rank(name, n, way):
 
 
 def rank_page(run):
-    sizes = [n for n in run.pick(DRAWN_SIZES, DRAWN_SIZES[:2]) if n <= run.most]
-    found = run.each(judge_rank, run.sets, sizes, WAYS)
+    sizes = [n for n in run.pick(DRAWN_SIZES, DRAWN_SIZES[:2]) if n <= (run.most or n)]
+    names = run.loaded()
+    found = run.each(judge_rank, names, sizes, WAYS)
     rows = []
-    for name, n in product(run.sets, sizes):
-        runs = [found[name, n, way] for way in WAYS]
-        best = min(objective for _, objective, _ in runs)
+    for name, n in product(names, sizes):
+        runs = common.under(found, name, n)
+        best = runs[:, 1].min()
         cells = (
             f"{number(ari, 3)} / {number(100 * (objective / best - 1), 1)} / {number(seconds, 1)}"
             for ari, objective, seconds in runs
@@ -235,7 +192,7 @@ def rank_page(run):
         "index / how much higher the objective on the dense hat matrix is than that of the best "
         "way, in percent / seconds of processor time, hat matrix included. One BLAS thread."
     )
-    yield table(["set", "n", *WAYS], rows)
+    yield ["set", "n", *WAYS], rows
 
 
 # ------------------------------------------------------------------------------------------- blocks
@@ -262,12 +219,8 @@ def seconds_in_blocks(k, rank, dtype, blocks):
 
 def blocks_page(run):
     cases = run.pick(CASES, CASES[:1])
-    found = run.do(
-        {
-            (*case, dtype, blocks): (seconds_in_blocks, *case, dtype, blocks)
-            for case, dtype, blocks in product(cases, ("float64", "float32"), (FEW, MANY))
-        }
-    )
+    ways = [(*case, dtype) for case, dtype in product(cases, ("float64", "float32"))]
+    found = run.do({(*w, b): (seconds_in_blocks, *w, b) for w in ways for b in (FEW, MANY)})
     yield (
         f"CPU seconds of `umc_rls` on a Dask array of {FEW} and of {MANY} blocks of {BLOCK:,} rows "
         f"and {BLOCK_FEATURES} columns, one start, in one thread; what the difference is for a "
@@ -275,12 +228,12 @@ def blocks_page(run):
         "the search on the sample left out. Reading, and slow or lost workers, come on top."
     )
     rows = []
-    for *case, dtype in dict.fromkeys(at[:3] for at in found):
-        few, many = (found[*case, dtype, blocks] for blocks in (FEW, MANY))
+    for way in ways:
+        few, many = common.under(found, *way)
         a_row = (many - few) / ((MANY - FEW) * BLOCK)
-        rows.append([*case, dtype, few, many, 1e6 * a_row, a_row * ALL_ROWS / WORKERS / 60])
-    calls = f"{FEW} blocks, s", f"{MANY} blocks, s"
-    yield table(["k", "rank", "features", *calls, "a row, us", f"{ALL_ROWS:,} rows, min"], rows)
+        rows.append([*way, few, many, 1e6 * a_row, a_row * ALL_ROWS / WORKERS / 60])
+    header = ["k", "rank", "features", f"{FEW} blocks, s", f"{MANY} blocks, s", "a row, us"]
+    yield [*header, f"{ALL_ROWS:,} rows, min"], rows
 
 
 # ------------------------------------------------------------------------------------------ parquet
@@ -338,20 +291,16 @@ def parquet_page(run):
         f"Gaussians: NMI {nmi:.3f}. The labels of the whole run and of the one that was killed by "
         f"SIGKILL and resumed are {same}."
     )
-    yield table(["run", "s", "CPU, s", "peak, GB"], ([name, *told] for name, told in runs.items()))
+    yield ["run", "s", "CPU, s", "peak, GB"], ([name, *used] for name, used in runs.items())
 
 
 PAGES = {
-    "grid": ("Time and memory over points, features and clusters", grid_page, {}),
-    "growth": ("Growth along points, clusters and features", growth_page, {}),
+    "grid": ("Time and memory over points, features and clusters", grid_page, ()),
+    "growth": ("Growth along points, clusters and features", growth_page, ()),
     "dense_or_low_rank": ("Dense or low rank", rank_page, DRAWN_SETS),
-    "blocks": ("Points in blocks: from the cost of a row to 10^9 rows", blocks_page, {}),
-    "parquet": ("A Parquet file of ten million rows", parquet_page, {}),
+    "blocks": ("Points in blocks: from the cost of a row to 10^9 rows", blocks_page, ()),
+    "parquet": ("A Parquet file of ten million rows", parquet_page, ()),
 }
 
 if __name__ == "__main__":
-    main(
-        PAGES,
-        largest={"type": int, "default": SIZES[-1], "help": "points of the grid"},
-        most={"type": int, "default": DRAWN_SIZES[-1], "help": "points at either rank"},
-    )
+    common.main(most={"type": int, "help": "points of the largest set"})

@@ -20,17 +20,20 @@ def blob(rng, n, center, spread=1.0):
     return center + (noise @ spread if spread.ndim == 2 else noise * spread)
 
 
+def polar(angle, radius):
+    """Return points of the plane by their angles, in radians, and distances from the origin."""
+    return np.column_stack([np.cos(angle), np.sin(angle)]) * np.reshape(radius, (-1, 1))
+
+
 def arc(rng, n, center=(0, 0), radius=1.0, begin=0.0, end=360.0, spread=0.05):
     """Return points around an arc of a circle, angles in degrees."""
-    angle = np.deg2rad(rng.uniform(begin, end, n))
-    points = np.column_stack([np.cos(angle), np.sin(angle)]) * radius + center
-    return points + rng.normal(scale=spread, size=(n, 2))
+    points = polar(np.deg2rad(rng.uniform(begin, end, n)), radius)
+    return points + center + rng.normal(scale=spread, size=(n, 2))
 
 
 def disc(rng, n, center, radius):
     """Return uniform points of a disc."""
-    angle, far = rng.uniform(0, 2 * np.pi, n), radius * np.sqrt(rng.uniform(size=n))
-    return np.column_stack([np.cos(angle), np.sin(angle)]) * far[:, None] + center
+    return polar(rng.uniform(0, 2 * np.pi, n), radius * np.sqrt(rng.uniform(size=n))) + center
 
 
 def box(rng, n, low, high):
@@ -50,15 +53,13 @@ def line(rng, n, corners, spread):
 def spiral(rng, n, begin, turns, spread):
     """Return points around an arm of Archimedes' spiral that begins at an angle in degrees."""
     at = turns * np.sqrt(rng.uniform(0.04, 1, n))
-    angle = 2 * np.pi * at + np.deg2rad(begin)
-    points = np.column_stack([np.cos(angle), np.sin(angle)]) * at[:, None]
+    points = polar(2 * np.pi * at + np.deg2rad(begin), at)
     return points + rng.normal(scale=spread, size=(n, 2))
 
 
 def turned(angle, long, wide):
     """Return the matrix that makes points elongated along an angle in degrees."""
-    angle = np.deg2rad(angle)
-    return np.diag([long, wide]) @ [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+    return np.diag([long, wide]) @ polar(np.deg2rad([angle, angle + 90]), 1)
 
 
 def far_centers(rng, k, d, least, most):
@@ -127,13 +128,13 @@ def shells_5d(rng):
 
 def rolled_strip(rng, begin, end):
     at = rng.uniform(begin, end, 160)
-    rolled = [at * np.cos(at), at * np.sin(at), rng.uniform(0, 8, 160)]
-    return np.column_stack(rolled) + rng.normal(scale=0.25, size=(160, 3))
+    points = np.column_stack([polar(at, at), rng.uniform(0, 8, 160)])
+    return points + rng.normal(scale=0.25, size=(160, 3))
 
 
 def helix(rng, begin):
     at = rng.uniform(0, 4 * np.pi, 300)
-    points = np.column_stack([np.cos(at + begin), np.sin(at + begin), at / 4])
+    points = np.column_stack([polar(at + begin, 1), at / 4])
     return points + rng.normal(scale=0.08, size=(300, 3))
 
 
@@ -151,8 +152,7 @@ def gaussians(rng, sizes, shape, scale):
 
 def circle(radius, begin, step):
     """Return points of a circle from an angle on, ``step`` degrees apart."""
-    angles = np.deg2rad(np.arange(begin, begin + 360, step))
-    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
+    return polar(np.deg2rad(np.arange(begin, begin + 360, step)), radius)
 
 
 def far_blobs(rng, k, most, low, high):
@@ -194,12 +194,7 @@ SETS = {
         rng, 150, [(0, 3.0 * i) for i in range(3)], turned(0, 6, 0.6)
     ),
     "fan": lambda rng: [
-        blob(
-            rng,
-            100,
-            6 * np.array([np.cos(np.deg2rad(a)), np.sin(np.deg2rad(a))]),
-            turned(a, 1.6, 0.4),
-        )
+        blob(rng, 100, polar(np.deg2rad(a), 6)[0], turned(a, 1.6, 0.4))
         for a in (0, 36, 72, 108, 144)
     ],
     "grid of squares": lambda rng: [

@@ -5,23 +5,11 @@ Classification, ICDM 2012. See README.md in this folder for the protocols.
 """
 
 from functools import partial
+from itertools import product
 
+import common
 import numpy as np
-from common import (
-    at_lowest,
-    best_cell,
-    draw,
-    k_means,
-    load_samples,
-    load_source,
-    main,
-    mean_and_std,
-    mixture,
-    sources,
-    spectral,
-    table,
-    under,
-)
+from common import load, mean_and_std, samples, under
 from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
@@ -37,24 +25,25 @@ METHODS = {
 }
 # With size bounds, and a descent after the shaking, by the same protocol.
 BOUNDED = {
-    "equal sizes": SOLVE,
-    "equal sizes, polished": partial(SOLVE, polish=True),
-    "balance 0.4, polished": partial(SOLVE, polish=True, balance=0.4),
+    "equal sizes": METHODS["UMC-RLS"],
+    "equal sizes, polished": partial(METHODS["UMC-RLS"], polish=True),
+    "balance 0.4, polished": partial(METHODS["UMC-RLS"], polish=True, balance=0.4),
 }
-BASELINES = {"k-means": k_means, "GMM": mixture, "spectral": spectral}
+OF_PAGE = {"umc_rls": METHODS, "umc_rls_bounds": BOUNDED}
+BASELINES = {"k-means": common.k_means, "GMM": common.mixture, "spectral": common.spectral}
 
 # Mean ARI as printed in the paper's Table I; figures that are not known here are left out.
 PAPER = {
-    "coil": {"UMC-RLS": 0.84},
-    "coil 1-4": {"UMC-RLS": 1.0},
-    "moons": {"UMC-RLS": 1.0},
-    "usps 0-3": {"UMC-RLS": 0.85, "k-means": 0.61, "spectral": 0.66},
-    "usps 4-7": {"UMC-RLS": 0.91},
+    ("coil", "UMC-RLS"): 0.84,
+    ("coil 1-4", "UMC-RLS"): 1.0,
+    ("moons", "UMC-RLS"): 1.0,
+    ("usps 0-3", "UMC-RLS"): 0.85,
+    ("usps 0-3", "k-means"): 0.61,
+    ("usps 0-3", "spectral"): 0.66,
+    ("usps 4-7", "UMC-RLS"): 0.91,
 }
 
-SETS = sources(
-    "coil", "coil 1-4", "coil 5-8", "iris", "moons", "letter A-D", "usps 0-3", "usps 4-7"
-)
+SETS = "coil", "coil 1-4", "coil 5-8", "iris", "moons", "letter A-D", "usps 0-3", "usps 4-7"
 
 # Sets and sizes of the figure: many clusters, and many points.
 GROWTH = {
@@ -68,16 +57,17 @@ GRID = {
     "shares": (tuple(i / 10 for i in range(1, 11)), (0.1, 0.2, 0.5)),
     "lams": (tuple(2.0**-i for i in range(10, 0, -1)), (2.0**-8, 2.0**-5, 2.0**-2)),
     "repeats": (10, 3),
-    "samples": (10, 2),
     "max_n": (4000, 1000),
 }
 
 
-def run_width(X, y, sigma, lams, repeats, methods):
+def run_width(page, name, sample, share, lams, repeats):
     """Return ARI, objective and LOO-MSE as one array (3, methods, lams, repeats)."""
-    k, solvers = np.unique(y).size, list(methods.values())
+    X, y = load(name, sample)
+    k, solvers = y.max() + 1, list(OF_PAGE[page].values())
     figures = np.empty((3, len(solvers), len(lams), repeats))
-    for at, factor in enumerate(factor_path(X, lams, Kernel("rbf", sigma=sigma))):
+    kernel = Kernel("rbf", sigma=share * pdist(X).max())
+    for at, factor in enumerate(factor_path(X, lams, kernel)):
         for m, repeat in np.ndindex(len(solvers), repeats):
             res = solvers[m](factor, k, random_state=repeat)
             ari = adjusted_rand_score(y, res.labels)
@@ -85,201 +75,116 @@ def run_width(X, y, sigma, lams, repeats, methods):
     return figures
 
 
-def run_baselines(X, y, repeats):
-    """Return the ARI of the scikit-learn methods (baselines, repeats), NaN where left out."""
-    k = np.unique(y).size
-    figures = np.full((len(BASELINES), repeats), np.nan)
-    for at, (name, method) in enumerate(BASELINES.items()):
-        if name != "GMM" or y.size / k > X.shape[1]:
-            labels = (method(X, k, seed) for seed in range(repeats))
-            figures[at] = [adjusted_rand_score(y, found) for found in labels]
-    return figures
+def run_baseline(name, sample, method, repeats):
+    """Return the ARI of a scikit-learn method (repeats,), NaN where it is left out."""
+    X, y = load(name, sample)
+    if method == "GMM" and y.size / (y.max() + 1) <= X.shape[1]:
+        return np.full(repeats, np.nan)
+    return common.scores(BASELINES[method], adjusted_rand_score, name, sample, repeats)
 
 
 def count_moves(name, n, repeats):
     """Return the moves made at n points with default settings, (methods, repeats)."""
-    X, y = draw(*load_source(SETS[name]), n, 0)
-    factor, k = fastmmc.factor(X), np.unique(y).size
-    runs = (
-        [solve(factor, k, random_state=s) for s in range(repeats)] for solve in METHODS.values()
-    )
+    X, y = load(name, most=n)
+    factor, k = fastmmc.factor(X), y.max() + 1
+    runs = ([run(factor, k, random_state=s) for s in range(repeats)] for run in METHODS.values())
     return np.array([[run.n_moves for run in of_method] for of_method in runs])
 
 
-def grid_tasks(loaded, protocol, methods):
-    """Return the tasks of the grid, keyed by (set, sample, width)."""
-    return {
-        (name, s, w): (run_width, X, y, share * widest, protocol.lams, protocol.repeats, methods)
-        for name, samples in loaded.items()
-        for s, (X, y) in enumerate(samples)
-        for widest in [pdist(X).max()]
-        for w, share in enumerate(protocol.shares)
-    }
+def choose(figures):
+    """Return the ARIs (repeats,) at the oracle's setting, and that found without labels.
+
+    ``figures`` is (widths, 3, lams, repeats). The oracle takes the setting with the highest mean
+    ARI. Without labels the repeat with the lowest objective counts in each setting, and the
+    setting with the lowest LOO-MSE.
+    """
+    ari, objective, loo_mse = np.moveaxis(figures, 1, 0)
+    free, loo = (common.at_lowest(objective, figure) for figure in (ari, loo_mse))
+    return ari[common.best_cell(-ari.mean(axis=-1))], free[common.best_cell(loo)]
 
 
-def other_tasks(loaded, protocol, moves):
-    """Return the tasks of the baselines, (set, "baselines", sample), and of the figure."""
+def summarise(run, protocol, names):
+    """Return {(set, method): (ARIs (samples, repeats), those found without labels (samples,))}."""
+    drawn = {name: samples(name, run.repeats(10, 2)) for name in names}
+    cells = [(name, sample) for name in names for sample in drawn[name]]
+    given = protocol.lams, protocol.repeats
     tasks = {
-        (name, "baselines", s): (run_baselines, X, y, protocol.repeats)
-        for name, samples in loaded.items()
-        for s, (X, y) in enumerate(samples)
+        (*at, s): (run_width, run.name, *at, s, *given) for at in cells for s in protocol.shares
     }
-    grown = {name: sizes for name, sizes in GROWTH.items() if moves and name in loaded}
-    return tasks | {
-        ("moves", name, n): (count_moves, name, n, protocol.repeats)
-        for name, sizes in grown.items()
-        for n in sizes
-        if n <= protocol.max_n
-    }
+    grid, found = run.do(tasks), {}
+    for name, (m, method) in product(names, enumerate(OF_PAGE[run.name])):
+        chosen = [choose(under(grid, name, sample)[:, :, m]) for sample in drawn[name]]
+        found[name, method] = [np.array(figures) for figures in zip(*chosen, strict=True)]
+    if run.name == "umc_rls":
+        of = {(*at, m): (run_baseline, *at, m, protocol.repeats) for at in cells for m in BASELINES}
+        aris = run.do(of)
+        for name, method in product(names, BASELINES):
+            found[name, method] = [np.array([aris[name, s, method] for s in drawn[name]])] * 2
+    return found
 
 
-def choose_by_oracle(figures):
-    """Return the ARIs (repeats,) of the setting with the highest mean ARI.
-
-    ``figures`` is (3, widths, lams, repeats): ARI, objective, LOO-MSE.
-    """
-    return figures[0][best_cell(-figures[0].mean(axis=-1))]
-
-
-def choose_label_free(figures):
-    """Return the ARI of the setting and the repeat that are chosen without labels.
-
-    In each setting the repeat with the lowest objective, then the setting with the lowest
-    LOO-MSE.
-    """
-    ari, objective, loo_mse = figures
-    return at_lowest(objective, ari)[best_cell(at_lowest(objective, loo_mse))]
-
-
-def describe(aris, free):
-    """Return the row of a method: every figure is a mean over the samples.
-
-    ``aris`` are those of the oracle (samples, repeats), ``free`` those found without labels.
-    """
-    return {
-        "mean": aris.mean(),
-        "std": aris.std(axis=1).mean(),
-        "best": aris.max(axis=1).mean(),
-        "label-free": free.mean(),
-    }
-
-
-def summarise(name, n_samples, results, methods):
-    """Return {method: row} of one set."""
-    grids = [np.moveaxis(under(results, name, s), 0, 2) for s in range(n_samples)]
-    rows = {}
-    for m, method in enumerate(methods):
-        aris = np.array([choose_by_oracle(grid[:, m]) for grid in grids])
-        free = np.array([choose_label_free(grid[:, m]) for grid in grids])
-        rows[method] = describe(aris, free)
-    baselines = under(results, name, "baselines")
-    for b, method in enumerate(BASELINES if len(baselines) else ()):
-        aris = baselines[:, b]
-        rows[method] = describe(aris, aris)
-    return rows
-
-
-def summarise_sets(loaded, results, methods):
-    """Return {set: (n, k, {method: row})}."""
-    return {
-        name: (y.size, np.unique(y).size, summarise(name, len(samples), results, methods))
-        for name, samples in loaded.items()
-        for y in [samples[0][1]]
-    }
-
-
-def oracle_text(row):
-    return mean_and_std(row["mean"], row["std"])
-
-
-def ari_table(summaries, show, names):
-    """Return a table of all methods, ``show(row)`` for each."""
-    rows = (
-        [name, n, k, *(show(summary[method]) for method in names)]
-        for name, (n, k, summary) in summaries.items()
-    )
-    return table(["set", "n", "k", *names], rows)
-
-
-def paper_table(summaries):
-    """Return the figures that are known from the paper beside ours."""
-    rows = (
-        [name, method, printed, summary[method]["mean"]]
-        for name, (*_, summary) in summaries.items()
-        for method, printed in PAPER.get(name, {}).items()
-    )
-    return table(["set", "method", "paper", "here"], rows)
-
-
-def moves_table(moves):
-    """Return the moves at every n, and as multiples of n."""
+def moves_parts(run, protocol, names):
+    """Yield the figure, moves against n with one panel a set, and its table."""
+    points = [(name, n) for name in GROWTH if name in names for n in GROWTH[name]]
+    points = [(name, n) for name, n in points if n <= protocol.max_n]
+    moves = run.do({at: (count_moves, *at, protocol.repeats) for at in points})
+    panels = {}
+    for name in dict.fromkeys(name for name, _ in moves):
+        sizes = [n for of, n in moves if of == name]
+        counts = under(moves, name)
+        lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
+        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
+            of = counts[:, m]
+            lines[method] = sizes, of.mean(axis=1), f"C{m}-{marker}", of.std(axis=1)
+    yield run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
     rows = (
         [name, n, *(f"{mean:.0f} ({mean / n:.2f} n)" for mean in counts.mean(axis=1))]
         for (name, n), counts in moves.items()
     )
-    return table(["set", "n", *METHODS], rows)
-
-
-def draw_moves(moves, run):
-    """Return the figure: moves against n, one panel a set."""
-    panels = {}
-    for name in dict.fromkeys(name for name, _ in moves):
-        sizes = [n for of, n in moves if of == name]
-        lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
-        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
-            counts = np.array([moves[name, n][m] for n in sizes])
-            lines[method] = sizes, counts.mean(axis=1), f"C{m}-{marker}", counts.std(axis=1)
-    return run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
+    yield ["set", "n", *METHODS], rows
 
 
 def page(run):
-    protocol = run.protocol(GRID)
-    loaded = run.load(load_samples, protocol.samples)
-    tasks = other_tasks(loaded, protocol, not run.no_moves) | grid_tasks(loaded, protocol, METHODS)
-    results = run.do(tasks)
-    summaries = summarise_sets(loaded, results, METHODS)
-    names = *METHODS, *BASELINES
+    protocol, names = run.protocol(GRID), run.loaded()
+    found = summarise(run, protocol, names)
+    methods = list(dict.fromkeys(method for _, method in found))
+
+    def aris(show):
+        shapes = {name: load(name)[1] for name in names}
+        rows = (
+            [name, y.size, y.max() + 1, *(show(*found[name, method]) for method in methods)]
+            for name, y in shapes.items()
+        )
+        return ["set", "n", "k", *methods], rows
+
     yield (
-        f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats; "
-        f"{protocol.samples} samples of each drawn set. All figures are adjusted Rand indices. The "
-        "protocols are described in README.md; `-` is a method left out (GMM with no more points a "
-        "cluster than features)."
+        f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats, "
+        f"single starts; {run.repeats(10, 2)} samples of each drawn set. All figures are adjusted "
+        "Rand indices. The protocols are described in README.md; `-` is a method left out (GMM "
+        "with no more points a cluster than features)."
     )
     yield "## Table I: oracle choice of the setting, mean ± standard deviation over the repeats"
-    yield ari_table(summaries, oracle_text, names)
-    yield "Figures known from the paper, beside ours:"
-    yield paper_table(summaries)
-    yield "## Table II: the best repeat at the oracle's setting"
-    yield ari_table(summaries, lambda row: row["best"], names)
+    yield aris(lambda oracle, free: mean_and_std(oracle.mean(), oracle.std(axis=1).mean()))
+    if run.name == "umc_rls":
+        yield "Figures known from the paper, beside ours:"
+        known = ((at, printed) for at, printed in PAPER.items() if at in found)
+        rows = ([*at, printed, found[at][0].mean()] for at, printed in known)
+        yield ["set", "method", "paper", "here"], rows
+        yield "## Table II: the best repeat at the oracle's setting"
+        yield aris(lambda oracle, free: oracle.max(axis=1).mean())
     yield "## Without labels: lowest objective, then lowest leave-one-out error"
-    yield ari_table(summaries, lambda row: row["label-free"], names)
-    yield "The scikit-learn methods have no grid: their figures are the means of Table I."
-    moves = {key[1:]: counts for key, counts in results.items() if key[0] == "moves"}
-    if moves:
+    yield aris(lambda oracle, free: free.mean())
+    if run.name == "umc_rls":
+        yield "The scikit-learn methods have no grid: their figures are the means of Table I."
+    if run.name == "umc_rls" and set(names) & set(GROWTH):
         yield "## Figure 5: number of moves against n"
         yield "Default width and lam, mean over the repeats."
-        yield draw_moves(moves, run)
-        yield moves_table(moves)
-
-
-def bounds_page(run):
-    protocol = run.protocol(GRID)
-    loaded = run.load(load_samples, protocol.samples)
-    results = run.do(grid_tasks(loaded, protocol, BOUNDED))
-    summaries = summarise_sets(loaded, results, BOUNDED)
-    yield (
-        "All figures are adjusted Rand indices of single starts; where points are drawn, means "
-        f"over {protocol.samples} samples. The first column is the method as published."
-    )
-    yield "## Oracle choice of the setting, mean ± standard deviation over the repeats"
-    yield ari_table(summaries, oracle_text, BOUNDED)
-    yield "## Without labels: lowest objective, then lowest leave-one-out error"
-    yield ari_table(summaries, lambda row: row["label-free"], BOUNDED)
+        yield from moves_parts(run, protocol, names)
 
 
 TITLE = "UMC-RLS: Tables I and II and Figure 5 of Pahikkala et al. (2012)"
 BOUNDS = "UMC-RLS with size bounds and a descent, by the protocol of its paper"
-PAGES = {"umc_rls": (TITLE, page, SETS), "umc_rls_bounds": (BOUNDS, bounds_page, SETS)}
+PAGES = {"umc_rls": (TITLE, page, SETS), "umc_rls_bounds": (BOUNDS, page, SETS)}
 
 if __name__ == "__main__":
-    main(PAGES, no_moves={"action": "store_true", "help": "leave Figure 5 out"})
+    common.main()
