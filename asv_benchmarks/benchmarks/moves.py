@@ -219,7 +219,8 @@ class Refused:
         result = run(factor, init="kmeans", n_init=1, balance=balance, random_state=0)
         y = np.where(result.labels == 1, 1, -1).astype(np.int8)
         half = int(balance * n / 2)
-        plan = SimpleNamespace(lower=n // 2 - half, upper=n // 2 + half, flips=1, distinct=False)
+        call = SimpleNamespace(flips=1, distinct=False)
+        plan = SimpleNamespace(lower=n // 2 - half, upper=n // 2 + half, call=call)
         self.problem = make_problem(factor, factor.diagonal(), plan)
         self.population = make_population(self.problem, y[None], 1, np.ones(1, dtype=np.uint64))
         # A run may end without the proof that nothing helps.
