@@ -187,8 +187,6 @@ def fit_labels(factor, labels, k):
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
         model = _as_given(model, factor)
-        if factor.n * k > MOST_SCORES:
-            return LabelFit(model, None, _mean_square(factor, W, labels))
         blocks = factor._score_blocks(W)
     else:
         if factor.weights is None:
@@ -199,39 +197,19 @@ def fit_labels(factor, labels, k):
         coef = weights[:, None] * ((P - predictions) / factor.lam)
         model = _as_given(KernelModel(factor.kernel, factor.X, coef, d), factor)
         blocks = [(slice(None), U)]
-    total, scores = 0.0, np.empty((factor.n, k))
+    total, scores = 0.0, None if factor.n * k > MOST_SCORES else np.empty((factor.n, k))
     for rows, U in blocks:
         P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
         residuals = leave_one_out_residuals(P, predictions, diag[rows])
         total += float(np.sum(weights[rows, None] * residuals**2))
-        np.subtract(P, residuals, out=scores[rows])
+        if scores is not None:
+            np.subtract(P, residuals, out=scores[rows])
     return LabelFit(model, scores, total / (k * float(weights.sum())))
 
 
 def _as_given(model, factor):
     """Return the model that takes what the factor was made of."""
     return model if factor.scaler is None else model.with_scaler(factor.scaler)
-
-
-def _mean_square(factor, W, labels):
-    """Return the mean squared leave-one-out residual without an (n, k) array.
-
-    With p a point's codes, f their predictions B z and B = 2 W - sum_h W[h], the sum of squares
-    |p - f|^2 / (1 - R_jj)^2 needs p . f = 2 f[c] - sum_h f[h], where c is the point's cluster, and
-    |f|^2 = z . B^T B z.
-    """
-    k, total, weights = len(W), W.sum(axis=0), factor.weights
-    squares = (2.0 * W - total).T @ (2.0 * W - total)
-    rest, added = 1.0 - factor.diagonal(), 0.0
-    for rows, Z in factor._blocks():
-        own = 2.0 * np.einsum("ij,ij->i", Z, W[labels[rows]]) - Z @ total
-        products = 2.0 * own - (2.0 - k) * (Z @ total)
-        norms = np.einsum("ij,ij->i", Z @ squares, Z)
-        weight = 1.0 if weights is None else weights[rows]
-        # Predictions of points with weights are divided by the roots of these.
-        found = weight * k - 2.0 * np.sqrt(weight) * products + norms
-        added += float(np.sum(found / rest[rows] ** 2))
-    return added / (k * float(factor.n if weights is None else weights.sum()))
 
 
 def _codes_and_predictions(U, labels, roots):
