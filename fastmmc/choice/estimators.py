@@ -29,6 +29,7 @@ class AutoMMC(
     array([100, 100])
     """
 
+    # More than the numbers of other estimators, which mypy takes for a mistake.
     n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto", kw_only=False, doc='Number of clusters, or "auto" to choose it.'
     )

@@ -89,6 +89,7 @@ class _Lesson(NamedTuple):
 class _SharedLearning(methods.PrototypeStart):
     """How all workers learn."""
 
+    # None besides what one worker takes, which mypy takes for a mistake.
     init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
         default=None,
         doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",

@@ -304,6 +304,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
 
 
 def _are_within(sizes, lower, upper):
+    """Tell whether sizes are within their bounds."""
     return bool((sizes >= lower).all() and (sizes <= upper).all())
 
 

@@ -137,6 +137,7 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
 class _EvoMMCCall(EvoMMCParameters, Points):
     """A call of :func:`evo_mmc`."""
 
+    # More than the points of other methods, which mypy takes for a mistake.
     X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
         kw_only=False,
         kind="(n, d) array_like, sparse matrix, dask.array or factor",

@@ -100,8 +100,8 @@ class Source:
     def with_rank_above(self, most, rank, least):
         """Return the source of a hat matrix of this rank if it is of more than ``most`` points.
 
-        Where there are very many points it is lower, but not below ``least``.
-        Landmarks that were given, or end where they suffice, keep their number.
+        Where there are very many points it is lower, but not below ``least``. Landmarks that were
+        given, or end where they suffice, keep their number.
         """
         form = self.form
         chosen = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
