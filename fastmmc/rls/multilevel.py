@@ -13,7 +13,7 @@ from fastmmc.kernels.gram import Kernel
 from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.cells import make_cells, of_cells
+from fastmmc.rls.engine.cells import of_cells
 from fastmmc.rls.engine.free import SLICE, quick_labels
 from fastmmc.rls.engine.labelling import LabelSearch, Scores
 from fastmmc.rls.engine.memetic import TOLERANCE, MemeticSearch
@@ -30,17 +30,20 @@ ROWS_MULTIPLIED = 1024
 class BoundedSearch(LabelSearch):
     """One start: labels of bounded sizes over cells, then a descent of all points within these.
 
-    The sums are W = E^T Z, k x r. The search over cells is the plan's, and if that is memetic there
-    is one more from its labels for few clusters. Given labels are told to the cells in which they
-    are the most, and are descended from where those of cells are no better.
+    The sums are W = E^T Z, k x r. ``cells`` are as :func:`make_cells` returns them, or None: the
+    points are descended from given labels or, for want of time, get quick ones. The search over
+    cells is the plan's, and if that is memetic there is one more from its labels for few clusters.
+    Given labels are told to the cells in which they are the most, and are descended from where
+    those of cells are no better.
     """
 
-    def __init__(self, factor, diag, plan, index, rng, threads=1):
+    def __init__(self, factor, diag, plan, index, rng, cells, threads=1):
         given = plan if isinstance(plan.init, np.ndarray) else replace(plan, init="random")
         super().__init__(factor, diag, given, rng, width=factor.rank)
         self._plan = plan
         self._index = index
         self._rng = rng
+        self._cells = cells
         self._threads = threads
         self._search = self._best = None
 
@@ -57,11 +60,13 @@ class BoundedSearch(LabelSearch):
 
     def _run(self):
         """Search the cells, then descend; yield what each step cost."""
-        if self._plan.known is None:
+        if self._cells is not None:
             yield from self._search_cells()
             self._extend_cells()
-        else:
+        elif self._plan.known is not None:
             self._take(self._state.labels)
+        else:
+            return  # there was no time for cells
         # The paper's rule fixes the sizes, so only swaps are left.
         self._set_bounds(*self._plan.rule.bounds_at(self._state.counts.copy()))
         self._note()
@@ -71,9 +76,9 @@ class BoundedSearch(LabelSearch):
 
     def _search_cells(self):
         """Search the labels of cells; yield now and then."""
-        plan, factor = self._plan, self._factor
-        matrix, self._members, seeds = yield from make_cells(factor, plan.k, plan.cells, self._rng)
-        coarse = of_cells(plan, seeds, self._members)
+        plan = self._plan
+        matrix, members, seeds = self._cells
+        coarse = of_cells(plan, seeds, members)
         # A search claim by claim reads R alone.
         factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
         is_memetic = plan.method == "memetic"
@@ -103,7 +108,7 @@ class BoundedSearch(LabelSearch):
     def _extend_cells(self):
         """Give all points the labels of their cells, unless given ones are better."""
         state, given = self._state, self._state.labels.copy()
-        self._take(self._best.labels[self._members])
+        self._take(self._best.labels[self._cells[1]])
         self._best = None
         if isinstance(self._plan.init, np.ndarray):
             found, labels = state.value[moves.OBJECTIVE], state.labels.copy()

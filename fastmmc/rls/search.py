@@ -12,6 +12,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import ClaimSearch
+from fastmmc.rls.engine.cells import make_cells
 from fastmmc.rls.engine.coarse import mass_unit
 from fastmmc.rls.engine.free import QUICK_SAMPLE, FreeSearch, Population, make_matrix
 from fastmmc.rls.engine.linked import (
@@ -73,11 +74,17 @@ def _search_claims(seed, factor, plan, control):
 
 
 def _search_cells(seed, factor, plan, control):
-    """Run the search of about equal sizes on cells of the points."""
+    """Run the search of about equal sizes on cells of the points, the same for every start."""
     diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
+    cells = None
+    if plan.known is None:
+        draws = make_cells(factor, plan.k, plan.cells, np.random.default_rng(seed))
+        with suppress(OutOfTime):
+            cells = run_to_end(draws, lambda cost: control.check_time())
 
     def make_search(index):
-        return BoundedSearch(factor, diag, plan, index, restart_stream(seed, index), threads)
+        rng = restart_stream(seed, index)
+        return BoundedSearch(factor, diag, plan, index, rng, cells, threads)
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
