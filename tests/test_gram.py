@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import pairwise
 
@@ -196,3 +197,18 @@ def test_width_of_equal_points():
     X = np.repeat(np.eye(2), 30, axis=0)
     assert gram.neighbour_width(8, X) == gram.median_width(X)
     assert gram.neighbour_width(3, np.ones((1, 2))) == 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+def test_first_equal_rows(rng, dtype, make):
+    X = rng.integers(0, 3, (200, 3)).astype(dtype)
+    expected = [next(i for i in range(200) if (X[i] == X[j]).all()) for j in range(200)]
+    np.testing.assert_array_equal(gram.first_equals(make(X)), expected)
+    assert gram.first_equals(make(rng.normal(size=(100, 2)).astype(dtype))) is None
+    assert gram.first_equals(make(np.zeros((1, 2), dtype=dtype))) is None
+    # Points that are as far from every place as others, and numbers whose squares are not finite.
+    assert gram.first_equals(make(np.array([[1e200, 0.0], [0.0, 1e200]]))) is None
+    np.testing.assert_array_equal(
+        gram.first_equals(make(np.array([[0.0], [1.0], [-0.0]]))), [0, 1, 0]
+    )

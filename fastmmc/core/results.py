@@ -331,11 +331,12 @@ class RLSResult(SizedResult):
     loo_mse : float or None
         Mean squared leave-one-out error of the final labels: the mean over all points and clusters
         of (p - f)^2. p is 1 for the point's own cluster and -1 for the others, and f is the
-        prediction of the model that is fitted to the other n - 1 points and their labels. Lower is
-        better and, unlike the objective, it compares values of lam and sigma. A model predicts 0
-        where it knows nothing of a point, so the error is 1 for a single point (n = 1), and near 1
-        where points do not predict each other; the only point of a cluster is predicted from the
-        others, none of which is in it. With k = 1 all p are 1.
+        prediction of the model that is fitted to all points that differ from this one, and their
+        labels. Lower is better and, unlike the objective, it compares values of lam and sigma. A
+        model predicts 0 where it knows nothing of a point, so the error is 1 for a single point
+        (n = 1), and near 1 where points do not predict each other; the only point of a cluster is
+        predicted from the others, none of which is in it. With k = 1 all p are 1. Points in blocks
+        are left out one by one.
     bound : float or None
         If it was asked for: a lower bound of the objective over all labellings with sizes that the
         size rule allows, or, where sizes are not bounded, with the sizes of this one. It comes from
@@ -346,10 +347,10 @@ class RLSResult(SizedResult):
         Where known labels were strings: what they call the clusters, "" for one that has no
         name; ``classes[labels]`` are the names of the points, but for those with the label -1.
     loo_scores : (n, k) float64 array or None
-        What ``decision_function`` gives for each point if the model is fitted to the other n - 1
-        points and their labels: near 1 in the column of its cluster and near -1 elsewhere where
-        these tell it well. ``loo_mse`` is the mean of the squared differences. Points in blocks,
-        and results of more than 1e7 scores n k, have neither this nor what comes of it:
+        What ``decision_function`` gives for each point if the model is fitted to all points that
+        differ from it, and their labels: near 1 in the column of its cluster and near -1 elsewhere
+        where these tell it well. ``loo_mse`` is the mean of the squared differences. Points in
+        blocks, and results of more than 1e7 scores n k, have neither this nor what comes of it:
         ``probabilities``, ``margins``, ``exemplars``, ``boundary_points`` and ``predict_proba``.
     n_constraints : int
         Must-links and cannot-links, each pair counted once.

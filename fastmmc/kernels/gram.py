@@ -19,6 +19,7 @@ from sklearn.utils.extmath import row_norms
 from fastmmc.core.display import OneLine
 from fastmmc.core.saving import stored
 from fastmmc.core.threads import in_threads, run_to_end
+from fastmmc.kernels import _loops_centers as loops
 from fastmmc.kernels.cholesky import Staircase
 
 KERNELS = ("rbf", "linear", "poly", "laplacian", "precomputed")
@@ -277,6 +278,27 @@ def distinct_rows(X, most):
                 if len(first) > most:
                     return None, np.array(first)
     return members, np.array(first)
+
+
+def first_equals(X):
+    """Return the index of the first row that equals each row, (n,), or None if all differ.
+
+    Only rows that are exactly as far from a random point as others are compared.
+    """
+    n, d = X.shape
+    place = np.random.default_rng(0).normal(size=(1, d))
+    distances = np.empty((n, 1))
+    for rows in gen_batches(n, BLOCK // 16):  # sparse rows may be very wide
+        loops.all_distances_in_order(dense_rows(X, rows), place, distances[rows])
+    order = np.argsort(distances[:, 0], kind="stable")
+    is_tied = distances[order[1:], 0] == distances[order[:-1], 0]
+    rows = np.sort(order[np.append(is_tied, False) | np.append(False, is_tied)])
+    members, first = distinct_rows(X[rows], rows.size) if rows.size else (None, rows)
+    if first.size == rows.size:
+        return None
+    equals = np.arange(n)
+    equals[rows] = rows[first[members]]
+    return equals
 
 
 def count_distinct(X, most):

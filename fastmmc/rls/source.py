@@ -27,7 +27,7 @@ from fastmmc.kernels.factors import (
     leave_one_out_residuals,
     make_factor,
 )
-from fastmmc.kernels.gram import Kernel, count_distinct, resolve_kernel
+from fastmmc.kernels.gram import Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
 from fastmmc.rls.engine.labelling import sums_of
@@ -178,8 +178,11 @@ class LabelFit(NamedTuple):
 
 
 def fit_labels(factor, labels, k):
-    """Return the model that fits the labels, with its leave-one-out scores and their error."""
-    diag, d = factor.diagonal(), factor.X.shape[1]
+    """Return the model that fits the labels, with its leave-one-out scores and their error.
+
+    A point that is left out takes all equal ones with it.
+    """
+    left_out, d = _LeftOut.of(factor, labels, k), factor.X.shape[1]
     weights = np.ones(factor.n) if factor.weights is None else factor.weights
     roots = np.sqrt(weights)
     if isinstance(factor, LowRankFactor):
@@ -200,11 +203,43 @@ def fit_labels(factor, labels, k):
     total, scores = 0.0, None if factor.n * k > MOST_SCORES else np.empty((factor.n, k))
     for rows, U in blocks:
         P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
-        residuals = leave_one_out_residuals(P, predictions, diag[rows])
+        residuals = left_out.residuals(P, predictions, rows)
         total += float(np.sum(weights[rows, None] * residuals**2))
         if scores is not None:
             np.subtract(P, residuals, out=scores[rows])
     return LabelFit(model, scores, total / (k * float(weights.sum())))
+
+
+class _LeftOut(NamedTuple):
+    """What a point takes with it when it is left out."""
+
+    diag: np.ndarray  # (n,), R_jj summed over all points equal to each
+    rows: np.ndarray  # (m,), points that have an equal one of another label
+    shares: np.ndarray  # (m, k), R_jj of points equal to these, summed over those of each label
+
+    @classmethod
+    def of(cls, factor, labels, k):
+        diag, equals = factor.diagonal(), first_equals(factor.X)
+        if equals is None:
+            return cls(diag, np.empty(0, dtype=np.intp), np.empty((0, k)))
+        together = np.bincount(equals, diag)[equals]
+        rows = np.flatnonzero(np.isin(equals, equals[labels != labels[equals]]))
+        _, members = np.unique(equals[rows], return_inverse=True)
+        shares = np.bincount(
+            members * k + labels[rows], diag[rows], (members.max(initial=-1) + 1) * k
+        )
+        return cls(together, rows, shares.reshape(-1, k)[members])
+
+    def residuals(self, P, predictions, rows):
+        """Return P minus what the points that differ predict, for a slice of the rows."""
+        start, stop, _ = rows.indices(self.diag.size)
+        first, last = np.searchsorted(self.rows, (start, stop))
+        some = self.rows[first:last]
+        if some.size:
+            at, own = some - start, self.diag[some, None]
+            # Each point predicts itself and equal ones by R_jj times its label.
+            predictions[at] += own * P[at] - (2.0 * self.shares[first:last] - own)
+        return leave_one_out_residuals(P, predictions, self.diag[rows])
 
 
 def _as_given(model, factor):

@@ -10,7 +10,9 @@ from scipy.sparse import csr_array
 
 import fastmmc
 from fastmmc.data import memberships
+from fastmmc.kernels.factors import make_factor
 from fastmmc.kernels.gram import Kernel, kernel_product
+from fastmmc.kernels.nystroem import check_form
 from fastmmc.rls import known, outliers, source, task
 from tests.rls import naive
 
@@ -391,3 +393,23 @@ def test_overruling_says_that_it_needs_the_scores(monkeypatch):
     y = np.r_[0, 1, np.full(68, -1)]
     with pytest.raises(ValueError, match="known_trust below 1 needs the leave-one-out scores"):
         fastmmc.umc_rls(X, 5, known_labels=y, known_trust=0.9)
+
+
+@pytest.mark.parametrize("rank", [None, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_point_that_is_left_out_takes_equal_ones_with_it(rng, rank, weighted):
+    X = rng.normal(size=(12, 2))[rng.integers(0, 12, 40)]
+    w = rng.uniform(0.5, 2.0, 40) if weighted else np.ones(40)
+    # Sizes that part equal points.
+    labels = rng.integers(0, 3, 40)
+    kernel = Kernel("rbf", sigma=1.5)
+    form = check_form(X, kernel, rank=rank, landmarks="pivoted", rank_tol=0, dtype=None)
+    form = dataclasses.replace(form, weights=w if weighted else None)
+    factor = make_factor(X, 0.1, kernel, form, np.random.SeedSequence(0))
+    fit = source.fit_labels(factor, labels, 3)
+    K, P = gram_of(X), naive.codes(labels, 3)
+    for j in range(40):
+        rest = np.flatnonzero((X != X[j]).any(axis=1))
+        A = K[np.ix_(rest, rest)] + 0.1 * np.diag(1 / w[rest])
+        wanted = K[j, rest] @ np.linalg.solve(A, P[rest])
+        np.testing.assert_allclose(fit.loo_scores[j], wanted, atol=1e-6)
