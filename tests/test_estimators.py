@@ -31,7 +31,7 @@ BLOBS = {"check_clustering": "asks for three blobs, of which two equal clusters 
 ROWS = {"check_sample_weight_equivalence_on_dense_data": "starts are drawn from the rows"}
 SPARSE_ROWS = {"check_sample_weight_equivalence_on_sparse_data": "starts are drawn from the rows"}
 WHOLE = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "equal rows may be parted, a heavy one cannot"
+    f"check_sample_weight_equivalence_on_{kind}_data": "equal rows may be parted, heavy ones not"
     for kind in ("dense", "sparse")
 }
 STANDARDISED = {"check_clustering": "asks for three blobs in standardised features"}
