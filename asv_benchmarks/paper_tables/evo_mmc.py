@@ -60,13 +60,13 @@ CLAIM_METHODS = {"EvoMMC, mu = nu = 1": partial(evo_mmc, mu=1, nu=1), **METHODS}
 # Sets of the figure, and its greatest number of restarts.
 RESTARTS, MAX_RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2"), 60
 
-# Of a whole run, and of a quick one. Widths are multiples of the bounding box's diagonal. Repeats
-# are those of sets without a dense hat matrix and of others; runs are those of one repeat.
+# Of a whole run, and of a quick one. Widths are multiples of the bounding box's diagonal; runs are
+# those of one repeat.
 GRID = {
     "widths": ((1, 3, 5), (1, 3)),
     "lams": ((1 / 2, 1 / 200, 1 / 1000), (1 / 2, 1 / 200)),
     "balances": ((0.03, 0.1, 0.3, 0.4), (0.03, 0.4)),
-    "repeats": ((1, 10), (1, 2)),
+    "repeats": (10, 2),
     "runs": (10, 5),
     "pairs": (PAIRS, PAIRS[::8]),
     "claim_starts": (60, 10),
@@ -93,7 +93,8 @@ PAIR_RULES = (ORACLE, ELSEWHERE, SHARED, FITTEST, FITTEST_SHARED, FITTEST_DEFAUL
 
 
 def repeats_of(name, protocol):
-    return protocol.repeats[load(name)[1].size <= DENSE_LIMIT]
+    """Return how many repeats a set has, one where it has no dense hat matrix."""
+    return protocol.repeats if load(name)[1].size <= DENSE_LIMIT else 1
 
 
 def run_setting(name, w, at, protocol):
@@ -292,7 +293,7 @@ def pairs_parts(found, results, protocol):
     """Yield the sections on all pairs of digits."""
     k_means = np.mean([results[name, None].mean() for name in found])
     yield f"## All pairs of digits: means over {len(found)} pairs"
-    yield f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means)}."
+    yield f"{protocol.repeats} repeats of {protocol.runs} runs. k-means: {number(k_means)}."
     yield pairs_table(list(found.values()), protocol)
     yield (
         f"## Without labels: lowest fitness of {protocol.claim_starts} starts, sigma = D, "
@@ -317,6 +318,7 @@ def restarts_parts(found, run):
 
 def page(run):
     protocol, names = run.protocol(GRID), run.loaded()
+    protocol.repeats = run.repeats(*GRID["repeats"])
     pairs = protocol.pairs if run.sets == list(SETS) else ()
     # The largest sets come first, as they take longest.
     every = sorted({*names, *pairs}, key=lambda name: -load(name)[1].size)
