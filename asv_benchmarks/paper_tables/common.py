@@ -146,8 +146,8 @@ def overlapping(n, d, k, step=10_000):
 # ------------------------------------------------------------------------------------------- rivals
 
 
-def k_means(X, k, seed=0, n_init=10):
-    return KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
+def k_means(X, k, seed=0, n_init=10, make=KMeans):
+    return make(k, n_init=n_init, random_state=seed).fit_predict(X)
 
 
 def mixture(X, k, seed=0, **given):
