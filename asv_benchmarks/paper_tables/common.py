@@ -12,7 +12,6 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib import import_module
@@ -20,6 +19,7 @@ from itertools import combinations, product
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -36,8 +36,7 @@ FOLDER = Path(__file__).parent
 # --------------------------------------------------------------------------------------------- sets
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a set of a paper comes from: the classes taken and the number of points drawn."""
 
     name: str
@@ -62,10 +61,9 @@ SOURCES = {
     "satellite 1-2": Source("satimage", (0, 1)),
     "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
     "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
-    "usps 3-8": Source("usps", (3, 8), 500),
-    "usps 1-7": Source("usps", (1, 7), 500),
-    "usps 2-7": Source("usps", (2, 7), 500),
-    "usps 8-9": Source("usps", (8, 9), 500),
+}
+SOURCES |= {
+    f"usps {i}-{j}": Source("usps", (i, j), 500) for i, j in ((3, 8), (1, 7), (2, 7), (8, 9))
 }
 PAIRS = {f"digits {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
 SOURCES |= PAIRS
@@ -155,13 +153,9 @@ def mixture(X, k, seed=0, **given):
 
 
 def spectral(X, k, seed=0):
-    """Cluster a graph of ten neighbours; that it may fall apart is what was asked for."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        model = SpectralClustering(
-            k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
-        )
-        return model.fit_predict(X)
+    """Cluster a graph of ten neighbours, which may fall apart."""
+    model = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
+    return quietly(model.fit_predict, X)
 
 
 # ------------------------------------------------------------------------------------------ figures
@@ -208,7 +202,7 @@ def timed(function, *args, times=1, clock=time.perf_counter):
 def peak_memory():
     """Return the peak of this process in bytes; that of getrusage includes its parent's."""
     status = Path("/proc/self/status").read_text()
-    return next(1024 * int(s.split()[1]) for s in status.splitlines() if s.startswith("VmHWM"))
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def slope(sizes, seconds):
@@ -367,8 +361,8 @@ def main(**options):
 
 def table(header, rows, digits=2):
     """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *([cell(v, digits) for v in row] for row in rows)]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell(value, digits) for value in line)} |" for line in lines)
 
 
 def crossed(corner, rows, columns, show):

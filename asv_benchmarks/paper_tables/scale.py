@@ -1,8 +1,6 @@
 """Time and memory over points, features and clusters; where low rank and blocks begin to pay.
 
-Pages: ``grid`` (defaults beside k-means and mini-batches), ``growth`` (along n, k and d alone),
-``dense_or_low_rank``, ``blocks`` (what a row costs), ``parquet`` (a file that the command clusters,
-killed half-way). README.md has the protocols.
+README.md in this folder has the pages and their protocols.
 """
 
 import gc
@@ -40,7 +38,7 @@ METHODS = {
 OF_GRID = "umc_rls", "KMeans", "MiniBatchKMeans"
 GROWING = "cluster", "umc_rls", "KMeans, one start"
 
-# Along each axis, and d, k, n beside; growth is told from the value on that stands last.
+# Values along each axis, d, k and n at a value, and the value from which growth is measured.
 AXES = {
     "n": ([10**e for e in range(3, 7)], lambda n: (2, 10, n), 10**4),
     "k": ([2, 10, 30, 100], lambda k: (2, k, 20_000), 10),
@@ -53,18 +51,17 @@ MOST_OF_KMEANS = 10**9
 
 def in_this_process(methods, d, k, n):
     """Return CPU seconds and the peak of memory in MB, one row each, of every method."""
-    X, found = overlapping(n, d, k), []
-    for name in methods:
-        method = METHODS[name]
+    X, found = overlapping(n, d, k), np.full((len(methods), 2), np.nan)
+    for at, name in enumerate(methods):
         if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
-            found.append((np.nan, np.nan))
             continue
+        method = METHODS[name]
         method(X[: 4 * k + 300], k)  # loads compiled code
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
         _, seconds = timed(method, X, k, clock=time.process_time)
-        found.append((seconds, common.peak_memory() / 2**20))
-    return np.transpose(found)
+        found[at] = seconds, common.peak_memory() / 2**20
+    return found.T
 
 
 def measure(methods, d, k, n):
