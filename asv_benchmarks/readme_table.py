@@ -215,7 +215,7 @@ def draw_run_times():
         points = [two_classes(n)[0] for n in sizes]
         calls.whole_run(method, points[0])  # compiles
         seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
-        form = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
+        form = "-o" if method in calls.OURS else "--s"
         lines[method.replace("n^2", "n²")] = sizes, seconds, form
     panel = "seconds, points to labels", {"xscale": "log", "yscale": "log"}, {"": lines}
     common.Run(out=ROOT / "notebooks" / "evo.md").draw("run_times", "points", panel)

@@ -57,8 +57,8 @@ class HatMatrix:
     peakmem_cholesky = time_cholesky
 
     def track_over_eigh(self, n):
-        both = (partial(by, self.kernel, self.X, LAM) for by in (hat_matrix, hat_by_eigh))
-        return ratio(2, *both)
+        of = self.kernel, self.X, LAM
+        return ratio(2, partial(hat_matrix, *of), partial(hat_by_eigh, *of))
 
     def track_call_over_linear_algebra(self, n):
         """A whole call of one start over the linear algebra in it."""
@@ -181,21 +181,14 @@ class OneClaim:
         self.R = rng.random((n, n), dtype=dtype)
         self.rows = rng.permutation(n)[:2000]
         # Cluster 0 claims, so the points are of the others.
-        self.labels = (1 + rng.permutation(n) % (K - 1)).astype(np.uint8)
-        self.U = np.zeros((K, n))
-        self.score = rng.random(n)
-        self.lanes = np.empty(claims.LANES)
-        self.claim(self.rows[:1])
-        self.update(self.rows[:1])
-
-    def claim(self, rows):
-        claim_rows(self.R, rows, self.labels, self.U, self.score, self.lanes)
-
-    def update(self, rows):
-        pass_rows(self.R, rows, self.labels, self.U)
+        self.sums = (1 + rng.permutation(n) % (K - 1)).astype(np.uint8), np.zeros((K, n))
+        self.scores = rng.random(n), np.empty(claims.LANES)
+        claim_rows(self.R, self.rows[:1], *self.sums, *self.scores)
+        pass_rows(self.R, self.rows[:1], *self.sums)
 
     def track_over_pass(self, n, dtype):
-        return ratio(7, lambda: self.claim(self.rows), lambda: self.update(self.rows))
+        given = self.R, self.rows, *self.sums
+        return ratio(7, partial(claim_rows, *given, *self.scores), partial(pass_rows, *given))
 
 
 @cache
