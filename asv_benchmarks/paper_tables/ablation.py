@@ -105,10 +105,8 @@ def choice_page(run):
     found = run.each(measure, CHANGES, names, range(seeds))
     rings = run.each(measure, CHANGES, sizes, range(ring_seeds))
     yield (
-        f"Adjusted Rand index over {len(names)} made and bundled sets, k given, {seeds} "
-        f"drawings each, and how many of {len(sizes) * ring_seeds} draws of two rings "
-        f"(`make_circles(n, noise=.03, factor=.8)`, n = {', '.join(map(str, sizes))}) are found. "
-        "Differences of less than about .005 are chance."
+        f"Adjusted Rand index over {len(names)} sets, k given, {seeds} drawings each, and how many "
+        f"of {len(sizes) * ring_seeds} pairs of rings are found. Differences below .005 are chance."
     )
     rows = ([c, under(found, c).mean(), np.sum(under(rings, c) > 0.98)] for c in CHANGES)
     yield ["changed", "mean ARI", "rings"], rows, 3
@@ -229,8 +227,8 @@ def search_page(run):
     yield ["variant", "objective", "ARI, median", "lowest", "1000 moves"], rows, 3
     yield "## Other sets: ARI with the default sigma and lam"
     yield (
-        "Mean and standard deviation; where points are drawn, each seed draws its own. The plain "
-        "starts have equal sizes, the memetic search and the last column of starts balance 0.4."
+        "Mean and standard deviation. The plain starts have equal sizes, the memetic search and "
+        "the last column of starts balance 0.4."
     )
     names = run.loaded()
     found = run.each(run_set, names, seeds)

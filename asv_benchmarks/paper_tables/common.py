@@ -315,7 +315,7 @@ def made(command, began, on):
         f"Made by `{command}` on commit {on} in {(time.perf_counter() - began) / 60:.0f} min on "
         f"{cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}, "
         f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
-        f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
+        f"scikit-learn {sklearn.__version__}, {date.today()}."
     )
 
 
@@ -351,7 +351,8 @@ def main(**options):
         began, parts = time.perf_counter(), quietly(list, page(run))
         parts = [part if isinstance(part, str) else table(*part) for part in parts]
         command = f"{Path(sys.argv[0]).name} {name}{' --quick' * run.quick}"
-        text = "\n\n".join([f"# {title}", made(command, began, on), *parts]) + "\n"
+        about = f"{made(command, began, on)} README.md has the protocol."
+        text = "\n\n".join([f"# {title}", about, *parts]) + "\n"
         run.out.write_text(text, encoding="utf-8")
         print(text)
 

@@ -131,10 +131,8 @@ def page(run):
     except ValueError:
         X, y, stream = *make_stream(run.pick(STREAM_SHAPE[0], 20_000), 0), "Generated"
     yield "## One pass over a stream (Table IV)"
-    yield (
-        f"{stream}, {X.shape[0]:,} × {X.shape[1]}, {STREAM_LABELLED} labelled objects a class, "
-        "one thread. LCVQE runs until labels come back."
-    )
+    n, d = X.shape
+    yield f"{stream}, {n:,} × {d}, {STREAM_LABELLED} labelled objects a class, one thread."
     yield stream_table(X, y, run.pick(5, 1))
     counts = run.each(count_prototypes, SPREADS, BETAS, range(run.pick(COUNT_SEEDS, 3)))
     yield f"## What RPCL counts of nine Gaussians, given {PROTOTYPES} prototypes"

@@ -89,9 +89,6 @@ FITTEST_SHARED = "lowest fitness, one setting for all"
 PAIR_RULES = (ORACLE, ELSEWHERE, SHARED, FITTEST, FITTEST_SHARED, FITTEST_DEFAULT, LOWEST_LOO)
 
 
-# --------------------------------------------------------------------------------------------- runs
-
-
 def repeats_of(name, protocol):
     """Return how many repeats a set has, one where it has no dense hat matrix."""
     return protocol.repeats if load(name)[1].size <= DENSE_LIMIT else 1
@@ -127,9 +124,6 @@ def run_claim(name, protocol):
     return np.array([clustering_error(y, run.labels) for run in runs])
 
 
-# ------------------------------------------------------------------------------------------ choices
-
-
 def expected_at_best(values, key, size):
     """Return the mean value at the lowest key over all subsets of a size."""
     n = values.size
@@ -138,10 +132,7 @@ def expected_at_best(values, key, size):
 
 
 class Summary:
-    """What describes the runs of a method on a set by every rule, one error a repeat.
-
-    ``figures`` is (6, widths, lams, balances, repeats, runs).
-    """
+    """The runs of a method on a set, (6, widths, lams, balances, repeats, runs), by every rule."""
 
     def __init__(self, figures):
         # Of every repeat: the smallest error, and what describes the fittest run.
@@ -181,9 +172,6 @@ def summarise(results, name, protocol):
     return {method: Summary(found) for method, found in of if not np.isnan(found[ERROR]).any()}
 
 
-# ------------------------------------------------------------------------------------------- tables
-
-
 def printed(name, method, found=None):
     """Return the paper's figure, and whether ours stays within the bar, both as far as known."""
     mean, std = PAPER.get(name, {}).get(method, (None, None))
@@ -200,11 +188,12 @@ def cell_text(cell, protocol):
     return f"{protocol.widths[w]} D, {lam}, {protocol.balances[b]}"
 
 
-def error_table(found, k_means):
+def error_table(found, results):
     """Return Table 1 with the paper's figures beside ours, and whether the bar is reached."""
     rows = []
     for name, summaries in found.items():
-        row = [name, load(name)[1].size, k_means[name].size, k_means[name]]
+        k_means = results[name, None]
+        row = [name, load(name)[1].size, k_means.size, k_means]
         for method in METHODS:
             errors = summaries[method].errors[ORACLE] if method in summaries else None
             row += [errors, *printed(name, method, errors)]
@@ -263,17 +252,12 @@ def claim_table(claim):
     return ["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows
 
 
-# --------------------------------------------------------------------------------------------- page
-
-
 def sets_parts(found, results, protocol):
     """Yield the sections on single sets."""
     runs = protocol.runs
-    yield (
-        f"## Table 1: smallest error of {runs} runs at the oracle's setting, mean ± standard "
-        "deviation over the repeats"
-    )
-    yield error_table(found, {name: results[name, None] for name in found})
+    yield f"## Table 1: smallest error of {runs} runs at the oracle's setting"
+    yield "Mean ± standard deviation over the repeats."
+    yield error_table(found, results)
     yield "The bar is the paper's mean plus one standard deviation; 2.80 for digits 3-8."
     yield f"## Without labels: the run of lowest fitness among {runs}"
     yield (
@@ -330,9 +314,8 @@ def page(run):
     results = run.do(tasks)
     found = {name: summarise(results, name, protocol) for name in every}
     yield (
-        f"{len(cells) * len(protocol.balances)} settings (sigma, lam, balance). All errors are "
-        "percentages of wrong labels. The protocols are described in README.md; `-` is a figure of "
-        "the paper that is not known here, or a method left out."
+        f"{len(cells) * len(protocol.balances)} settings (sigma, lam, balance). Errors are "
+        "percentages of wrong labels. `-`: not known of the paper, or a method left out."
     )
     yield from sets_parts({name: found[name] for name in names}, results, protocol)
     if pairs:

@@ -117,7 +117,7 @@ def page(run):
     rules += [(name, method, FREE, free_seeds) for name in names for method in FREE_METHODS]
     found = run.do({(n, m, b): (run_method, n, m, b, s) for n, m, b, s in rules})
     errors = {at: figures[ERROR] for at, figures in found.items()}
-    yield "All errors are percentages of wrong labels. README.md describes the protocols."
+    yield "All errors are percentages of wrong labels."
     yield f"## Clustering error, mean ± standard deviation over {seeds} seeds (Table 1)"
     rows = []
     for name in names:
@@ -144,10 +144,7 @@ def page(run):
     curves = run.each(run_curve, [name for name in CURVE_SETS if name in names], CURVES)
     if curves:
         yield "## Rounds (Figures 1, 5 and 6)"
-        yield (
-            "The objective is the method's own, ‖w‖² + 2C Σ loss, after the labels of each round; "
-            "those of different losses are not comparable. The error begins before the first round."
-        )
+        yield "The objective is the method's own, ‖w‖² + 2C Σ loss, after each round."
         yield draw_curves(curves, run)
 
 
@@ -219,10 +216,7 @@ def sdp_page(run):
     subsets, widths = run.pick((SUBSETS, WIDTHS), (2, (1.0,)))
     programs = run.each(run_program, names, PROGRAMS, widths, range(subsets))
     others = run.each(run_program, names, OTHERS, [None], range(subsets))
-    yield (
-        f"Percentages of wrong labels, mean ± standard deviation over {subsets} random subsets. "
-        "README.md describes the protocol."
-    )
+    yield f"Percentages of wrong labels, mean ± standard deviation over {subsets} random subsets."
     yield "## Clustering error"
     yield "In brackets the best width, in median distances: an oracle, as in the paper."
     rows = []
@@ -236,10 +230,7 @@ def sdp_page(run):
     pairs = [column for method in PROGRAMS for column in (method, "best width")]
     yield ["set", *OTHERS, *pairs, "paper, MMC or GMMC"], rows
     yield "## By width"
-    yield (
-        "The gap is the share of the objective of the labels that lies above the bound; seconds "
-        "are CPU seconds of a call, one thread."
-    )
+    yield "The gap is the share of the labels' objective above the bound; seconds are CPU seconds."
     rows = []
     for name, method, width in product(names, PROGRAMS, widths):
         found = under(programs, name, method, width)

@@ -345,8 +345,8 @@ def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), 
     published = read_published(run.suite)
     yield (
         f"{run.about or about} {len(names)} sets. Figures are adjusted Rand indices with the "
-        "reference labelling that agrees best; points that it calls noise are left out of the "
-        "score, not of the data. Every method has its defaults. Seconds are CPU seconds of a call."
+        "reference labelling that agrees best, without the points that it calls noise. Every "
+        "method has its defaults. Seconds are CPU seconds of a call."
     )
     yield "## k given"
     yield (
@@ -376,10 +376,9 @@ def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), 
     found = run.do({(m, n): (measure_unknown, m, whole[n]) for m in CHOICES for n in few})
     yield "## k unknown"
     yield (
-        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. Numbers from 2 to "
-        f"{MOST_COUNT} are considered, or to {BEYOND} times the largest k of a reference where "
-        "that is more; HDBSCAN has no such limit. Its noise is one more cluster of the agreement, "
-        "not of the count."
+        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. All but HDBSCAN consider 2 "
+        f"to {MOST_COUNT} clusters, or to {BEYOND} times the largest k of a reference if that is "
+        "more. The noise of HDBSCAN is one more cluster of the agreement, not of the count."
     )
     yield from unknown_tables(found, counts, few, groups)
 

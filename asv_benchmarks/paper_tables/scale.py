@@ -68,7 +68,7 @@ def measure(methods, d, k, n):
     return common.alone(in_this_process, methods, d, k, n)
 
 
-UNITS = "seconds of the processor", "peak memory, MB"
+UNITS = "CPU seconds", "peak memory, MB"
 LOGS = {"xscale": "log", "yscale": "log"}
 
 
@@ -88,10 +88,8 @@ def grid_page(run):
     cells = list(product(FEATURES, CLUSTERS, sizes))
     found = run.do({cell: (measure, OF_GRID, *cell) for cell in cells})
     yield (
-        f"Up to {sizes[-1]:,} points. Seconds of the processor, all threads together, from points "
-        "to labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
-        "`KMeans(k, n_init=10)`, left out (-) where n d k is more than "
-        f"{MOST_OF_KMEANS:,}, `MiniBatchKMeans(k)`."
+        "CPU seconds of all threads from points to labels, and peak memory of the process. "
+        f"`KMeans` is left out (-) where n d k is more than {MOST_OF_KMEANS:,}."
     )
     yield cost_table(("d", "k", "n"), OF_GRID, found)
     panels = [{f"d = {d}": {} for d in FEATURES} for _ in UNITS]
@@ -107,9 +105,8 @@ def growth_page(run):
     points = [(axis, value) for axis, values in along.items() for value in values]
     found = run.do({(a, v): (measure, GROWING, *AXES[a][1](v)) for a, v in points})
     yield (
-        "Seconds of the processor, all threads together, from overlapping Gaussians to labels, and "
-        "peak of the process's memory, with defaults, given k. Along n d = 2 and k = 10, along k "
-        "d = 2 and n = 20,000, along d k = 10 and n = 10,000."
+        "CPU seconds of all threads from points to labels, and peak memory of the process. Along "
+        "n, d = 2 and k = 10; along k, d = 2 and n = 20,000; along d, k = 10 and n = 10,000."
     )
     yield cost_table(("axis", "value"), GROWING, found)
     powers, panels = [], [{f"along {axis}": {} for axis in AXES} for _ in UNITS]
@@ -185,9 +182,8 @@ def rank_page(run):
         )
         rows.append([name, n, *cells])
     yield (
-        'Labels of about equal sizes (`sizes="equal"`, `balance=0.4`) by four ways: adjusted Rand '
-        "index / how much higher the objective on the dense hat matrix is than that of the best "
-        "way, in percent / seconds of processor time, hat matrix included. One BLAS thread."
+        'Labels of about equal sizes (`sizes="equal"`, `balance=0.4`): adjusted Rand index / how '
+        "many percent the dense objective is above that of the best way / CPU seconds."
     )
     yield ["set", "n", *WAYS], rows
 
@@ -219,10 +215,10 @@ def blocks_page(run):
     ways = [(*case, dtype) for case, dtype in product(cases, ("float64", "float32"))]
     found = run.do({(*w, b): (seconds_in_blocks, *w, b) for w in ways for b in (FEW, MANY)})
     yield (
-        f"CPU seconds of `umc_rls` on a Dask array of {FEW} and of {MANY} blocks of {BLOCK:,} rows "
-        f"and {BLOCK_FEATURES} columns, one start, in one thread; what the difference is for a "
-        f"row; and how long {ALL_ROWS:,} rows take on {WORKERS} such cores by this figure, with "
-        "the search on the sample left out. Reading, and slow or lost workers, come on top."
+        f"CPU seconds of `umc_rls`, one start, on {FEW} and on {MANY} blocks of {BLOCK:,} rows and "
+        f"{BLOCK_FEATURES} columns; the difference for a row; and how long {ALL_ROWS:,} rows take "
+        f"on {WORKERS} such cores by this figure, without the search on the sample, reading, and "
+        "slow or lost workers."
     )
     rows = []
     for way in ways:

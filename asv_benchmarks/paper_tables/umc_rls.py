@@ -150,18 +150,15 @@ def page(run):
     methods = list(dict.fromkeys(method for _, method in found))
 
     def aris(show):
-        shapes = {name: load(name)[1] for name in names}
-        rows = (
-            [name, y.size, y.max() + 1, *(show(*found[name, method]) for method in methods)]
-            for name, y in shapes.items()
-        )
+        rows = []
+        for name in names:
+            y, cells = load(name)[1], (show(*found[name, method]) for method in methods)
+            rows.append([name, y.size, y.max() + 1, *cells])
         return ["set", "n", "k", *methods], rows
 
     yield (
-        f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats, "
-        f"single starts; {run.repeats(10, 2)} samples of each drawn set. All figures are adjusted "
-        "Rand indices. The protocols are described in README.md; `-` is a method left out (GMM "
-        "with no more points a cluster than features)."
+        f"Adjusted Rand indices. {len(protocol.shares)} widths x {len(protocol.lams)} lams x "
+        f"{protocol.repeats} repeats, single starts; {run.repeats(10, 2)} samples of a drawn set."
     )
     yield "## Table I: oracle choice of the setting, mean ± standard deviation over the repeats"
     yield aris(lambda oracle, free: mean_and_std(oracle.mean(), oracle.std(axis=1).mean()))
