@@ -76,13 +76,11 @@ GRID = {
 DEFAULT = (0, 0, 0)
 
 # The rules that choose runs and settings.
-RULES = (
-    "smallest error, oracle's setting",
-    "lowest fitness, oracle's setting",
-    "lowest fitness, default setting",
-    "lowest fitness, lowest LOO",
-)
-ORACLE, FITTEST, FITTEST_DEFAULT, LOWEST_LOO = RULES
+ORACLE = "smallest error, oracle's setting"
+FITTEST = "lowest fitness, oracle's setting"
+FITTEST_DEFAULT = "lowest fitness, default setting"
+LOWEST_LOO = "lowest fitness, lowest LOO"
+RULES = ORACLE, FITTEST, FITTEST_DEFAULT, LOWEST_LOO
 ELSEWHERE = "smallest error, oracle's setting in the other repeats"
 SHARED = "smallest error, one setting for all"
 FITTEST_SHARED = "lowest fitness, one setting for all"

@@ -64,21 +64,22 @@ def warm_up(*methods):
         solve(X)
 
 
-def run_once(method, X, seed, n_init=1, **options):
-    """Return the labels and the rounds."""
+def run_once(method, X, seed, n_init, balance):
+    """Return the labels and the rounds; no balance is the default of the library."""
     if method in BASELINES:
         return BASELINES[method](X, 2, seed, n_init=n_init), 1
-    res = MARGIN[method](X, n_init=n_init, random_state=seed, **options)
+    rule = {} if balance is None else {"balance": balance}
+    res = MARGIN[method](X, n_init=n_init, random_state=seed, **rule)
     return res.labels, res.n_iter
 
 
-def run_method(name, method, balance, seeds):
+def run_method(name, method, balance, seeds, n_init=1):
     """Return what describes every run, (3, seeds)."""
     warm_up(*MARGIN.values())
     X, y = load(name)
     figures = np.empty((3, seeds))
     for seed in range(seeds):
-        run = partial(run_once, method, X, seed, balance=balance)
+        run = partial(run_once, method, X, seed, n_init, balance)
         (labels, rounds), seconds = timed(run, clock=time.process_time)
         figures[:, seed] = clustering_error(y, labels), seconds, rounds
     return figures
@@ -151,19 +152,12 @@ def page(run):
 # ---------------------------------------------------------------------------- all pairs of digits
 
 
-def run_pair(name, method, seeds):
-    """Return the errors in percent, one a seed, with the defaults of the library."""
-    X, y = load(name)
-    runs = (run_once(method, X, seed, n_init=STARTS) for seed in range(seeds))
-    return np.array([clustering_error(y, labels) for labels, _ in runs])
-
-
 def pairs_page(run):
     names, seeds = run.pick(run.sets, run.sets[::8]), run.repeats(PAIR_SEEDS, 1)
-    results = run.each(run_pair, names, PAIR_METHODS, [seeds])
+    results = run.each(run_method, names, PAIR_METHODS, [None], [seeds], [STARTS])
     rows = []
     for method in PAIR_METHODS:
-        found = np.array([results[name, method, seeds] for name in names])
+        found = np.array([under(results, name, method)[0, ERROR] for name in names])
         seed, pair = found.mean(axis=0), found.mean(axis=1)
         rows.append([method, found.mean(), seed.min(), seed.max(), np.median(pair), pair.max()])
     yield (

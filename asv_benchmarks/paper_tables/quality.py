@@ -384,52 +384,33 @@ def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), 
 
 
 # ----------------------------------------------------------------- tables of the papers' pages
-# {heading: (what is to be said, tables by (page, heading that the table follows, its columns and
-# perhaps their names here))}; the tables are joined, or shown whole where no columns are named.
+# {heading: tables by (page, heading that the table follows, its columns and perhaps their names
+# here)}; the tables are joined, or shown whole where no columns are named.
 SECTIONS = {
-    "Two clusters: percentage of wrong labels": (
-        "The protocols differ as the papers' do. KM to iterLS-SVM: the methods' defaults, mean of "
-        "10 seeds. EvoMMC: the smallest error of 10 runs at the setting that the true labels "
-        "choose. CPMMC: the start of the lowest objective at such a setting, and beside it the "
-        "smallest error of the starts (by label), which is EvoMMC's protocol.",
+    "Two clusters: percentage of wrong labels": [
         ("iter_svr", "Clustering error", "KM; NC; GMM; iterSVM; iterSVR; iterLS-SVM"),
         ("evo_mmc", "Table 1", "EvoMMC; EvoMMC, paper; FastEvoMMC; FastEvoMMC, paper"),
-        (
-            "cutting_plane",
-            "CPMMC",
-            "linear or Gaussian: CPMMC; paper: CPMMC, paper; smallest error of the starts: "
-            "CPMMC by label",
-        ),
-    ),
-    "Two clusters of 50 points: percentage of wrong labels": (
-        "Means of 5 random subsets, at the default width.",
+        ("cutting_plane", "CPMMC", "linear or Gaussian: CPMMC; paper: CPMMC, paper"),
+        ("cutting_plane", "CPMMC", "smallest error of the starts: CPMMC by label"),
+    ],
+    "Two clusters of 50 points: percentage of wrong labels": [
         ("sdp", "Clustering error", "KM; iterSVR; MMC; MMC, C = 100; GMMC"),
-    ),
-    "Many clusters: adjusted Rand index": (
-        "At the setting that the true labels choose, mean of the starts; of CPM3C also the start "
-        "of the lowest objective. UMC-RLS makes clusters of equal sizes as published; beside it "
-        "they may differ by 40 %, and a descent follows the shaking.",
+    ],
+    "Many clusters: adjusted Rand index": [
         ("umc_rls", "Table I:", "Stoc-RLS; Steep-RLS; UMC-RLS; k-means; GMM; spectral"),
         ("umc_rls_bounds", "", "balance 0.4, polished: UMC-RLS, balance 0.4, polished"),
-        (
-            "cutting_plane",
-            "CPM3C",
-            "mean of single starts: CPM3C; paper: CPM3C, paper; lowest objective of the starts: "
-            "CPM3C by objective",
-        ),
-    ),
-    "Prototypes without constraints: normalised mutual information": (
-        "",
-        ("competitive", "Without constraints", ""),
-    ),
-    "With cannot-links between labelled objects: the same, and violations in percent": (
-        "",
-        ("competitive", "With cannot-links", ""),
-    ),
-    "Sum of plain distances: percent above the least one found": (
-        "",
-        ("sammc", "Objective at equal time", ""),
-    ),
+        ("cutting_plane", "CPM3C", "mean of single starts: CPM3C; paper: CPM3C, paper"),
+        ("cutting_plane", "CPM3C", "lowest objective of the starts: CPM3C by objective"),
+    ],
+    "Prototypes without constraints: normalised mutual information": [
+        ("competitive", "Without constraints", "")
+    ],
+    "With cannot-links between labelled objects: the same, and violations in percent": [
+        ("competitive", "With cannot-links", "")
+    ],
+    "Sum of plain distances: percent above the least one found": [
+        ("sammc", "Objective at equal time", "")
+    ],
 }
 
 
@@ -458,14 +439,14 @@ def join(tables):
 
 
 def joined_page(run):
-    pages = dict.fromkeys(page for _, *tables in SECTIONS.values() for page, *_ in tables)
+    pages = dict.fromkeys(page for tables in SECTIONS.values() for page, *_ in tables)
     links = ", ".join(f"[{page}]({page}.md)" for page in pages)
     yield (
-        "Joined from the pages of the single families, which give protocols, settings and "
-        f"versions: {links}. `-`: not run, or not known."
+        f"Joined from {links}, which give settings and versions. The protocols differ as the "
+        "papers' do. `-`: not run, or not known."
     )
-    for heading, (said, *tables) in SECTIONS.items():
-        yield f"## {heading}" + (said and f"\n\n{said}")
+    for heading, tables in SECTIONS.items():
+        yield f"## {heading}"
         yield join(tables)
 
 

@@ -125,17 +125,15 @@ def summarise(run, protocol, names):
 
 def moves_parts(run, protocol, names):
     """Yield the figure, moves against n with one panel a set, and its table."""
-    points = [(name, n) for name in GROWTH if name in names for n in GROWTH[name]]
-    points = [(name, n) for name, n in points if n <= protocol.max_n]
+    along = {s: [n for n in GROWTH[s] if n <= protocol.max_n] for s in GROWTH if s in names}
+    points = [(name, n) for name, sizes in along.items() for n in sizes]
     moves = run.do({at: (count_moves, *at, protocol.repeats) for at in points})
     panels = {}
-    for name in dict.fromkeys(name for name, _ in moves):
-        sizes = [n for of, n in moves if of == name]
-        counts = under(moves, name)
+    for name, sizes in along.items():
         lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
-        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
-            of = counts[:, m]
-            lines[method] = sizes, of.mean(axis=1), f"C{m}-{marker}", of.std(axis=1)
+        counts = np.moveaxis(under(moves, name), 1, 0)
+        for method, form, of in zip(METHODS, ("C0-s", "C1-^", "C2-o"), counts, strict=True):
+            lines[method] = sizes, of.mean(axis=1), form, of.std(axis=1)
     yield run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
     rows = (
         [name, n, *(f"{mean:.0f} ({mean / n:.2f} n)" for mean in counts.mean(axis=1))]
