@@ -274,14 +274,11 @@ class Run(argparse.Namespace):
         A row is (label of its y axes, options of its axes, ``{title: {label of a line: (x, y, its
         format and perhaps what y varies by)}}``); all have the same x axes.
         """
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
+        from matplotlib.figure import Figure
 
         columns = len(rows[0][2])
-        size = {"figsize": (4 * columns, 2.7 * len(rows) + 1), "sharex": "col", "squeeze": False}
-        figure, axes = plt.subplots(len(rows), columns, layout="constrained", **size)
+        figure = Figure((4 * columns, 2.7 * len(rows) + 1), layout="constrained")
+        axes = figure.subplots(len(rows), columns, sharex="col", squeeze=False)
         for of_row, (ylabel, options, panels) in zip(axes, rows, strict=True):
             for ax, (title, lines) in zip(of_row, panels.items(), strict=True):
                 for label, (x, y, form, *error) in lines.items():
@@ -294,7 +291,6 @@ class Run(argparse.Namespace):
         figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
         file = f"{self.out.stem}_{name}.png"
         figure.savefig(self.out.with_name(file), dpi=150)
-        plt.close(figure)
         return f"![{' and '.join(ylabel for ylabel, *_ in rows)} against {xlabel}]({file})"
 
 

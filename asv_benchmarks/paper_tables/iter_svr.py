@@ -27,11 +27,8 @@ FREE = 0.99
 
 
 def normalised_cut(X, k, seed, n_init=1):
-    affinity = Kernel("rbf", sigma=median_width(X)).block(X, X)
-    model = SpectralClustering(
-        k, affinity="precomputed", assign_labels="cluster_qr", random_state=seed
-    )
-    return model.fit_predict(affinity)
+    given = {"gamma": 1 / median_width(X) ** 2, "assign_labels": "cluster_qr"}
+    return SpectralClustering(k, random_state=seed, **given).fit_predict(X)
 
 
 MARGIN = {
