@@ -260,21 +260,17 @@ class OneChild:
         V = np.linalg.qr(np.random.default_rng(0).standard_normal((self.n, self.n)))[0]
         v, weight, out = V.T @ self.labels, np.ones(self.n), np.empty(self.n)
         flips, random = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.uint64)
-
-        def theirs(count=10_000):
-            theorem_1_children(V, weight, self.labels, v, flips, random, out, count)
-
+        theirs = partial(theorem_1_children, V, weight, self.labels, v, flips, random, out)
         theirs(1)
-        return self.over(theirs, 10_000)
+        return self.over(partial(theirs, 10_000), 10_000)
 
     def track_direct(self):
-        route = DirectFitness(dense_factor(self.n))
-        return self.over(lambda: route.start(self.labels))
+        return self.over(partial(DirectFitness(dense_factor(self.n)).start, self.labels))
 
     def track_libsvm(self):
         low = low_rank_factor(self.n)
         route = SupportVectorFitness(low.kernel.block(low.X, low.X), low.lam)
-        return self.over(lambda: route.start(self.labels))
+        return self.over(partial(route.start, self.labels))
 
     def track_low_rank_seconds(self):
         """Seconds of a refused child of FastEvoMMC: O(1), or O(r) where a bound is too wide."""

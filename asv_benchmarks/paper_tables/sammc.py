@@ -130,7 +130,8 @@ def page(run):
     names, ks, seeds = run.loaded(), run.pick(CLUSTERS, (3, 10)), range(run.repeats(REPEATS, 1))
     library = run.each(measure_library, names, ks)
     searches = run.each(measure_search, names, ks, seeds)
-    long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)), ANNEALING)
+    long_names, long_ks = run.pick((names, LONG_CLUSTERS), (names[:1], (3,)))
+    long_runs = run.each(measure_annealing, long_names, long_ks, ANNEALING)
     rows, least, ratios = [], {}, []
     for cell in product(names, ks):
         found = under(searches, *cell)
