@@ -49,8 +49,8 @@ AXES = {
 MOST_OF_KMEANS = 10**9
 
 
-def in_this_process(methods, d, k, n):
-    """Return CPU seconds and the peak of memory in MB, one row each, of every method."""
+def measure(methods, d, k, n):
+    """Return CPU seconds and this process's peak of memory in MB, one row each, of every method."""
     X, found = overlapping(n, d, k), np.full((len(methods), 2), np.nan)
     for at, name in enumerate(methods):
         if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
@@ -62,10 +62,6 @@ def in_this_process(methods, d, k, n):
         _, seconds = timed(method, X, k, clock=time.process_time)
         found[at] = seconds, common.peak_memory() / 2**20
     return found.T
-
-
-def measure(methods, d, k, n):
-    return common.alone(in_this_process, methods, d, k, n)
 
 
 UNITS = "CPU seconds", "peak memory, MB"
@@ -86,7 +82,7 @@ def cost_table(corner, methods, found):
 def grid_page(run):
     sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= (run.most or n)]
     cells = list(product(FEATURES, CLUSTERS, sizes))
-    found = run.do({cell: (measure, OF_GRID, *cell) for cell in cells})
+    found = run.do({cell: (common.alone, measure, OF_GRID, *cell) for cell in cells})
     yield (
         "CPU seconds of all threads from points to labels, and peak memory of the process. "
         f"`KMeans` is left out (-) where n d k is more than {MOST_OF_KMEANS:,}."
@@ -103,7 +99,8 @@ def grid_page(run):
 def growth_page(run):
     along = {axis: run.pick(values, values[:2]) for axis, (values, *_) in AXES.items()}
     points = [(axis, value) for axis, values in along.items() for value in values]
-    found = run.do({(a, v): (measure, GROWING, *AXES[a][1](v)) for a, v in points})
+    tasks = {(a, v): (common.alone, measure, GROWING, *AXES[a][1](v)) for a, v in points}
+    found = run.do(tasks)
     yield (
         "CPU seconds of all threads from points to labels, and peak memory of the process. Along "
         "n, d = 2 and k = 10; along k, d = 2 and n = 20,000; along d, k = 10 and n = 10,000."
