@@ -59,64 +59,62 @@ def quality_rows():
         yield name, method, np.median(scores), min(scores), max(scores), seconds
 
 
-# Rows of (this, that, benchmark, its method, parameters).
+MOVE, HAT = (moves.OneMove, (2000,)), (moves.HatMatrix, (4000,))
 
-
-def shaking(this, that, method):
-    return f"one {this} of shaking, n = 2,000", that, moves.OneMove, method, (2000,)
-
-
-def claim(n, dtype):
-    this = f"one claim, n = {n}, {dtype}"
-    return this, "adding and subtracting its row", moves.OneClaim, "track_over_pass", (n, dtype)
-
-
-def child(that, method):
-    this = f"one refused child of `evo_mmc`, n = {moves.OneChild.n}, drawing included"
-    return this, that, moves.OneChild, method, ()
-
-
-def hat_matrix(this, that, method):
-    return f"{this}, n = 4,000", that, moves.HatMatrix, method, (4000,)
-
-
-def peer(this, that, pair):
-    return this, that, calls.OverPeers, "track_over_peer", (pair,)
-
-
-def stream(name):
-    this = f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024"
-    return peer(this, "`MiniBatchKMeans.partial_fit`", f"{name} / mini-batches")
-
-
-CALL = '`umc_rls(X, 10, method="shaking", n_init=1)`'
-LARGE = "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts"
-
-# The README has the first of each group.
+# {(what is timed, its benchmark and parameters): {what it is compared with: method}}. The README
+# has the first of each group.
 SPEEDS = (
-    (
-        shaking("more start", "one `scipy.linalg.eigh` of its matrix", "track_start_over_eigh"),
-        shaking("claim", "the same claim in vectorised NumPy", "track_numpy_twin"),
-        shaking("claim", "the risk in full", "track_full_risk"),
-        *(claim(n, dtype) for n in (2000, 6000, 12000) for dtype in ("float64", "float32")),
-        child("Theorem 1 of the paper, compiled", "track_theorem_1"),
-        child("`y @ R @ y`", "track_direct"),
-        child("one fit of LIBSVM", "track_libsvm"),
-    ),
-    (
-        hat_matrix(CALL, "its linear algebra alone", "track_call_over_linear_algebra"),
-        hat_matrix("points to hat matrix", "an eigendecomposition", "track_over_eigh"),
-    ),
-    (peer(LARGE, "`KMeans(2, n_init=10)`", "FastEvoMMC / k-means"),),
-    tuple(map(stream, calls.STREAMS)),
+    {
+        ("one more start of shaking, n = 2,000", *MOVE): {
+            "one `scipy.linalg.eigh` of its matrix": "track_start_over_eigh",
+        },
+        ("one claim of shaking, n = 2,000", *MOVE): {
+            "the same claim in vectorised NumPy": "track_numpy_twin",
+            "the risk in full": "track_full_risk",
+        },
+        **{
+            (f"one claim, n = {n}, {dtype}", moves.OneClaim, (n, dtype)): {
+                "adding and subtracting its row": "track_over_pass",
+            }
+            for n, dtype in product((2000, 6000, 12000), ("float64", "float32"))
+        },
+        ("one refused child of `evo_mmc`, n = 2000, drawing included", moves.OneChild, ()): {
+            "Theorem 1 of the paper, compiled": "track_theorem_1",
+            "`y @ R @ y`": "track_direct",
+            "one fit of LIBSVM": "track_libsvm",
+        },
+    },
+    {
+        ('`umc_rls(X, 10, method="shaking", n_init=1)`, n = 4,000', *HAT): {
+            "its linear algebra alone": "track_call_over_linear_algebra",
+        },
+        ("points to hat matrix, n = 4,000", *HAT): {"an eigendecomposition": "track_over_eigh"},
+    },
+    {
+        (
+            "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts",
+            calls.OverPeers,
+            ("FastEvoMMC / k-means",),
+        ): {"`KMeans(2, n_init=10)`": "track_over_peer"},
+    },
+    {
+        (
+            f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024",
+            calls.OverPeers,
+            (f"{name} / mini-batches",),
+        ): {"`MiniBatchKMeans.partial_fit`": "track_over_peer"}
+        for name in calls.STREAMS
+    },
 )
 
 
-def measure(this, that, benchmark, method, params):
-    """Return what is compared, and how many times as fast ours is."""
-    instance = benchmark()
-    instance.setup(*params)
-    return this, that, 1 / getattr(instance, method)(*params)
+def measure(group):
+    """Yield what is compared, and how many times as fast ours is."""
+    for (this, benchmark, params), others in group.items():
+        instance = benchmark()
+        instance.setup(*params)
+        for that, method in others.items():
+            yield this, that, 1 / getattr(instance, method)(*params)
 
 
 def peak_of_call(n=5000):
@@ -143,18 +141,14 @@ print(base - began, ours - base, time.perf_counter() - loaded)
 """
 
 
-def python(code, folder):
-    """Return the numbers that a new process prints, whose compile cache is a folder."""
-    command = [sys.executable, "-c", code]
-    env = os.environ | {"NUMBA_CACHE_DIR": folder}
-    out = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-    return [float(word) for word in out.split()]
-
-
-def waiting_rows(folder):
+def waiting_rows():
     """Yield what a user waits for and holds: import, first call, memory."""
-    cold = python(CALL_AND_IMPORTS, folder)
-    base, ours, call = np.median([python(CALL_AND_IMPORTS, folder) for _ in range(3)], axis=0)
+    command = [sys.executable, "-c", CALL_AND_IMPORTS]
+    with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {"NUMBA_CACHE_DIR": folder}
+        outputs = [subprocess.check_output(command, env=env, text=True) for _ in range(4)]
+    cold, *warm = ([float(word) for word in output.split()] for output in outputs)
+    base, ours, call = np.median(warm, axis=0)
     yield "import numba and scikit-learn", f"{base:.2f} s"
     yield "import fastmmc after them", f"{ours:.2f} s"
     yield "first call ever (compiles)", f"{cold[2]:.1f} s"
@@ -221,7 +215,7 @@ def draw_run_times():
         points = [two_classes(n)[0] for n in sizes]
         calls.whole_run(method, points[0])  # compiles
         seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
-        form = "-o" if method in ("EvoMMC", "FastEvoMMC") else "--s"
+        form = "-o" if method in calls.OURS else "--s"
         lines[method.replace("n^2", "n²")] = sizes, seconds, form
     panel = "seconds, points to labels", {"xscale": "log", "yscale": "log"}, {"": lines}
     common.Run(out=ROOT / "notebooks" / "evo.md").draw("run_times", "points", panel)
@@ -232,9 +226,8 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the tables and a picture")
     args = parser.parse_args()
     began, quality = time.perf_counter(), list(quality_rows())
-    speeds = [[measure(*one) for one in group] for group in SPEEDS]
-    with tempfile.TemporaryDirectory() as folder:
-        waiting = list(waiting_rows(folder))
+    speeds = [list(measure(group)) for group in SPEEDS]
+    waiting = list(waiting_rows())
     tables = {
         ROOT / "README.md": readme_text(quality, speeds),
         ROOT / "docs" / "measured.md": page_text(quality, speeds, waiting, began),

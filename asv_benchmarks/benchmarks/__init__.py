@@ -15,10 +15,9 @@ def compile_cache():
     share could time the older one's machine code.
     """
     package = Path(importlib.util.find_spec("fastmmc").origin).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return Path(__file__).parents[1] / ".asv" / "numba_cache" / digest.hexdigest()[:12]
+    sources = b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))
+    digest = hashlib.sha256(sources).hexdigest()[:12]
+    return Path(__file__).parents[1] / ".asv" / "numba_cache" / digest
 
 
 # Before anything imports NumPy or Numba, which read these once. The searches run in one thread, so
@@ -26,6 +25,10 @@ def compile_cache():
 os.environ.setdefault("NUMBA_CACHE_DIR", str(compile_cache()))
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+from sklearn.datasets import make_blobs  # noqa: E402
+
+import fastmmc  # noqa: E402
 
 
 def best_of(repeats, *functions):
@@ -51,16 +54,12 @@ def ratio(repeats, ours, theirs):
 @cache
 def blobs(n, k, d=10):
     """Return n points of k Gaussians that overlap a little, and which Gaussian they are of."""
-    from sklearn.datasets import make_blobs  # after the environment is set
-
     return make_blobs(n, d, centers=k, cluster_std=2.0, center_box=(-5.0, 5.0), random_state=0)
 
 
 @cache
 def two_classes(n, d=10):
     """Return n points of two Gaussians that overlap, whatever d is, and which they are of."""
-    from sklearn.datasets import make_blobs
-
     centers = [[0.0] * d, [4.0 / d**0.5] * d]
     return make_blobs(n, centers=centers, random_state=0)
 
@@ -68,6 +67,4 @@ def two_classes(n, d=10):
 @cache
 def blobs_factor(n, k):
     """Return the hat matrix of the blobs."""
-    import fastmmc
-
     return fastmmc.factor(blobs(n, k)[0])

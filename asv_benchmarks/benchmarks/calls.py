@@ -42,8 +42,8 @@ class Calls:
         self.X, self.y = blobs(POINTS.get(method, 1000), self.k)
         try:
             call(method, self.X[:40], 2)
-        except ImportError as error:  # asv leaves such a one out
-            raise NotImplementedError(str(error)) from error
+        except ImportError as error:
+            raise NotImplementedError(str(error)) from error  # asv leaves it out
 
     def time_call(self, method):
         call(method, self.X)
@@ -101,21 +101,16 @@ class OverLibsvm:
 
 
 # The lines of Figure 1 of the EvoMMC paper, and the sizes up to which each is bearable here.
-RUNS = {
-    "EvoMMC": 4000,
-    "FastEvoMMC": 4000,
-    "EvoMMC, Theorem 1": 2000,
-    "EvoMMC(n^2)": 1000,
-    "EvoMMC(SVM)": 120,
-}
+OURS = {"EvoMMC": "evo-mmc", "FastEvoMMC": "fast-evo-mmc"}
+RUNS = dict.fromkeys(OURS, 4000)
+RUNS |= {"EvoMMC, Theorem 1": 2000, "EvoMMC(n^2)": 1000, "EvoMMC(SVM)": 120}
 
 
 def whole_run(method, X):
     """Cluster X in two, one start with one parent and one child, by a line of the figure."""
     lam, balance, n = 0.5, 0.1, len(X)
-    if method in ("EvoMMC", "FastEvoMMC"):
-        name = {"EvoMMC": "evo-mmc", "FastEvoMMC": "fast-evo-mmc"}[method]
-        return call(name, X, lam=lam, balance=balance, n_init=1, mu=1, nu=1)
+    if method in OURS:
+        return call(OURS[method], X, lam=lam, balance=balance, n_init=1, mu=1, nu=1)
     sigma = box_diagonal(X)
     if method == "EvoMMC(SVM)":
         route = SupportVectorFitness(Kernel("rbf", sigma=sigma).block(X, X), lam)
@@ -123,10 +118,9 @@ def whole_run(method, X):
         factor = fastmmc.factor(X, lam=lam, sigma=sigma)
         route = (SpectralFitness if method.endswith("1") else DirectFitness)(factor)
     half = int(balance * n / 2)
-    y = np.where(np.random.default_rng(0).permutation(n) < n // 2, 1.0, -1.0)[None]
-    bounds = {"lower": n // 2 - half, "upper": n - n // 2 + half}
-    random = np.ones(1, dtype=np.uint64)
-    return evolve(route, y, nu=1, max_iter=20 * n, patience=20 * n, random=random, **bounds)
+    y = np.where(np.random.default_rng(0).permutation(n) < n // 2, 1.0, -1.0)
+    given = {"lower": n // 2 - half, "upper": n - n // 2 + half, "random": np.ones(1, np.uint64)}
+    return evolve(route, y, max_iter=20 * n, patience=20 * n, **given)
 
 
 class WholeRun:

@@ -57,8 +57,8 @@ class HatMatrix:
     peakmem_cholesky = time_cholesky
 
     def track_over_eigh(self, n):
-        both = (partial(by, self.kernel, self.X, LAM) for by in (hat_matrix, hat_by_eigh))
-        return ratio(2, *both)
+        of = self.kernel, self.X, LAM
+        return ratio(2, partial(hat_matrix, *of), partial(hat_by_eigh, *of))
 
     def track_call_over_linear_algebra(self, n):
         """A whole call of one start over the linear algebra in it."""
@@ -181,21 +181,14 @@ class OneClaim:
         self.R = rng.random((n, n), dtype=dtype)
         self.rows = rng.permutation(n)[:2000]
         # Cluster 0 claims, so the points are of the others.
-        self.labels = (1 + rng.permutation(n) % (K - 1)).astype(np.uint8)
-        self.U = np.zeros((K, n))
-        self.score = rng.random(n)
-        self.lanes = np.empty(claims.LANES)
-        self.claim(self.rows[:1])
-        self.update(self.rows[:1])
-
-    def claim(self, rows):
-        claim_rows(self.R, rows, self.labels, self.U, self.score, self.lanes)
-
-    def update(self, rows):
-        pass_rows(self.R, rows, self.labels, self.U)
+        self.sums = (1 + rng.permutation(n) % (K - 1)).astype(np.uint8), np.zeros((K, n))
+        self.scores = rng.random(n), np.empty(claims.LANES)
+        claim_rows(self.R, self.rows[:1], *self.sums, *self.scores)
+        pass_rows(self.R, self.rows[:1], *self.sums)
 
     def track_over_pass(self, n, dtype):
-        return ratio(7, lambda: self.claim(self.rows), lambda: self.update(self.rows))
+        given = self.R, self.rows, *self.sums
+        return ratio(7, partial(claim_rows, *given, *self.scores), partial(pass_rows, *given))
 
 
 @cache
@@ -267,21 +260,17 @@ class OneChild:
         V = np.linalg.qr(np.random.default_rng(0).standard_normal((self.n, self.n)))[0]
         v, weight, out = V.T @ self.labels, np.ones(self.n), np.empty(self.n)
         flips, random = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.uint64)
-
-        def theirs(count=10_000):
-            theorem_1_children(V, weight, self.labels, v, flips, random, out, count)
-
+        theirs = partial(theorem_1_children, V, weight, self.labels, v, flips, random, out)
         theirs(1)
-        return self.over(theirs, 10_000)
+        return self.over(partial(theirs, 10_000), 10_000)
 
     def track_direct(self):
-        route = DirectFitness(dense_factor(self.n))
-        return self.over(lambda: route.start(self.labels))
+        return self.over(partial(DirectFitness(dense_factor(self.n)).start, self.labels))
 
     def track_libsvm(self):
         low = low_rank_factor(self.n)
         route = SupportVectorFitness(low.kernel.block(low.X, low.X), low.lam)
-        return self.over(lambda: route.start(self.labels))
+        return self.over(partial(route.start, self.labels))
 
     def track_low_rank_seconds(self):
         """Seconds of a refused child of FastEvoMMC: O(1), or O(r) where a bound is too wide."""

@@ -3,8 +3,8 @@
 For tests and benchmarks. :func:`fastmmc.evo_mmc` and :func:`fastmmc.fast_evo_mmc` reach the same
 fitness by their caches, for O(s^2) a refused child instead of O(n^2), O(sn) or O(sr).
 
-A route has ``start(y)``, which returns the fitness of y and what is to be remembered of it, and
-``child(y, memory, flips)``, which returns both for y with some labels flipped.
+A route has ``start(y)``, which returns the fitness of y and a memory of it, and ``child(y, memory,
+flips)``, which returns both for y with some labels flipped.
 """
 
 from __future__ import annotations
@@ -105,44 +105,38 @@ class SupportVectorFitness(_FromScratch):
         return float(hinge.sum() + self._lam * square), None
 
 
-def evolve(route, y, *, nu, lower, upper, flips=None, max_iter, patience, random):
-    """Run Algorithm 1 of the EvoMMC paper over any route; return labels, fitness, generations.
+def evolve(route, y, *, lower, upper, flips=None, max_iter, patience, random):
+    """Run Algorithm 1 of the EvoMMC paper, one parent and one child, over any route.
 
-    ``y`` are the (mu, n) float64 labels -1, +1 of the first individuals, within the bounds for the
-    number of +1, and ``flips`` the labels that a mutation changes, None for max(1, n / (t + 1)) in
-    generation t. ``random`` is the (1,) uint64 state of the random numbers, advanced.
+    ``y`` are the (n,) float64 labels -1, +1 of the first parent, within the bounds for the number
+    of +1, and ``flips`` the labels that a mutation changes, None for max(1, n / (t + 1)) in
+    generation t. ``random`` is the (1,) uint64 state of the random numbers, advanced. Returns
+    labels, fitness and generations.
     """
-    mu, n = y.shape
+    n = y.size
     mark = np.zeros(n, dtype=np.int64)
     chosen = np.zeros((1, n + 1), dtype=np.int64)
-    population = [(*route.start(labels), labels) for labels in y]
-    best = min(fitness for fitness, _, _ in population)
-    stale = generation = stamp = 0
+    fitness, memory = route.start(y)
+    stale = generation = 0
     while stale < patience and generation < max_iter:
-        wanted = evolution.flips_of(generation, n, flips or 0)
-        children = []
-        for _ in range(nu):
-            _, memory, labels = population[int(evolution.uniform(random) * mu) if mu > 1 else 0]
-            stamp += 1
-            n_plus = int(np.sum(labels == 1))
-            if wanted == 1:
-                count = 1
-                chosen[0, 0] = j = int(evolution.uniform(random) * n)
-                if not lower <= n_plus - labels[j] <= upper:
-                    count = 2
-                    chosen[0, 1] = evolution.opposite(labels[None], 0, j, random)
-            else:
-                count = evolution.mutate(
-                    labels[None], 0, n_plus, wanted, lower, upper, chosen, 0, mark, stamp, random
-                )
-            flipped = chosen[0, :count]
-            child = labels.copy()
-            child[flipped] *= -1
-            children.append((*route.child(labels, memory, flipped), child))
-        population = sorted(population + children, key=lambda one: one[0])[:mu]
+        count = evolution.flips_of(generation, n, flips or 0)
+        n_plus = int(np.sum(y == 1))
         generation += 1
         stale += 1
-        if population[0][0] < best - 1e-12 * n:
-            best = population[0][0]
-            stale = 0
-    return population[0][2], population[0][0], generation
+        if count == 1:
+            chosen[0, 0] = j = int(evolution.uniform(random) * n)
+            if not lower <= n_plus - y[j] <= upper:
+                count = 2
+                chosen[0, 1] = evolution.opposite(y[None], 0, j, random)
+        else:
+            count = evolution.mutate(
+                y[None], 0, n_plus, count, lower, upper, chosen, 0, mark, generation, random
+            )
+        flipped = chosen[0, :count]
+        found, remembered = route.child(y, memory, flipped)
+        if found < fitness:
+            if found < fitness - 1e-12 * n:
+                stale = 0
+            fitness, memory, y = found, remembered, y.copy()
+            y[flipped] *= -1
+    return y, fitness, generation

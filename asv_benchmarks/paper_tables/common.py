@@ -12,7 +12,6 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib import import_module
@@ -20,6 +19,7 @@ from itertools import combinations, product
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -36,8 +36,7 @@ FOLDER = Path(__file__).parent
 # --------------------------------------------------------------------------------------------- sets
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a set of a paper comes from: the classes taken and the number of points drawn."""
 
     name: str
@@ -62,10 +61,9 @@ SOURCES = {
     "satellite 1-2": Source("satimage", (0, 1)),
     "usps 0-3": Source("usps", (0, 1, 2, 3), 500),
     "usps 4-7": Source("usps", (4, 5, 6, 7), 500),
-    "usps 3-8": Source("usps", (3, 8), 500),
-    "usps 1-7": Source("usps", (1, 7), 500),
-    "usps 2-7": Source("usps", (2, 7), 500),
-    "usps 8-9": Source("usps", (8, 9), 500),
+}
+SOURCES |= {
+    f"usps {i}-{j}": Source("usps", (i, j), 500) for i, j in ((3, 8), (1, 7), (2, 7), (8, 9))
 }
 PAIRS = {f"digits {i}-{j}": Source("digits", (i, j)) for i, j in combinations(range(10), 2)}
 SOURCES |= PAIRS
@@ -146,8 +144,8 @@ def overlapping(n, d, k, step=10_000):
 # ------------------------------------------------------------------------------------------- rivals
 
 
-def k_means(X, k, seed=0, n_init=10):
-    return KMeans(k, n_init=n_init, random_state=seed).fit_predict(X)
+def k_means(X, k, seed=0, n_init=10, make=KMeans):
+    return make(k, n_init=n_init, random_state=seed).fit_predict(X)
 
 
 def mixture(X, k, seed=0, **given):
@@ -155,13 +153,9 @@ def mixture(X, k, seed=0, **given):
 
 
 def spectral(X, k, seed=0):
-    """Cluster a graph of ten neighbours; that it may fall apart is what was asked for."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        model = SpectralClustering(
-            k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed
-        )
-        return model.fit_predict(X)
+    """Cluster a graph of ten neighbours, which may fall apart."""
+    model = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
+    return quietly(model.fit_predict, X)
 
 
 # ------------------------------------------------------------------------------------------ figures
@@ -208,7 +202,7 @@ def timed(function, *args, times=1, clock=time.perf_counter):
 def peak_memory():
     """Return the peak of this process in bytes; that of getrusage includes its parent's."""
     status = Path("/proc/self/status").read_text()
-    return next(1024 * int(s.split()[1]) for s in status.splitlines() if s.startswith("VmHWM"))
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def slope(sizes, seconds):
@@ -280,14 +274,11 @@ class Run(argparse.Namespace):
         A row is (label of its y axes, options of its axes, ``{title: {label of a line: (x, y, its
         format and perhaps what y varies by)}}``); all have the same x axes.
         """
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
+        from matplotlib.figure import Figure
 
         columns = len(rows[0][2])
-        size = {"figsize": (4 * columns, 2.7 * len(rows) + 1), "sharex": "col", "squeeze": False}
-        figure, axes = plt.subplots(len(rows), columns, layout="constrained", **size)
+        figure = Figure((4 * columns, 2.7 * len(rows) + 1), layout="constrained")
+        axes = figure.subplots(len(rows), columns, sharex="col", squeeze=False)
         for of_row, (ylabel, options, panels) in zip(axes, rows, strict=True):
             for ax, (title, lines) in zip(of_row, panels.items(), strict=True):
                 for label, (x, y, form, *error) in lines.items():
@@ -300,7 +291,6 @@ class Run(argparse.Namespace):
         figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
         file = f"{self.out.stem}_{name}.png"
         figure.savefig(self.out.with_name(file), dpi=150)
-        plt.close(figure)
         return f"![{' and '.join(ylabel for ylabel, *_ in rows)} against {xlabel}]({file})"
 
 
@@ -321,7 +311,7 @@ def made(command, began, on):
         f"Made by `{command}` on commit {on} in {(time.perf_counter() - began) / 60:.0f} min on "
         f"{cpu_count()} CPUs ({platform.machine()}), Python {platform.python_version()}, "
         f"fastmmc {fastmmc.__version__}, NumPy {np.__version__}, Numba {numba.__version__}, "
-        f"scikit-learn {sklearn.__version__}, {date.today().isoformat()}."
+        f"scikit-learn {sklearn.__version__}, {date.today()}."
     )
 
 
@@ -357,7 +347,8 @@ def main(**options):
         began, parts = time.perf_counter(), quietly(list, page(run))
         parts = [part if isinstance(part, str) else table(*part) for part in parts]
         command = f"{Path(sys.argv[0]).name} {name}{' --quick' * run.quick}"
-        text = "\n\n".join([f"# {title}", made(command, began, on), *parts]) + "\n"
+        about = f"{made(command, began, on)} README.md has the protocol."
+        text = "\n\n".join([f"# {title}", about, *parts]) + "\n"
         run.out.write_text(text, encoding="utf-8")
         print(text)
 
@@ -367,8 +358,8 @@ def main(**options):
 
 def table(header, rows, digits=2):
     """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *([cell(v, digits) for v in row] for row in rows)]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell(value, digits) for value in line)} |" for line in lines)
 
 
 def crossed(corner, rows, columns, show):

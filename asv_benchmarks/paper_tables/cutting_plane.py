@@ -143,24 +143,19 @@ def classes_table(run, protocol, names):
 def page(run):
     protocol, names = run.protocol(GRID), run.loaded()
     pairs, classes = ([name for name in names if name in of] for of in (PAIRS, CLASSES))
-    yield "The protocols are described in README.md."
     if pairs:
-        n_cells = len(protocol.widths) * len(protocol.Cs) * len(protocol.balances)
         yield "## CPMMC, two clusters: percentage of wrong labels"
         yield (
-            f"{STARTS} starts, of which the one with the lowest objective counts; mean ± standard "
-            f"deviation over {protocol.repeats} repeats, at the setting (kernel, C, score_balance) "
-            f"of {n_cells} with the smallest mean. The choice of the setting looks at the labels; "
-            "in the last column that of the start does so too."
+            f"Mean ± standard deviation over {protocol.repeats} repeats; the lowest objective of "
+            f"{STARTS} starts counts. The true labels choose the setting (kernel, C, "
+            "score_balance), and in the last column the start as well."
         )
         yield pairs_table(run, protocol, pairs)
     if classes:
         yield "## CPM3C, many clusters: adjusted Rand index"
         yield (
-            f"{protocol.starts} starts in each of {len(protocol.shares) * len(protocol.Cs)} "
-            f"settings (width, C), {protocol.samples} samples of each drawn set, mean ± standard "
-            "deviation over the samples, at the setting with the highest figure of each sample. "
-            "The choice of the setting looks at the labels."
+            f"Mean ± standard deviation over {protocol.samples} samples of each drawn set, "
+            f"{protocol.starts} starts each. The true labels choose the setting (width, C)."
         )
         yield classes_table(run, protocol, classes)
 

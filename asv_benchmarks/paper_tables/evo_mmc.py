@@ -60,13 +60,13 @@ CLAIM_METHODS = {"EvoMMC, mu = nu = 1": partial(evo_mmc, mu=1, nu=1), **METHODS}
 # Sets of the figure, and its greatest number of restarts.
 RESTARTS, MAX_RESTARTS = ("digits 3-8", "digits 8-9", "letter A-B", "satellite 1-2"), 60
 
-# Of a whole run, and of a quick one. Widths are multiples of the bounding box's diagonal. Repeats
-# are those of sets without a dense hat matrix and of others; runs are those of one repeat.
+# Of a whole run, and of a quick one. Widths are multiples of the bounding box's diagonal; runs are
+# those of one repeat.
 GRID = {
     "widths": ((1, 3, 5), (1, 3)),
     "lams": ((1 / 2, 1 / 200, 1 / 1000), (1 / 2, 1 / 200)),
     "balances": ((0.03, 0.1, 0.3, 0.4), (0.03, 0.4)),
-    "repeats": ((1, 10), (1, 2)),
+    "repeats": (10, 2),
     "runs": (10, 5),
     "pairs": (PAIRS, PAIRS[::8]),
     "claim_starts": (60, 10),
@@ -76,24 +76,20 @@ GRID = {
 DEFAULT = (0, 0, 0)
 
 # The rules that choose runs and settings.
-RULES = (
-    "smallest error, oracle's setting",
-    "lowest fitness, oracle's setting",
-    "lowest fitness, default setting",
-    "lowest fitness, lowest LOO",
-)
-ORACLE, FITTEST, FITTEST_DEFAULT, LOWEST_LOO = RULES
+ORACLE = "smallest error, oracle's setting"
+FITTEST = "lowest fitness, oracle's setting"
+FITTEST_DEFAULT = "lowest fitness, default setting"
+LOWEST_LOO = "lowest fitness, lowest LOO"
+RULES = ORACLE, FITTEST, FITTEST_DEFAULT, LOWEST_LOO
 ELSEWHERE = "smallest error, oracle's setting in the other repeats"
 SHARED = "smallest error, one setting for all"
 FITTEST_SHARED = "lowest fitness, one setting for all"
 PAIR_RULES = (ORACLE, ELSEWHERE, SHARED, FITTEST, FITTEST_SHARED, FITTEST_DEFAULT, LOWEST_LOO)
 
 
-# --------------------------------------------------------------------------------------------- runs
-
-
 def repeats_of(name, protocol):
-    return protocol.repeats[load(name)[1].size <= DENSE_LIMIT]
+    """Return how many repeats a set has, one where it has no dense hat matrix."""
+    return protocol.repeats if load(name)[1].size <= DENSE_LIMIT else 1
 
 
 def run_setting(name, w, at, protocol):
@@ -126,9 +122,6 @@ def run_claim(name, protocol):
     return np.array([clustering_error(y, run.labels) for run in runs])
 
 
-# ------------------------------------------------------------------------------------------ choices
-
-
 def expected_at_best(values, key, size):
     """Return the mean value at the lowest key over all subsets of a size."""
     n = values.size
@@ -137,10 +130,7 @@ def expected_at_best(values, key, size):
 
 
 class Summary:
-    """What describes the runs of a method on a set by every rule, one error a repeat.
-
-    ``figures`` is (6, widths, lams, balances, repeats, runs).
-    """
+    """The runs of a method on a set, (6, widths, lams, balances, repeats, runs), by every rule."""
 
     def __init__(self, figures):
         # Of every repeat: the smallest error, and what describes the fittest run.
@@ -180,9 +170,6 @@ def summarise(results, name, protocol):
     return {method: Summary(found) for method, found in of if not np.isnan(found[ERROR]).any()}
 
 
-# ------------------------------------------------------------------------------------------- tables
-
-
 def printed(name, method, found=None):
     """Return the paper's figure, and whether ours stays within the bar, both as far as known."""
     mean, std = PAPER.get(name, {}).get(method, (None, None))
@@ -199,11 +186,12 @@ def cell_text(cell, protocol):
     return f"{protocol.widths[w]} D, {lam}, {protocol.balances[b]}"
 
 
-def error_table(found, k_means):
+def error_table(found, results):
     """Return Table 1 with the paper's figures beside ours, and whether the bar is reached."""
     rows = []
     for name, summaries in found.items():
-        row = [name, load(name)[1].size, k_means[name].size, k_means[name]]
+        k_means = results[name, None]
+        row = [name, load(name)[1].size, k_means.size, k_means]
         for method in METHODS:
             errors = summaries[method].errors[ORACLE] if method in summaries else None
             row += [errors, *printed(name, method, errors)]
@@ -262,17 +250,12 @@ def claim_table(claim):
     return ["method", "mean error", "bar", "reached", "median", "pairs above 5 %"], rows
 
 
-# --------------------------------------------------------------------------------------------- page
-
-
 def sets_parts(found, results, protocol):
     """Yield the sections on single sets."""
     runs = protocol.runs
-    yield (
-        f"## Table 1: smallest error of {runs} runs at the oracle's setting, mean ± standard "
-        "deviation over the repeats"
-    )
-    yield error_table(found, {name: results[name, None] for name in found})
+    yield f"## Table 1: smallest error of {runs} runs at the oracle's setting"
+    yield "Mean ± standard deviation over the repeats."
+    yield error_table(found, results)
     yield "The bar is the paper's mean plus one standard deviation; 2.80 for digits 3-8."
     yield f"## Without labels: the run of lowest fitness among {runs}"
     yield (
@@ -292,7 +275,7 @@ def pairs_parts(found, results, protocol):
     """Yield the sections on all pairs of digits."""
     k_means = np.mean([results[name, None].mean() for name in found])
     yield f"## All pairs of digits: means over {len(found)} pairs"
-    yield f"{protocol.repeats[1]} repeats of {protocol.runs} runs. k-means: {number(k_means)}."
+    yield f"{protocol.repeats} repeats of {protocol.runs} runs. k-means: {number(k_means)}."
     yield pairs_table(list(found.values()), protocol)
     yield (
         f"## Without labels: lowest fitness of {protocol.claim_starts} starts, sigma = D, "
@@ -317,6 +300,7 @@ def restarts_parts(found, run):
 
 def page(run):
     protocol, names = run.protocol(GRID), run.loaded()
+    protocol.repeats = run.repeats(*GRID["repeats"])
     pairs = protocol.pairs if run.sets == list(SETS) else ()
     # The largest sets come first, as they take longest.
     every = sorted({*names, *pairs}, key=lambda name: -load(name)[1].size)
@@ -328,9 +312,8 @@ def page(run):
     results = run.do(tasks)
     found = {name: summarise(results, name, protocol) for name in every}
     yield (
-        f"{len(cells) * len(protocol.balances)} settings (sigma, lam, balance). All errors are "
-        "percentages of wrong labels. The protocols are described in README.md; `-` is a figure of "
-        "the paper that is not known here, or a method left out."
+        f"{len(cells) * len(protocol.balances)} settings (sigma, lam, balance). Errors are "
+        "percentages of wrong labels. `-`: not known of the paper, or a method left out."
     )
     yield from sets_parts({name: found[name] for name in names}, results, protocol)
     if pairs:

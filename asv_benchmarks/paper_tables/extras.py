@@ -1,6 +1,6 @@
 """What else a call takes and returns: known labels, links, probabilities.
 
-Pages: ``known_labels``, ``links``, ``memberships``. README.md has the protocols.
+README.md in this folder has the pages and their protocols.
 """
 
 from functools import partial
@@ -9,9 +9,10 @@ import common
 import numpy as np
 from common import load
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, confusion_matrix
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import scale
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -34,33 +35,30 @@ CLASSIFIERS = {
 }
 
 
-def cluster_known(factor, k, method, known, seed):
-    """Return the labels of UMC-RLS, which keeps the known ones."""
-    starts = {"n_init": 5} if method == "UMC-RLS" else {}
-    given = {"sizes": UMC[method], "random_state": seed, "known_labels": known} | starts
-    labels = fastmmc.umc_rls(factor, k, **given).labels
-    if known is not None and (labels != known)[known >= 0].any():
-        raise AssertionError("a known label was not kept")
-    return labels
-
-
 def measure_known(name, method, seeds):
     """Return ARIs on the points of unknown labels, (2, levels, seeds): without labels, and with.
 
     A classifier has none without.
     """
     X, y = load(name, most=MOST)
-    factor, k = fastmmc.factor(X) if method in UMC else None, y.max() + 1
+    factor = fastmmc.factor(X) if method in UMC else None
+
+    def run(seed, known):
+        if method in CLASSIFIERS:
+            return CLASSIFIERS[method]().fit(X, known).predict(X)
+        given = {"sizes": UMC[method], "random_state": seed, "known_labels": known}
+        given |= {"n_init": 5} if method == "UMC-RLS" else {}
+        return fastmmc.umc_rls(factor, y.max() + 1, **given).labels
+
     figures = np.full((2, len(KNOWN), seeds), np.nan)
     for level, seed in np.ndindex(figures.shape[1:]):
         known = common.draw_labels(y, KNOWN[level], seed)
         hidden = known < 0
         if method in UMC:
-            found = [cluster_known(factor, k, method, some, seed) for some in (None, known)]
-            figures[0, level, seed] = adjusted_rand_score(y[hidden], found[0][hidden])
-        else:
-            found = [CLASSIFIERS[method]().fit(X, known).predict(X)]
-        figures[1, level, seed] = adjusted_rand_score(y[hidden], found[-1][hidden])
+            figures[0, level, seed] = adjusted_rand_score(y[hidden], run(seed, None)[hidden])
+        labels = run(seed, known)
+        assert method in CLASSIFIERS or (labels == known)[~hidden].all(), "a known label was lost"
+        figures[1, level, seed] = adjusted_rand_score(y[hidden], labels[hidden])
     return figures
 
 
@@ -86,11 +84,11 @@ LINK_SETS = (
 )
 POINTS = 1000
 
-# Pairs of each kind, as parts of the points.
+# There is a pair of each kind for so many points.
 PARTS = (20, 10, 5)
 PROTOTYPES = {"C-RPCL": partial(fastmmc.c_rpcl, min_share=0.0), "LCVQE": fastmmc.lcvqe}
 COP = "COP-KMeans"
-ATTEMPTS, ROUNDS, NONE = 10, 100, np.empty((0, 2), dtype=int)
+NONE = np.empty((0, 2), dtype=int)
 
 
 def draw_links(y, share, seed):
@@ -98,13 +96,13 @@ def draw_links(y, share, seed):
     rng = np.random.default_rng(seed)
     count = round(share * y.size)
     pairs = rng.integers(y.size, size=(100 * count, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    equal = y[pairs[:, 0]] == y[pairs[:, 1]]
-    return {"must_link": pairs[equal][:count], "cannot_link": pairs[~equal][:count]}
+    a, b = pairs.T
+    must, cannot = (y[a] == y[b]) & (a != b), y[a] != y[b]
+    return {"must_link": pairs[must][:count], "cannot_link": pairs[cannot][:count]}
 
 
 def cop_kmeans(X, k, seed, must_link=NONE, cannot_link=NONE):
-    """Return labels, None where every attempt found an object without a cluster.
+    """Return labels, None where each of ten attempts found an object without a cluster.
 
     K. Wagstaff, C. Cardie, S. Rogers, S. Schroedl, ICML 2001; must-linked objects go together.
     """
@@ -114,15 +112,15 @@ def cop_kmeans(X, k, seed, must_link=NONE, cannot_link=NONE):
     means = np.array([np.bincount(group, x) / sizes for x in X.T]).T
     start, others = partner_lists(group[cannot_link], sizes.size)
     partners = np.split(others, start[1:-1])
-    for _ in range(ATTEMPTS):
+    for _ in range(10):
         centers, labels = means[rng.choice(sizes.size, k, replace=False)], None
-        for _ in range(ROUNDS):
+        for _ in range(100):
             new = assign_apart(means, centers, partners, rng)
             if (new < 0).any():
                 break
             weights = (new[:, None] == np.arange(k)) * sizes[:, None]
             centers = weights.T @ means / np.maximum(weights.sum(axis=0), 1)[:, None]
-            if labels is not None and (new == labels).all():
+            if np.array_equal(new, labels):
                 return new[group]
             labels = new
         else:
@@ -132,7 +130,7 @@ def cop_kmeans(X, k, seed, must_link=NONE, cannot_link=NONE):
 
 def assign_apart(means, centers, partners, rng):
     """Return the nearest clusters without partners, in random order; -1 from where none is left."""
-    distances = np.sum((means[:, None] - centers) ** 2, axis=2)
+    distances = cdist(means, centers, "sqeuclidean")
     new = np.full(len(means), -1)
     for i in rng.permutation(len(means)):
         taken = new[partners[i]]
@@ -202,13 +200,13 @@ FIGURES = ("accuracy", "calibration error", "Brier score")
 
 def soft_figures(p, labels, y):
     """Return the FIGURES of probabilities of clusters, which the classes are matched to."""
-    counts = np.zeros((p.shape[1],) * 2)
-    np.add.at(counts, (labels, y), 1)
+    k = p.shape[1]
+    counts = confusion_matrix(labels, y, labels=range(k))
     truth = np.argsort(linear_sum_assignment(counts, maximize=True)[1])[y]
     sure, right = p.max(axis=1), p.argmax(axis=1) == truth
     bins = np.minimum((sure * BINS).astype(int), BINS - 1)
     error = np.abs(np.bincount(bins, right - sure, BINS)).sum() / y.size
-    return right.mean(), error, np.mean(np.sum((p - np.eye(p.shape[1])[truth]) ** 2, axis=1))
+    return right.mean(), error, np.mean(np.sum((p - np.eye(k)[truth]) ** 2, axis=1))
 
 
 def measure_probabilities(name, seed):

@@ -11,7 +11,6 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import common
 import numpy as np
@@ -60,13 +59,9 @@ def nystroem_spectral(X, k, seed):
     return common.k_means(normalize(U), k, seed)
 
 
-def mini_batches(X, k, seed):
-    return MiniBatchKMeans(k, n_init=10, random_state=seed).fit_predict(X)
-
-
 PEERS = {
     "KMeans": common.k_means,
-    "MiniBatchKMeans": mini_batches,
+    "MiniBatchKMeans": partial(common.k_means, make=MiniBatchKMeans),
     "GaussianMixture": common.mixture,
     "GaussianMixture, n_init=5": partial(common.mixture, n_init=5),
     "SpectralClustering": common.spectral,
@@ -78,10 +73,6 @@ PEERS = {
     f"Genie (threshold {GINI})": lambda X, k, seed: Genie(squared_distances(X, X)).cut(k)[GINI],
 }
 
-VARIANTS = {
-    'umc_rls, sizes="free"': {"sizes": "free"},
-}
-
 
 def functions_of(binary):
     """Return the methods that are able to take more points than a semidefinite program."""
@@ -91,7 +82,8 @@ def functions_of(binary):
 
 BINARY = functions_of(True)
 OURS = functions_of(False)
-OURS |= {name: partial(fastmmc.umc_rls, **given) for name, given in VARIANTS.items()}
+FREE = 'umc_rls, sizes="free"'
+OURS[FREE] = partial(fastmmc.umc_rls, sizes="free")
 
 
 def by_vote(X, most):
@@ -137,44 +129,7 @@ if find_spec("fast_plscan"):
     CHOICES["PLSCAN"] = lambda X, most: PLSCAN().fit_predict(X)
 
 
-# ------------------------------------------------------------------------------------- collections
-# Points of a set come with reference labellings, (r, n), whose clusters are 1..k and noise 0.
-
-
-class Collection(NamedTuple):
-    """Sets, and how they are measured."""
-
-    about: str
-    load: Any  # of name, seed and folder: points, and reference labellings
-    seeds: int = 1
-    seeded: bool = False  # whether the seed of a drawing is that of the methods as well
-    most: int | None = None  # points where k is given
-    methods: tuple[str, ...] = (*OURS, *PEERS)
-    parts: bool = True  # whether two clusters and unknown k have tables
-
-
-def of_suite(name, seed, folder):
-    if folder is None:
-        X, y = datasets.load(name)
-        return X, y[None] + 1
-    with np.load(folder / f"{name}.npz") as file:
-        return file["X"].astype(np.float64), np.atleast_2d(file["y"]).astype(np.int64)
-
-
-def of_shapes(name, seed, folder):
-    X, y = shapes.make(name, seed)
-    return X, y[None]
-
-
-def of_real(name, seed, folder):
-    X, y = common.load(name, seed, DRAWN if name in DRAWN_SETS else None)
-    return (scale(X) if name in STANDARDISED else X), y[None] + 1
-
-
-def of_large(name, seed, folder):
-    X, y = common.load(name)
-    return X, y[None] + 1
-
+# -------------------------------------------------------------------------------------------- sets
 
 STANDARDISED = "wine", "breast_cancer"
 DRAWN_SETS = "usps", "pendigits", "satimage", "segment", "letter A-H"
@@ -182,38 +137,24 @@ REAL = "digits", *STANDARDISED, "blobs 900/80/20", *DRAWN_SETS
 LARGE = "digits", "coil20", "satimage", "usps", "letter"
 OF_LARGE = "KMeans", "MiniBatchKMeans", "Nyström-spectral", "AgglomerativeClustering, Ward"
 
-COLLECTIONS = {
-    "suite": Collection("The bundled and generated sets.", of_suite, most=DRAWN),
-    "shapes": Collection(
-        "The sets were made after the rules of `cluster` and the default of `umc_rls`, and none "
-        "was changed after a score had been seen. Then, with every other set in view "
-        '("seen"), the score of the number of clusters, the second width of `umc_rls` and the '
-        "borders that all widths draw in `cluster` were made. The bundled sets had been in view "
-        "long before.",
-        of_shapes,
-        seeds=3,
-    ),
-    "choice": Collection(
-        f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
-        f"{common.BLOB_SIZES} points; wine and breast_cancer are standardised.",
-        of_real,
-        seeds=10,
-        seeded=True,
-    ),
-    "large_quality": Collection(
-        "Whole sets.",
-        of_large,
-        seeds=10,
-        seeded=True,
-        methods=("umc_rls", *VARIANTS, *OF_LARGE),
-        parts=False,
-    ),
-}
-
 
 def load(page, name, seed, folder, size):
-    """Return at most ``size`` random points of a set, and their reference labellings."""
-    X, references = COLLECTIONS[page].load(name, seed, folder)
+    """Return at most ``size`` random points of a set, and its reference labellings, (r, n).
+
+    Their clusters are 1..k, and noise is 0.
+    """
+    if page == "shapes":
+        X, y = shapes.make(name, seed)
+    elif page == "suite" and folder is not None:
+        with np.load(folder / f"{name}.npz") as file:
+            X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
+    elif page == "choice":
+        X, y = common.load(name, seed, DRAWN if name in DRAWN_SETS else None)
+        X, y = scale(X) if name in STANDARDISED else X, y + 1
+    else:
+        X, y = common.load(name)
+        y += 1
+    references = np.atleast_2d(y)
     if size and size < len(X):
         drawn = np.random.default_rng(0).choice(len(X), size, replace=False)
         X, references = X[drawn], references[:, drawn]
@@ -281,8 +222,7 @@ def shown_name(method):
 
 
 def mean_of(values):
-    values = list(values)
-    return np.mean(values) if values else np.nan
+    return np.mean(list(values) or [np.nan])
 
 
 def given_table(scores, seconds, names, groups, published):
@@ -344,7 +284,7 @@ def binary_table(found, two):
 
 # ------------------------------------------------------------------------------------------- pages
 
-SHOWN = ("cluster", "umc_rls", *VARIANTS, *PEERS)
+SHOWN = ("cluster", "umc_rls", FREE, *PEERS)
 SHOWN_PUBLISHED = ("Genie_G0.3", "ITM")
 PUBLISHED = {
     "Genie_G0.3": "Genie (threshold 0.3)",
@@ -384,34 +324,34 @@ def names_of(run):
     return run.loaded(), {}
 
 
-def page(run):
-    collection, (names, groups) = COLLECTIONS[run.name], names_of(run)
-    seeds = range(run.repeats(collection.seeds, 1))
-    most = collection.most and run.pick(collection.most, QUICK_POINTS)
-    of = {(n, s): (run.name, n, s, run.suite, most) for n in names for s in seeds}
+def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), parts=True):
+    """Yield the page of a collection; ``most`` is that of the points where k is given.
+
+    If it is ``seeded``, methods have the seed of the drawing. ``parts`` are the tables of two
+    clusters and of unknown k.
+    """
+    names, groups = names_of(run)
+    seeds = range(run.repeats(seeds, 1))
+    size = most and run.pick(most, QUICK_POINTS)
+    of = {(n, s): (run.name, n, s, run.suite, size) for n in names for s in seeds}
     runs = run.do(
-        {
-            (m, *at): (measure_given, m, of[at], at[1] if collection.seeded else 0)
-            for m in collection.methods
-            for at in of
-        }
+        {(m, *at): (measure_given, m, of[at], at[1] if seeded else 0) for m in methods for at in of}
     )
-    values = {(m, n): under(runs, m, n)[:, 0] for m in collection.methods for n in names}
+    values = {(m, n): under(runs, m, n)[:, 0] for m in methods for n in names}
     scores = {at: found.mean() for at, found in values.items()}
-    seconds = {m: under(runs, m)[:, 2].mean() for m in collection.methods}
+    seconds = {m: under(runs, m)[:, 2].mean() for m in methods}
     tried = {n: under(runs, "cluster", n)[:, 1].mean() for n in names if ("cluster", n) in scores}
     first = {name: load(run.name, name, 0, run.suite, None) for name in names}
     published = read_published(run.suite)
     yield (
-        f"{run.about or collection.about} {len(names)} sets. Figures are adjusted Rand indices "
-        "with the reference labelling that agrees best; points that it calls noise are left out of "
-        "the score, not of the data. Every method has its defaults. Seconds are those of the "
-        "processor, a call."
+        f"{run.about or about} {len(names)} sets. Figures are adjusted Rand indices with the "
+        "reference labelling that agrees best, without the points that it calls noise. Every "
+        "method has its defaults. Seconds are CPU seconds of a call."
     )
     yield "## k given"
     yield (
         f"Drawings or seeds of each set: {len(seeds)}."
-        + (f" Sets of more than {most:,} points are cut to that many random ones." if most else "")
+        + (f" Sets of more than {size:,} points are cut to that many random ones." if size else "")
         + " A set is won by every method that is best to three digits. LCVQE and its kin had no "
         "constraints, and RPCL may leave clusters out."
     )
@@ -421,13 +361,9 @@ def page(run):
         "Means over the drawings, with standard deviations where each has a seed of its own. "
         '"Best tried": the best of the labels that `cluster` could have returned.'
     )
-    yield set_table(values if collection.seeded else scores, tried, first, names, groups, published)
-    if collection.parts:
-        yield from parts_of_page(run, first, names, groups, of)
-
-
-def parts_of_page(run, first, names, groups, of):
-    """Yield the tables of two clusters, and of unknown k."""
+    yield set_table(values if seeded else scores, tried, first, names, groups, published)
+    if not parts:
+        return
     counts = {name: [count_clusters(r) for r in first[name][1]] for name in names}
     two = [name for name in names if 2 in counts[name]]
     if two:
@@ -435,67 +371,46 @@ def parts_of_page(run, first, names, groups, of):
         yield "### Two clusters"
         yield "The sets with a reference of two clusters, by these references alone."
         yield binary_table(run.do(tasks), two)
-    most = min(COLLECTIONS[run.name].most or MOST_POINTS, MOST_POINTS)
-    few = [name for name in names if len(first[name][0]) <= most]
+    few = [name for name in names if len(first[name][0]) <= MOST_POINTS]
     whole = {name: (run.name, name, 0, run.suite, None) for name in few}
     found = run.do({(m, n): (measure_unknown, m, whole[n]) for m in CHOICES for n in few})
     yield "## k unknown"
     yield (
-        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. Numbers from 2 to "
-        f"{MOST_COUNT} are considered, or to {BEYOND} times the largest k of a reference where "
-        "that is more; HDBSCAN has no such limit. Its noise is one more cluster of the agreement, "
-        "not of the count."
+        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. All but HDBSCAN consider 2 "
+        f"to {MOST_COUNT} clusters, or to {BEYOND} times the largest k of a reference if that is "
+        "more. The noise of HDBSCAN is one more cluster of the agreement, not of the count."
     )
     yield from unknown_tables(found, counts, few, groups)
 
 
 # ----------------------------------------------------------------- tables of the papers' pages
-# {heading: (what is to be said, tables by (page, heading that the table follows, its columns and
-# perhaps their names here))}; the tables are joined, or shown whole where no columns are named.
+# {heading: tables by (page, heading that the table follows, its columns and perhaps their names
+# here)}; the tables are joined, or shown whole where no columns are named.
 SECTIONS = {
-    "Two clusters: percentage of wrong labels": (
-        "The protocols differ as the papers' do. KM to iterLS-SVM: the methods' defaults, mean of "
-        "10 seeds. EvoMMC: the smallest error of 10 runs at the setting that the true labels "
-        "choose. CPMMC: the start of the lowest objective at such a setting, and beside it the "
-        "smallest error of the starts (by label), which is EvoMMC's protocol.",
+    "Two clusters: percentage of wrong labels": [
         ("iter_svr", "Clustering error", "KM; NC; GMM; iterSVM; iterSVR; iterLS-SVM"),
         ("evo_mmc", "Table 1", "EvoMMC; EvoMMC, paper; FastEvoMMC; FastEvoMMC, paper"),
-        (
-            "cutting_plane",
-            "CPMMC",
-            "linear or Gaussian: CPMMC; paper: CPMMC, paper; smallest error of the starts: "
-            "CPMMC by label",
-        ),
-    ),
-    "Two clusters of 50 points: percentage of wrong labels": (
-        "Means of 5 random subsets, at the default width.",
+        ("cutting_plane", "CPMMC", "linear or Gaussian: CPMMC; paper: CPMMC, paper"),
+        ("cutting_plane", "CPMMC", "smallest error of the starts: CPMMC by label"),
+    ],
+    "Two clusters of 50 points: percentage of wrong labels": [
         ("sdp", "Clustering error", "KM; iterSVR; MMC; MMC, C = 100; GMMC"),
-    ),
-    "Many clusters: adjusted Rand index": (
-        "At the setting that the true labels choose, mean of the starts; of CPM3C also the start "
-        "of the lowest objective. UMC-RLS makes clusters of equal sizes as published; beside it "
-        "they may differ by 40 %, and a descent follows the shaking.",
+    ],
+    "Many clusters: adjusted Rand index": [
         ("umc_rls", "Table I:", "Stoc-RLS; Steep-RLS; UMC-RLS; k-means; GMM; spectral"),
         ("umc_rls_bounds", "", "balance 0.4, polished: UMC-RLS, balance 0.4, polished"),
-        (
-            "cutting_plane",
-            "CPM3C",
-            "mean of single starts: CPM3C; paper: CPM3C, paper; lowest objective of the starts: "
-            "CPM3C by objective",
-        ),
-    ),
-    "Prototypes without constraints: normalised mutual information": (
-        "",
-        ("competitive", "Without constraints", ""),
-    ),
-    "With cannot-links between labelled objects: the same, and violations in percent": (
-        "",
-        ("competitive", "With cannot-links", ""),
-    ),
-    "Sum of plain distances: percent above the least one found": (
-        "",
-        ("sammc", "Objective at equal time", ""),
-    ),
+        ("cutting_plane", "CPM3C", "mean of single starts: CPM3C; paper: CPM3C, paper"),
+        ("cutting_plane", "CPM3C", "lowest objective of the starts: CPM3C by objective"),
+    ],
+    "Prototypes without constraints: normalised mutual information": [
+        ("competitive", "Without constraints", "")
+    ],
+    "With cannot-links between labelled objects: the same, and violations in percent": [
+        ("competitive", "With cannot-links", "")
+    ],
+    "Sum of plain distances: percent above the least one found": [
+        ("sammc", "Objective at equal time", "")
+    ],
 }
 
 
@@ -524,22 +439,44 @@ def join(tables):
 
 
 def joined_page(run):
-    pages = dict.fromkeys(page for _, *tables in SECTIONS.values() for page, *_ in tables)
+    pages = dict.fromkeys(page for tables in SECTIONS.values() for page, *_ in tables)
     links = ", ".join(f"[{page}]({page}.md)" for page in pages)
     yield (
-        "Joined from the pages of the single families, which give protocols, settings and "
-        f"versions: {links}. `-`: not run, or not known."
+        f"Joined from {links}, which give settings and versions. The protocols differ as the "
+        "papers' do. `-`: not run, or not known."
     )
-    for heading, (said, *tables) in SECTIONS.items():
-        yield f"## {heading}" + (said and f"\n\n{said}")
+    for heading, tables in SECTIONS.items():
+        yield f"## {heading}"
         yield join(tables)
 
 
+SUITE = partial(page, about="The bundled and generated sets.", most=DRAWN)
+SHAPES = partial(
+    page,
+    about="Sets that were made after the rules of `cluster` and the default of `umc_rls`, and "
+    'bundled ones. Those that are "seen" were in view when later rules were made: see README.md.',
+    seeds=3,
+)
+CHOICE = partial(
+    page,
+    about=f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
+    f"{common.BLOB_SIZES} points; wine and breast_cancer are standardised.",
+    seeds=10,
+    seeded=True,
+)
+WHOLE = partial(
+    page,
+    about="Whole sets.",
+    seeds=10,
+    seeded=True,
+    methods=("umc_rls", FREE, *OF_LARGE),
+    parts=False,
+)
 PAGES = {
-    "suite": ("A clustering suite", page, ()),
-    "shapes": ("Made shapes", page, tuple(shapes.SETS)),
-    "choice": ("The choice without labels", page, REAL),
-    "large_quality": ("Large sets: quality", page, LARGE),
+    "suite": ("A clustering suite", SUITE, ()),
+    "shapes": ("Made shapes", SHAPES, tuple(shapes.SETS)),
+    "choice": ("The choice without labels", CHOICE, REAL),
+    "large_quality": ("Large sets: quality", WHOLE, LARGE),
     "all_methods": ("Every method on every data set", joined_page, ()),
 }
 

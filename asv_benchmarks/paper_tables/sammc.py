@@ -11,11 +11,12 @@ import common
 import numpy as np
 from common import load, overlapping, timed, under
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.metrics import euclidean_distances, pairwise_distances_argmin_min
 from sklearn.mixture import BayesianGaussianMixture
 
 import fastmmc
 from fastmmc.annealing.points import Points, Walker, descend
+from fastmmc.core.threads import run_to_end
 
 SETS = "segment", "page_blocks", "d15112", "shuttle"
 CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)
@@ -33,10 +34,7 @@ REPEATS = 3
 
 # Runs of the annealing search to its own end.
 LONG_CLUSTERS = (3, 10)
-ANNEALING = {
-    "annealing, medians": {"center": "median"},
-    "annealing, means": {"center": "mean"},
-}
+ANNEALING = {f"annealing, {center}s": {"center": center} for center in ("median", "mean")}
 LIBRARY = ("KM", "MBKM", "FCM", "DPGMM")
 EQUAL_TIME = ("memetic", "restarts", *ANNEALING)
 
@@ -47,16 +45,6 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 SCALE_FEATURES, SCALE_CLUSTERS, SCALE_REPRESENTATIVES, SCALE_ITERATIONS = 10, 10, 500, 1000
 
 
-def descent(walker, centers, tol, rng):
-    """Return the least objective from these centers on, and the centers."""
-    steps = descend(walker, centers, tol, rng)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            return ended.value
-
-
 def restarts(X, k, seconds, seed):
     """Return the least objective of k-means++ and Weiszfeld's descent, and how many starts."""
     rng = np.random.default_rng(seed)
@@ -64,9 +52,9 @@ def restarts(X, k, seconds, seed):
     found, began = [], time.perf_counter()
     while not found or time.perf_counter() - began < seconds:
         first, _ = kmeans_plusplus(X, k, random_state=int(rng.integers(2**31)))
-        found.append(descent(walker, first, 1e-5, rng))
-    best, centers = min(found, key=lambda one: one[0])
-    return descent(walker, centers, 1e-9, rng)[0], len(found)
+        found.append(run_to_end(descend(walker, first, 1e-5, rng)))
+    _, centers = min(found, key=lambda one: one[0])
+    return run_to_end(descend(walker, centers, 1e-9, rng))[0], len(found)
 
 
 def measure_search(name, k, seed):
@@ -96,20 +84,15 @@ def measure_annealing(name, k, method):
     return result.history[0], result.objective, result.n_iter, seconds
 
 
-def fuzzy_centers(X, k, seed, q=2.0, tol=1e-5, max_iter=300):
-    """Return the centers of fuzzy c-means."""
-    centers, _ = kmeans_plusplus(X, k, random_state=seed)
+def fuzzy_centers(X, k, seed, tol=1e-5, max_iter=300):
+    """Return the centers of fuzzy c-means with exponent 2."""
+    before, (centers, _) = np.inf, kmeans_plusplus(X, k, random_state=seed)
     for _ in range(max_iter):
-        squares = np.maximum(
-            (X**2).sum(1)[:, None] - 2.0 * X @ centers.T + (centers**2).sum(1), 1e-12
-        )
-        shares = squares ** (-1.0 / (q - 1.0))
-        shares = (shares / shares.sum(axis=1, keepdims=True)) ** q
-        after = shares.T @ X / shares.sum(axis=0)[:, None]
-        moved = np.abs(after - centers).max()
-        centers = after
-        if moved <= tol * np.abs(X).max():
+        if np.abs(centers - before).max() <= tol * np.abs(X).max():
             break
+        shares = 1 / np.maximum(euclidean_distances(X, centers, squared=True), 1e-12)
+        weights = (shares / shares.sum(axis=1, keepdims=True)) ** 2
+        before, centers = centers, weights.T @ X / weights.sum(axis=0)[:, None]
     return centers
 
 
@@ -147,7 +130,8 @@ def page(run):
     names, ks, seeds = run.loaded(), run.pick(CLUSTERS, (3, 10)), range(run.repeats(REPEATS, 1))
     library = run.each(measure_library, names, ks)
     searches = run.each(measure_search, names, ks, seeds)
-    long_runs = run.each(measure_annealing, names, run.pick(LONG_CLUSTERS, (3,)), ANNEALING)
+    long_names, long_ks = run.pick((names, LONG_CLUSTERS), (names[:1], (3,)))
+    long_runs = run.each(measure_annealing, long_names, long_ks, ANNEALING)
     rows, least, ratios = [], {}, []
     for cell in product(names, ks):
         found = under(searches, *cell)
@@ -171,11 +155,10 @@ def page(run):
         f"same (within {SAME:g}) in {len(ratios) - better - worse}, higher in {worse}."
     )
     yield "## Annealing to its own end"
-    rows = (
-        [name, k, method, f"{first:.6g}", f"{last:.6g}", excess(last, least[name, k]), n_iter]
-        + [f"{seconds:.0f}"]
-        for (name, k, method), (first, last, n_iter, seconds) in long_runs.items()
-    )
+    rows = []
+    for at, (first, last, n_iter, seconds) in long_runs.items():
+        shown = f"{first:.6g}", f"{last:.6g}", excess(last, least[at[:2]])
+        rows.append([*at, *shown, n_iter, f"{seconds:.0f}"])
     header = ["set", "k", "method", "first f", "final f", "% above least f"]
     yield [*header, "iterations", "seconds"], rows
     iterations, sizes = run.pick(SCALE_ITERATIONS, 50), run.pick(SIZES, SIZES[:2])

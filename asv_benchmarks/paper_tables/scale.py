@@ -1,8 +1,6 @@
 """Time and memory over points, features and clusters; where low rank and blocks begin to pay.
 
-Pages: ``grid`` (defaults beside k-means and mini-batches), ``growth`` (along n, k and d alone),
-``dense_or_low_rank``, ``blocks`` (what a row costs), ``parquet`` (a file that the command clusters,
-killed half-way). README.md has the protocols.
+README.md in this folder has the pages and their protocols.
 """
 
 import gc
@@ -40,7 +38,7 @@ METHODS = {
 OF_GRID = "umc_rls", "KMeans", "MiniBatchKMeans"
 GROWING = "cluster", "umc_rls", "KMeans, one start"
 
-# Along each axis, and d, k, n beside; growth is told from the value on that stands last.
+# Values along each axis, d, k and n at a value, and the value from which growth is measured.
 AXES = {
     "n": ([10**e for e in range(3, 7)], lambda n: (2, 10, n), 10**4),
     "k": ([2, 10, 30, 100], lambda k: (2, k, 20_000), 10),
@@ -51,27 +49,22 @@ AXES = {
 MOST_OF_KMEANS = 10**9
 
 
-def in_this_process(methods, d, k, n):
-    """Return CPU seconds and the peak of memory in MB, one row each, of every method."""
-    X, found = overlapping(n, d, k), []
-    for name in methods:
-        method = METHODS[name]
+def measure(methods, d, k, n):
+    """Return CPU seconds and this process's peak of memory in MB, one row each, of every method."""
+    X, found = overlapping(n, d, k), np.full((len(methods), 2), np.nan)
+    for at, name in enumerate(methods):
         if name == "KMeans" and n * d * k > MOST_OF_KMEANS:
-            found.append((np.nan, np.nan))
             continue
+        method = METHODS[name]
         method(X[: 4 * k + 300], k)  # loads compiled code
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
         _, seconds = timed(method, X, k, clock=time.process_time)
-        found.append((seconds, common.peak_memory() / 2**20))
-    return np.transpose(found)
+        found[at] = seconds, common.peak_memory() / 2**20
+    return found.T
 
 
-def measure(methods, d, k, n):
-    return common.alone(in_this_process, methods, d, k, n)
-
-
-UNITS = "seconds of the processor", "peak memory, MB"
+UNITS = "CPU seconds", "peak memory, MB"
 LOGS = {"xscale": "log", "yscale": "log"}
 
 
@@ -89,12 +82,10 @@ def cost_table(corner, methods, found):
 def grid_page(run):
     sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= (run.most or n)]
     cells = list(product(FEATURES, CLUSTERS, sizes))
-    found = run.do({cell: (measure, OF_GRID, *cell) for cell in cells})
+    found = run.do({cell: (common.alone, measure, OF_GRID, *cell) for cell in cells})
     yield (
-        f"Up to {sizes[-1]:,} points. Seconds of the processor, all threads together, from points "
-        "to labels; peak of the process's memory. `umc_rls(X, k)` with defaults, "
-        "`KMeans(k, n_init=10)`, left out (-) where n d k is more than "
-        f"{MOST_OF_KMEANS:,}, `MiniBatchKMeans(k)`."
+        "CPU seconds of all threads from points to labels, and peak memory of the process. "
+        f"`KMeans` is left out (-) where n d k is more than {MOST_OF_KMEANS:,}."
     )
     yield cost_table(("d", "k", "n"), OF_GRID, found)
     panels = [{f"d = {d}": {} for d in FEATURES} for _ in UNITS]
@@ -108,11 +99,11 @@ def grid_page(run):
 def growth_page(run):
     along = {axis: run.pick(values, values[:2]) for axis, (values, *_) in AXES.items()}
     points = [(axis, value) for axis, values in along.items() for value in values]
-    found = run.do({(a, v): (measure, GROWING, *AXES[a][1](v)) for a, v in points})
+    tasks = {(a, v): (common.alone, measure, GROWING, *AXES[a][1](v)) for a, v in points}
+    found = run.do(tasks)
     yield (
-        "Seconds of the processor, all threads together, from overlapping Gaussians to labels, and "
-        "peak of the process's memory, with defaults, given k. Along n d = 2 and k = 10, along k "
-        "d = 2 and n = 20,000, along d k = 10 and n = 10,000."
+        "CPU seconds of all threads from points to labels, and peak memory of the process. Along "
+        "n, d = 2 and k = 10; along k, d = 2 and n = 20,000; along d, k = 10 and n = 10,000."
     )
     yield cost_table(("axis", "value"), GROWING, found)
     powers, panels = [], [{f"along {axis}": {} for axis in AXES} for _ in UNITS]
@@ -134,12 +125,12 @@ def growth_page(run):
 DRAWN_SETS = "usps", "letter", "pendigits", "Gaussians"
 DRAWN_SIZES = 2_000, 3_000, 5_000, 7_000, 10_000
 
-# Rank and parameters of each way; cells are what a call has that says nothing of a search.
+# Parameters of each way; a call has cells unless a method is given.
 WAYS = {
-    "dense": (None, {}),
-    "rank 500": (500, {"method": "shaking"}),
-    "cells, rank 500": (500, {}),
-    "cells, rank 1,000": (1_000, {}),
+    "dense": {"rank": None},
+    "rank 500": {"rank": 500, "method": "shaking"},
+    "cells, rank 500": {"rank": 500},
+    "cells, rank 1,000": {"rank": 1_000},
 }
 
 # All ways keep to the same sizes, so that their objectives can be compared.
@@ -147,17 +138,14 @@ BALANCE = 0.4
 
 
 def cluster_at(X, k, way):
-    rank, search = WAYS[way]
-    # Cells at every number of points.
-    with patch.object(planning, "DENSE_CHOICE", 0):
-        return fastmmc.umc_rls(
-            X, k, sizes="equal", balance=BALANCE, rank=rank, random_state=0, **search
-        )
+    given = {"sizes": "equal", "balance": BALANCE, "random_state": 0} | WAYS[way]
+    with patch.object(planning, "DENSE_CHOICE", 0):  # cells at every number of points
+        return fastmmc.umc_rls(X, k, **given)
 
 
 @cache
 def compile_loops(way):
-    """Cluster a few points first: seconds are to be without compilation."""
+    """Cluster a few points, so that seconds do not include compilation."""
     cluster_at(load("Gaussians", most=2_100)[0], 10, way)
 
 
@@ -168,9 +156,8 @@ def judge_rank(name, n, way):
     k = y.max() + 1
     result, seconds = timed(cluster_at, X, k, way, clock=time.process_time)
     R = fastmmc.factor(X, sigma=result.params["sigma"]).R
-    E = (result.labels[:, None] == np.arange(k)).astype(float)
-    fits = R @ E
-    objective = k * len(y) + (4 - k) * fits.sum() - 4 * np.sum(E * fits)
+    P = np.where(result.labels[:, None] == np.arange(k), 1.0, -1.0)
+    objective = k * len(y) - np.sum(P * (R @ P))
     return adjusted_rand_score(y, result.labels), objective, seconds
 
 
@@ -188,9 +175,8 @@ def rank_page(run):
         )
         rows.append([name, n, *cells])
     yield (
-        'Labels of about equal sizes (`sizes="equal"`, `balance=0.4`) by four ways: adjusted Rand '
-        "index / how much higher the objective on the dense hat matrix is than that of the best "
-        "way, in percent / seconds of processor time, hat matrix included. One BLAS thread."
+        'Labels of about equal sizes (`sizes="equal"`, `balance=0.4`): adjusted Rand index / how '
+        "many percent the dense objective is above that of the best way / CPU seconds."
     )
     yield ["set", "n", *WAYS], rows
 
@@ -222,10 +208,10 @@ def blocks_page(run):
     ways = [(*case, dtype) for case, dtype in product(cases, ("float64", "float32"))]
     found = run.do({(*w, b): (seconds_in_blocks, *w, b) for w in ways for b in (FEW, MANY)})
     yield (
-        f"CPU seconds of `umc_rls` on a Dask array of {FEW} and of {MANY} blocks of {BLOCK:,} rows "
-        f"and {BLOCK_FEATURES} columns, one start, in one thread; what the difference is for a "
-        f"row; and how long {ALL_ROWS:,} rows take on {WORKERS} such cores by this figure, with "
-        "the search on the sample left out. Reading, and slow or lost workers, come on top."
+        f"CPU seconds of `umc_rls`, one start, on {FEW} and on {MANY} blocks of {BLOCK:,} rows and "
+        f"{BLOCK_FEATURES} columns; the difference for a row; and how long {ALL_ROWS:,} rows take "
+        f"on {WORKERS} such cores by this figure, without the search on the sample, reading, and "
+        "slow or lost workers."
     )
     rows = []
     for way in ways:

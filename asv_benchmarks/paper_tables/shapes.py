@@ -4,7 +4,7 @@ import numpy as np
 from sklearn import datasets as bundled
 from sklearn.preprocessing import scale
 
-# The cluster of points that are none's.
+# The cluster of points that belong to none.
 NOISE = -1
 
 # Share of the points of a bundled set that a seed draws, and the most.
@@ -62,22 +62,11 @@ def turned(angle, long, wide):
     return np.diag([long, wide]) @ polar(np.deg2rad([angle, angle + 90]), 1)
 
 
-def far_centers(rng, k, d, least, most):
-    """Return k uniform centers of a cube, no two nearer than the least distance."""
-    centers = []
-    while len(centers) < k:
-        center = rng.uniform(0, most, d)
-        if all(np.linalg.norm(center - other) > least for other in centers):
-            centers.append(center)
-    return np.array(centers)
-
-
 def moons(rng, sizes, spread):
     """Return two half circles that reach into each other."""
-    halves = ((0, 0), 0), ((1, 0.4), 180)
     return [
-        arc(rng, n, center, 1, begin, begin + 180, spread)
-        for n, (center, begin) in zip(sizes, halves, strict=True)
+        arc(rng, sizes[0], (0, 0), 1, 0, 180, spread),
+        arc(rng, sizes[1], (1, 0.4), 1, 180, 360, spread),
     ]
 
 
@@ -98,13 +87,13 @@ def bridged_groups(rng):
     return [
         disc(rng, 170, (0, 0), 2),
         disc(rng, 35, (3.6, 0), 0.8),
-        line(rng, 6, [(2, 0), (2.9, 0)], 0.05),
+        (0, line(rng, 6, [(2, 0), (2.9, 0)], 0.05)),
         disc(rng, 130, (1, 6), 1.6),
         disc(rng, 270, (8, 5), 2.6),
         disc(rng, 45, (6, 0.2), 0.9),
         disc(rng, 100, (10, -0.6), 1.5),
-        line(rng, 6, [(6.8, 0.1), (8.6, -0.4)], 0.05),
-    ], {2: 0, 7: 5}
+        (5, line(rng, 6, [(6.8, 0.1), (8.6, -0.4)], 0.05)),
+    ]
 
 
 def cross(rng, x, y):
@@ -150,18 +139,17 @@ def gaussians(rng, sizes, shape, scale):
     return blobs(rng, sizes(rng) if callable(sizes) else sizes, centers)
 
 
-def circle(radius, begin, step):
-    """Return points of a circle from an angle on, ``step`` degrees apart."""
-    return polar(np.deg2rad(np.arange(begin, begin + 360, step)), radius)
+def far_blobs(rng, k, side, low, high):
+    """Return k blobs in a square, centers 5 apart or more, of sizes low to high - 1."""
+    centers = []
+    while len(centers) < k:
+        center = rng.uniform(0, side, 2)
+        if all(np.linalg.norm(center - other) > 5 for other in centers):
+            centers.append(center)
+    return blobs(rng, rng.integers(low, high, k), centers)
 
 
-def far_blobs(rng, k, most, low, high):
-    """Return blobs that do not overlap, of sizes in a range."""
-    centers = far_centers(rng, k, 2, 5, most)
-    return blobs(rng, low if high is None else rng.integers(low, high, k), centers)
-
-
-# Set: what returns its clusters, and in the end perhaps (NOISE, points).
+# {set: function that returns its clusters}. A part (h, points) belongs to cluster h, or is NOISE.
 SETS = {
     "two spirals": lambda rng: [spiral(rng, 300, a, 1.5, 0.04) for a in (0, 180)],
     "three spirals": lambda rng: [spiral(rng, 150, a, 0.9, 0.03) for a in (0, 120, 240)],
@@ -220,7 +208,7 @@ SETS = {
         for group in ((0, 0), (14, 0), (7, 12))
         for at in ((1, 0), (-1, 0), (0, 1), (0, -1))
     ],
-    "ring of blobs": lambda rng: blobs(rng, 50, circle(8, 0, 30), 0.75),
+    "ring of blobs": lambda rng: blobs(rng, 50, polar(np.deg2rad(np.arange(0, 360, 30)), 8), 0.75),
     "falling sizes": lambda rng: blobs(
         rng, (500, 200, 100, 50, 20), [(0, 0), (5, 0), (0, 5), (5, 5), (2.5, 9)], 0.8
     ),
@@ -248,7 +236,7 @@ SETS = {
     "heavy tails 10d": lambda rng: [
         center + rng.standard_t(3, (100, 10)) for center in rng.normal(scale=2.2, size=(5, 10))
     ],
-    "fifty blobs": lambda rng: far_blobs(rng, 50, 55, 40, None),
+    "fifty blobs": lambda rng: far_blobs(rng, 50, 55, 40, 41),
     "thirty unequal blobs": lambda rng: far_blobs(rng, 30, 45, 10, 90),
     "blobs in noise": lambda rng: [
         *blobs(rng, 80, [(0, 0), (6, 0), (0, 6), (6, 6), (3, 3)], 0.6),
@@ -303,11 +291,9 @@ for name in ("iris", "wine", "breast_cancer", "digits"):
 def make(name, seed):
     """Return points in random order, and their clusters 1..k or 0 for noise."""
     rng = np.random.default_rng([seed, *name.encode()])
-    made = SETS[name](rng)
-    parts, joined = made if isinstance(made, tuple) else (made, {})
     X, y = [], []
-    for at, part in enumerate(parts):
-        h, points = part if isinstance(part, tuple) else (joined.get(at, at), part)
+    for at, part in enumerate(SETS[name](rng)):
+        h, points = part if isinstance(part, tuple) else (at, part)
         X.append(points)
         y += [h] * len(points)
     order = rng.permutation(len(y))

@@ -125,17 +125,15 @@ def summarise(run, protocol, names):
 
 def moves_parts(run, protocol, names):
     """Yield the figure, moves against n with one panel a set, and its table."""
-    points = [(name, n) for name in GROWTH if name in names for n in GROWTH[name]]
-    points = [(name, n) for name, n in points if n <= protocol.max_n]
+    along = {s: [n for n in GROWTH[s] if n <= protocol.max_n] for s in GROWTH if s in names}
+    points = [(name, n) for name, sizes in along.items() for n in sizes]
     moves = run.do({at: (count_moves, *at, protocol.repeats) for at in points})
     panels = {}
-    for name in dict.fromkeys(name for name, _ in moves):
-        sizes = [n for of, n in moves if of == name]
-        counts = under(moves, name)
+    for name, sizes in along.items():
         lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
-        for m, (method, marker) in enumerate(zip(METHODS, "s^o", strict=True)):
-            of = counts[:, m]
-            lines[method] = sizes, of.mean(axis=1), f"C{m}-{marker}", of.std(axis=1)
+        counts = np.moveaxis(under(moves, name), 1, 0)
+        for method, form, of in zip(METHODS, ("C0-s", "C1-^", "C2-o"), counts, strict=True):
+            lines[method] = sizes, of.mean(axis=1), form, of.std(axis=1)
     yield run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
     rows = (
         [name, n, *(f"{mean:.0f} ({mean / n:.2f} n)" for mean in counts.mean(axis=1))]
@@ -150,18 +148,15 @@ def page(run):
     methods = list(dict.fromkeys(method for _, method in found))
 
     def aris(show):
-        shapes = {name: load(name)[1] for name in names}
-        rows = (
-            [name, y.size, y.max() + 1, *(show(*found[name, method]) for method in methods)]
-            for name, y in shapes.items()
-        )
+        rows = []
+        for name in names:
+            y, cells = load(name)[1], (show(*found[name, method]) for method in methods)
+            rows.append([name, y.size, y.max() + 1, *cells])
         return ["set", "n", "k", *methods], rows
 
     yield (
-        f"{len(protocol.shares)} widths x {len(protocol.lams)} lams x {protocol.repeats} repeats, "
-        f"single starts; {run.repeats(10, 2)} samples of each drawn set. All figures are adjusted "
-        "Rand indices. The protocols are described in README.md; `-` is a method left out (GMM "
-        "with no more points a cluster than features)."
+        f"Adjusted Rand indices. {len(protocol.shares)} widths x {len(protocol.lams)} lams x "
+        f"{protocol.repeats} repeats, single starts; {run.repeats(10, 2)} samples of a drawn set."
     )
     yield "## Table I: oracle choice of the setting, mean ± standard deviation over the repeats"
     yield aris(lambda oracle, free: mean_and_std(oracle.mean(), oracle.std(axis=1).mean()))

@@ -177,8 +177,7 @@ def test_algorithm_1_over_the_papers_routes_makes_the_solvers_steps(flips):
         pop, plan = run._population, run._plan
         y, fitness, n_iter = paper_fitness.evolve(
             route,
-            pop.y[:1].astype(float),
-            nu=1,
+            pop.y[0].astype(float),
             lower=plan.lower,
             upper=plan.upper,
             flips=flips,
