@@ -204,6 +204,21 @@ def test_no_single_column_of_bits_makes_the_clusters():
     assert ours > 0.95 * theirs
 
 
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+def test_clusters_by_k_means_are_those_of_all_points(make):
+    rng = np.random.default_rng(0)
+    shares = np.where(rng.random((3, 15)) < 0.5, 0.2, 0.8)
+    X = (rng.random((2000, 15)) < shares[rng.integers(3, size=2000)]).astype(np.float64)
+    for weights in (np.ones(2000), rng.integers(1, 4, 2000)):
+        res = fastmmc.cluster(make(X), 3, sample_weight=weights, random_state=0)
+        assert res.candidates[0].rule == "k-means" and len(res.model.basis) < 1000
+        E = (res.labels == np.arange(3)[:, None]) * weights
+        means = E @ X / E.sum(axis=1, keepdims=True)
+        spread = ((X - means[res.labels]) ** 2).sum(axis=1) @ weights
+        least = KMeans(3, n_init=10, random_state=0).fit(X, sample_weight=weights).inertia_
+        assert spread < 1.003 * least
+
+
 def test_labels_that_no_prediction_reaches_share_it():
     groups = Groups.of_points(np.zeros((4, 4)))
     plain, shared = vote.errors_of(groups, np.array([0, 0, 1, 1]), 2)

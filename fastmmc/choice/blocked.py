@@ -71,7 +71,7 @@ def coarsen_blocks(blocks, sample, count, rng):
     return Coarsening(members, masses[used], np.arange(len(points)), points, False), seeds[used]
 
 
-def label_blocks(call, blocks, sample, winner, width, rules, run, control):
+def label_blocks(call, blocks, sample, winner, width, rules, control):
     """Return the result for the points of blocks by the labels of cells that won, and landmarks."""
     n, k, kernel = blocks.shape[0], rules[0].lower.size, width.factor.kernel
     free, near = rules
@@ -86,8 +86,6 @@ def label_blocks(call, blocks, sample, winner, width, rules, run, control):
     goal = Goal(kind, n, k, rule.lower, rule.upper, is_ruled)
     descent = Descent(factor, sample, found, goal, control)
     descent.predict()
-    if winner.rule == "free" and run.status == Status.CONVERGED:
-        descent.descend()
     descent.end()
     return descent.result(call), landmarks
 

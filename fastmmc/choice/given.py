@@ -20,10 +20,8 @@ from fastmmc.data.labels import named_clusters, read_known_labels
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import SizeRule, reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
-from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine.free import descend_rows
-from fastmmc.rls.engine.groups import ENDLESS, Groups, predictions
-from fastmmc.rls.engine.linked import MOST_IN_CHAIN, Merging
+from fastmmc.rls.engine.groups import Groups, predictions
+from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.planning import check_groups, check_links, check_sizes
 
 # How far from n / k sizes may be where they are about equal, as a share of n / k.
@@ -123,8 +121,8 @@ class Given:
         rules = [_of_cells(rule, cells, self.asks_sizes) for rule in (self.free, self.near)]
         return Kept(*rules, known[first], merging)
 
-    def state(self, factor, labels, rule):
-        """Return the state of all groups of points, whose labels are repaired, for a descent."""
+    def repair(self, factor, labels, rule):
+        """Return labels of all points that keep to it, from others: what changes costs least."""
         merging, dense = self.merging, isinstance(factor, DenseFactor)
         known = self.known[merging.first]
         labels = majority(labels, merging.members, self.weights, rule.lower.size)
@@ -132,26 +130,7 @@ class Given:
         matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
         state = merging.state(matrix, dense, labels, known < 0, rule, True)
         merging.part(state)
-        return state
-
-    def descend(self, state, end_sweep):
-        """Descend on the factor Z; yield now and then.
-
-        What must be apart from others stays in its cluster until all else has found its own.
-        """
-        is_apart = np.zeros(state.labels.size, dtype=np.bool_)
-        is_apart[self.merging.cannot] = True
-        yield from descend_rows(state._replace(movable=state.movable & ~is_apart), end_sweep)
-        if is_apart.any():
-            chain = np.empty(MOST_IN_CHAIN, dtype=np.int64)
-            state.pos[[loops.AT, loops.CLEAN]] = 0
-            apart = state._replace(movable=state.movable & is_apart)
-            loops.descend(apart, self.merging.pairs(0.0), chain, ENDLESS)
-            yield
-
-    def labels_of(self, state):
-        """Return the labels of all points."""
-        return state.labels.astype(np.int64)[self.merging.members]
+        return state.labels.astype(np.int64)[merging.members]
 
 
 def size_rules(call, n, k, known=None):

@@ -261,7 +261,7 @@ def _cluster_in_blocks(call, control):
         kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
         widths = Widths(cells, run.look)
         candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
-        result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, run, control)
+        result, landmarks = label_blocks(call, blocks, sample, winner, width, rules, control)
     goes_on = {"landmarks": landmarks}
     return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 

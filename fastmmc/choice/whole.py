@@ -13,10 +13,9 @@ from fastmmc.core.execution import Outcome
 from fastmmc.core.status import Status
 from fastmmc.kernels.factors import LowRankFactor, make_factor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, evenly
+from fastmmc.kernels.kmeans import k_means
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.engine.tangent import descend_all
 from fastmmc.rls.source import fit_labels, quick_rank, quick_seconds, rated_result
 
 # Seconds of a multiplication of kernel values or distances on a slow core, and the shares of
@@ -55,14 +54,18 @@ class _Found:
 
     labels: np.ndarray
     objective: float
-    n_iter: int  # passes over all points
-    history: np.ndarray
+    n_iter: int = 0
     n_moves: int = 0
+
+    @property
+    def history(self):
+        """The objective alone."""
+        return np.array([self.objective])
 
     @property
     def trace(self):
         """Tell of no moves: cells and points are not counted alike."""
-        return {"moves": np.zeros(self.history.size, dtype=np.int64)}
+        return {"moves": np.zeros(1, dtype=np.int64)}
 
 
 def result_of(X, cells, winner, width, given, is_told, seed, run):
@@ -71,35 +74,32 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
     ``is_told`` (n,) tells which points' cells have all that is given of them.
     """
     k, factor, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
-    # Only what a search of free sizes found has the least cost that is near.
-    free, descends, costs = winner.rule != "near", winner.rule == "free", []
     if not cells.is_plain:
         with run.phase():
             run.look()
             if not cells.is_exact:
                 predicted = _predicted(X, width.factor, winner.labels, k, run.look)
                 labels = np.where(is_told, labels, predicted)
+                if winner.rule == "k-means" and given.is_empty:
+                    centers = _centers(cells, winner.labels, k)
+                    labels, _ = k_means(X, k, 0, given.weights, centers, run.look)
             factor = _factor_of_all(X, cells, width, given.weights, seed, run)
-            is_free_to = descends and given.is_plain
-            for better, cost in descend_all(factor.Z, labels, k) if is_free_to else ():
-                labels = better
-                costs.append(cost)
-                run.look()
         if factor is width.factor:  # there was no time for that of all points
             rank = quick_rank(cells.n)
             args = X, cells, width, given.weights, rank, seed, lambda share, ahead=0.0: None
             factor = _make_factor(*args)
     if not given.is_plain:
-        state = given.state(factor, labels, given.rule_of(winner.rule))
-        if descends and not cells.is_plain:
-            with run.phase():
-                for _ in given.descend(state, lambda: costs.append(cost_of(state))):
-                    run.look()
-        labels = given.labels_of(state)
-    objective = _objective(factor, labels, k, free)
-    found = _Found(labels, objective, len(costs), np.array([*costs[:-1], objective]))
-    outcome = Outcome(found, 0, np.array([objective]), 1, Status.CONVERGED)
+        labels = given.repair(factor, labels, given.rule_of(winner.rule))
+    free = winner.rule != "near"
+    found = _Found(labels, _objective(factor, labels, k, free))
+    outcome = Outcome(found, 0, np.array([found.objective]), 1, Status.CONVERGED)
     return rated_result(factor, outcome, k, {"k": k, "sizes": "free" if free else "equal"})
+
+
+def _centers(cells, labels, k):
+    """Return the mean of each cluster of cells, (k, d)."""
+    E = (labels == np.arange(k)[:, None]) * cells.masses
+    return np.asarray(E @ cells.points) / E.sum(axis=1, keepdims=True)
 
 
 def _predicted(X, factor, labels, k, look):

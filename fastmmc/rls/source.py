@@ -261,10 +261,12 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
 
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
     n_iter, n_moves, history and trace. ``bound`` maps factor and sizes to a lower bound; ``fields``
-    go into the result as they are.
+    go into the result as they are. Warns where the kernel is of no use.
     """
     outcome = best_of_restarts(make_search, n_init, control)
-    return rated_result(factor, outcome, k, params, bound, **fields)
+    result = rated_result(factor, outcome, k, params, bound, **fields)
+    _warn_if_unpredictable(factor, k, result.loo_mse)
+    return result
 
 
 def rated_result(factor, outcome, k, params, bound=None, **fields):
@@ -280,7 +282,6 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
         status = Status.INTERRUPTED
         warn_if_stopped(status, outcome.n_init, outcome.n_init)
     status = rate_figures(status, loo_mse=fit.loo_mse)
-    _warn_if_unpredictable(factor, k, fit.loo_mse)
     return outcome.result(
         RLSResult,
         params | factor_params(factor),

@@ -1,4 +1,4 @@
-"""The descent of many points at once, by tangent steps on the factor Z of the hat matrix Z Z^T.
+"""Steps of many points at once to labels of less cost, on the factor Z of the hat matrix Z Z^T.
 
 With W = E^T Z and s_h the sizes, the cost of free sizes falls with a convex function of the labels,
 sum_h |W_h|^2 / s_h. So labels that are better for its tangent sum_i z_i . A_h(i) + c_h(i), with
@@ -15,11 +15,6 @@ from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import BLOCK
-from fastmmc.rls.engine.labelling import sums_of
-
-# The descent ends with a pass that moves less than this share of the points, or with the last.
-MOVED = 1e-3
-MOST_PASSES = 200
 
 
 def tangent(W, sizes, within=None):
@@ -32,23 +27,6 @@ def tangent(W, sizes, within=None):
     return 2.0 * W / sizes[:, None], -within / sizes**2
 
 
-def descend_all(Z, labels, k):
-    """Yield labels of ever less cost of free sizes, and that cost, pass by pass.
-
-    A pass that leaves a cluster empty is not made.
-    """
-    W, sizes, cost = _sums(Z, labels, k)
-    for _ in range(MOST_PASSES):
-        changed = step(Z, *tangent(W, sizes))
-        W, sizes, new_cost = _sums(Z, changed, k)
-        if not new_cost < cost or (sizes == 0).any():
-            return
-        yield changed, new_cost
-        if np.count_nonzero(changed != labels) < MOVED * labels.size:
-            return
-        labels, cost = changed, new_cost
-
-
 def step(Z, A, c):
     """Return the cluster of the largest score z . A_h + c_h of each row of Z, (n,) int64."""
     A, c = A.T.astype(Z.dtype), c.astype(Z.dtype)
@@ -59,9 +37,3 @@ def step(Z, A, c):
 
     run_to_end(in_threads(Z.size * c.size, assign, gen_batches(labels.size, BLOCK)))
     return labels
-
-
-def _sums(Z, labels, k):
-    """Return W, the sizes and the cost of free sizes."""
-    W, sizes = sums_of(Z, labels, k), np.bincount(labels, minlength=k)
-    return W, sizes, float(np.sum(1.0 - np.sum(W**2, axis=1) / np.maximum(sizes, 1)))
