@@ -91,6 +91,7 @@ BENCHMARKS = {
         "grid": "Points, features, clusters",
         "growth": "Growth along each",
         "large_quality": "Quality of large sets",
+        "large_shapes": "Shapes of ten million points",
         "dense_or_low_rank": "Dense or low rank",
         "blocks": "Points in blocks",
         "parquet": "A large Parquet file",

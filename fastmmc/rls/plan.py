@@ -21,7 +21,8 @@ from fastmmc.data.sizes import (
 from fastmmc.kernels.kmeans import k_means
 
 # Rounds of the shaking that a child of two labellings goes through: late enough to keep what it
-# inherited, and too few to force equal sizes on it.
+# inherited, and too few to force equal sizes on it. Without them Q is 2 % lower, but the mean index
+# of twelve real sets .696 in place of .712.
 FIRST_CHILD_ROUND = 4
 CHILD_ROUNDS = 3
 
