@@ -80,6 +80,7 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
             if not cells.is_exact:
                 predicted = _predicted(X, width.factor, winner.labels, k, run.look)
                 labels = np.where(is_told, labels, predicted)
+                # The means of cells are not yet those that the points have the least distances to.
                 if winner.rule == "k-means" and given.is_empty:
                     centers = _centers(cells, winner.labels, k)
                     labels, _ = k_means(X, k, 0, given.weights, centers, run.look)
@@ -99,7 +100,7 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
 def _centers(cells, labels, k):
     """Return the mean of each cluster of cells, (k, d)."""
     E = (labels == np.arange(k)[:, None]) * cells.masses
-    return np.asarray(E @ cells.points) / E.sum(axis=1, keepdims=True)
+    return np.asarray(E @ cells.points) / np.maximum(E.sum(axis=1, keepdims=True), 1)
 
 
 def _predicted(X, factor, labels, k, look):
