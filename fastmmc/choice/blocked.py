@@ -15,14 +15,13 @@ import numpy as np
 from fastmmc.choice.whole import PRODUCTS
 from fastmmc.core.declare import told
 from fastmmc.core.parameters import SizeParameters
-from fastmmc.core.status import Status
 from fastmmc.data.blocks import check_block
 from fastmmc.kernels.block_factor import make_block_factor
 from fastmmc.kernels.gram import evenly, squared_distances
 from fastmmc.rls.blocked import Descent, Goal
 from fastmmc.rls.engine.coarse import Coarsening
 from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.source import fit_labels
+from fastmmc.rls.source import fit_model
 
 
 class _Found(NamedTuple):
@@ -30,7 +29,6 @@ class _Found(NamedTuple):
 
     labels: np.ndarray
     params: dict
-    status: Status = Status.CONVERGED
     n_moves: int = 0
 
 
@@ -76,7 +74,7 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     n, k, kernel = blocks.shape[0], rules[0].lower.size, width.factor.kernel
     free, near = rules
     rule, kind = (near, "equal") if winner.rule == "near" else (free, "free")
-    model = fit_labels(width.factor, winner.labels, k).model
+    model, _ = fit_model(width.factor, winner.labels, k)
     labels = model.decision_function(sample).argmax(axis=1)
     found = _Found(labels, {"k": k, "sizes": kind} | kernel.params())
     points = width.factor.X

@@ -16,7 +16,7 @@ from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, evenly
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.source import fit_labels, quick_rank, quick_seconds, rated_result
+from fastmmc.rls.source import fit_model, quick_rank, quick_seconds, rated_result
 
 # Seconds of a multiplication of kernel values or distances on a slow core, and the shares of
 # max_time in which the points must be put into cells, and the first labellings be made. These take
@@ -105,7 +105,7 @@ def _centers(cells, labels, k):
 
 def _predicted(X, factor, labels, k, look):
     """Return the labels of all points that the model of the cells predicts."""
-    model = fit_labels(factor, labels, k).model
+    model, _ = fit_model(factor, labels, k)
     predicted = np.empty(X.shape[0], dtype=np.int64)
     size = min(ROWS, BLOCK * max(1, PRODUCTS_AT_A_TIME // (BLOCK * factor.n * k)))
     for rows in gen_batches(X.shape[0], size):

@@ -108,7 +108,8 @@ class BoundedSearch(LabelSearch):
     def _extend_cells(self):
         """Give all points the labels of their cells, unless given ones are better."""
         state, given = self._state, self._state.labels.copy()
-        self._take(self._best.labels[self._cells[1]])
+        _, members, _ = self._cells
+        self._take(self._best.labels[members])
         self._best = None
         if isinstance(self._plan.init, np.ndarray):
             found, labels = state.value[moves.OBJECTIVE], state.labels.copy()

@@ -177,29 +177,35 @@ class LabelFit(NamedTuple):
     loo_mse: float
 
 
+def fit_model(factor, labels, k):
+    """Return the model that fits the labels, and slices of all points with their (R E)^T.
+
+    Of points with weights the latter are (R S E)^T.
+    """
+    d = factor.X.shape[1]
+    if isinstance(factor, LowRankFactor):
+        W = factor._cluster_sums(labels, k)
+        coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
+        model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
+        return _as_given(model, factor), factor._score_blocks(W)
+    weights, roots = _weights_of(factor)
+    if factor.weights is None:
+        U = sums_of(factor.R, labels, k)
+    else:
+        U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
+    P, predictions = _codes_and_predictions(U, labels, roots)
+    coef = weights[:, None] * ((P - predictions) / factor.lam)
+    model = KernelModel(factor.kernel, factor.X, coef, d)
+    return _as_given(model, factor), [(slice(None), U)]
+
+
 def fit_labels(factor, labels, k):
     """Return the model that fits the labels, with its leave-one-out scores and their error.
 
     A point that is left out takes all equal ones with it.
     """
-    left_out, d = _LeftOut.of(factor, labels, k), factor.X.shape[1]
-    weights = np.ones(factor.n) if factor.weights is None else factor.weights
-    roots = np.sqrt(weights)
-    if isinstance(factor, LowRankFactor):
-        W = factor._cluster_sums(labels, k)
-        coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
-        model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
-        model = _as_given(model, factor)
-        blocks = factor._score_blocks(W)
-    else:
-        if factor.weights is None:
-            U = sums_of(factor.R, labels, k)
-        else:
-            U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
-        P, predictions = _codes_and_predictions(U, labels, roots)
-        coef = weights[:, None] * ((P - predictions) / factor.lam)
-        model = _as_given(KernelModel(factor.kernel, factor.X, coef, d), factor)
-        blocks = [(slice(None), U)]
+    model, blocks = fit_model(factor, labels, k)
+    left_out, (weights, roots) = _LeftOut.of(factor, labels, k), _weights_of(factor)
     total, scores = 0.0, None if factor.n * k > MOST_SCORES else np.empty((factor.n, k))
     for rows, U in blocks:
         P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
@@ -208,6 +214,12 @@ def fit_labels(factor, labels, k):
         if scores is not None:
             np.subtract(P, residuals, out=scores[rows])
     return LabelFit(model, scores, total / (k * float(weights.sum())))
+
+
+def _weights_of(factor):
+    """Return the weights of all points and their roots."""
+    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    return weights, np.sqrt(weights)
 
 
 class _LeftOut(NamedTuple):

@@ -253,8 +253,11 @@ class FreeSearch(SlicedSearch):
         return make_state(factor.R if dense else factor.Z, dense, *of, True)
 
 
-def descend_rows(state, end_sweep=lambda: None):
-    """Descend on the factor Z until a sweep makes no move; yield after each block."""
+def descend_rows(state, end_sweep):
+    """Descend on the factor Z until a sweep makes no move; yield after each block.
+
+    Calls ``end_sweep`` at the end of each sweep.
+    """
     Z, k, made = state.matrix, state.counts.size, -1
     scores = np.empty((min(ROWS, len(Z)), k), dtype=Z.dtype)
     with map_of_threads(Z.size * k) as map_pieces:
