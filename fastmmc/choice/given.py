@@ -21,7 +21,7 @@ from fastmmc.data.links import Links
 from fastmmc.data.sizes import SizeRule, reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine.groups import Groups, predictions
-from fastmmc.rls.engine.linked import Merging
+from fastmmc.rls.engine.linked import Merging, majority
 from fastmmc.rls.planning import check_groups, check_links, check_sizes
 
 # How far from n / k sizes may be where they are about equal, as a share of n / k.
@@ -238,9 +238,3 @@ class KeptGroups(Groups):
         state = self.state(np.where(self.known >= 0, self.known, labels), rule)
         self.merging.part(state)
         return state.labels.astype(np.int64)
-
-
-def majority(labels, members, masses, k):
-    """Return the label that most of the mass of each group has."""
-    counts = np.bincount(members * k + labels, masses, (members.max() + 1) * k)
-    return counts.reshape(-1, k).argmax(axis=1)

@@ -39,6 +39,11 @@ class Links(OneLine):
     cannot: np.ndarray  # (q, 2) int64
     n_conflicts: int = 0  # cannot-links between objects that chains of must-links join
 
+    @classmethod
+    def none(cls):
+        """Return no pairs."""
+        return cls(np.empty((0, 2), dtype=np.int64), np.empty((0, 2), dtype=np.int64))
+
     def __bool__(self):
         return len(self.must) + len(self.cannot) > 0
 

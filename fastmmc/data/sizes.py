@@ -35,7 +35,7 @@ class SizeRule:
 
     def allows(self, sizes):
         """Tell whether these sizes are within the bounds."""
-        return _are_within(sizes, self.lower, self.upper)
+        return are_within(sizes, self.lower, self.upper)
 
     def bounds_at(self, sizes):
         """Return the bounds for a search from these sizes, which keep unless bounds were set."""
@@ -271,7 +271,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
     k = len(lower)
     labels = np.array(labels, dtype=np.int64)
     counts = np.bincount(labels, masses, k).astype(np.int64)
-    if _are_within(counts, lower, upper):
+    if are_within(counts, lower, upper):
         return labels
     if callable(scores) and labels.size * k <= MOST_SCORES:
         scores = scores(np.arange(k), np.arange(labels.size))
@@ -295,7 +295,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
             loops.move(points[order], wish, counts - bounds, *rest)
             moved = points[labels[points] == wish[points]]
             own[moved] = offers[moved]
-    if masses is None and not _are_within(counts, lower, upper):
+    if masses is None and not are_within(counts, lower, upper):
         raise ValueError(
             f"sizes of {counts.tolist()} cannot be brought to at least {lower.tolist()} and at "
             f"most {upper.tolist()} by moving the points whose label is not known"
@@ -303,7 +303,7 @@ def fit_sizes(labels, scores, lower, upper, movable=None, masses=None):
     return labels
 
 
-def _are_within(sizes, lower, upper):
+def are_within(sizes, lower, upper):
     """Tell whether sizes are within their bounds."""
     return bool((sizes >= lower).all() and (sizes <= upper).all())
 

@@ -8,7 +8,7 @@ follow one pass the better; each is checked against the W of that moment.
 import numpy as np
 
 from fastmmc.core.jit import njit
-from fastmmc.rls.engine._loops_moves import move, move_shift, swap_shift
+from fastmmc.rls.engine._loops_moves import mass, move, move_shift, swap_shift
 
 
 @njit
@@ -26,6 +26,7 @@ def descend_block(state, points, scores, shift, target):
     for at in range(scores.shape[0]):
         i = points[at]
         o = labels[i]
+        w = mass(state.masses, i)
         best, open_best = np.inf, np.inf
         to, open_to = -1, -1
         if state.movable[i]:
@@ -36,14 +37,14 @@ def descend_block(state, points, scores, shift, target):
                 if v < best:
                     best = v
                     to = h
-                if v < open_best and counts[h] < upper[h]:
+                if v < open_best and counts[h] + w <= upper[h]:
                     open_best = v
                     open_to = h
         shift[i] = best
         target[i] = to
-        if open_best < -tol and counts[o] > lower[o]:
+        if open_best < -tol and counts[o] - w >= lower[o]:
             if move_shift(Z, False, W, diag, i, o, open_to) < -tol:
-                move(Z, None, labels, counts, W, i, open_to)
+                move(Z, None, labels, counts, W, i, open_to, w)
                 shift[i] = np.inf
                 moves += 1
     return moves
@@ -57,7 +58,7 @@ def exchange(state, order, bounds, shift):
     :func:`descend_block`. In it those of cluster a that want into b begin at bounds[a k + b].
     """
     Z, labels, counts, W = state.matrix, state.labels, state.counts, state.sums
-    diag, tol = state.diag, state.tol
+    diag, lower, upper, tol = state.diag, state.lower, state.upper, state.tol
     k = counts.size
     swaps = 0
     for a in range(k):
@@ -68,11 +69,14 @@ def exchange(state, order, bounds, shift):
                 i, j = order[first], order[second]
                 if not shift[i] + shift[j] < -tol:
                     break
+                v, w = mass(state.masses, i), mass(state.masses, j)
+                a_after, b_after = counts[a] - v + w, counts[b] - w + v
+                fits = lower[a] <= a_after <= upper[a] and lower[b] <= b_after <= upper[b]
                 separate = move_shift(Z, False, W, diag, i, a, b)
                 separate += move_shift(Z, False, W, diag, j, b, a)
-                if swap_shift(Z, False, i, j, separate) < -tol:
-                    move(Z, None, labels, counts, W, i, b)
-                    move(Z, None, labels, counts, W, j, a)
+                if (v == w or fits) and swap_shift(Z, False, i, j, separate) < -tol:
+                    move(Z, None, labels, counts, W, i, b, v)
+                    move(Z, None, labels, counts, W, j, a, w)
                     swaps += 1
                 first += 1
                 second += 1

@@ -1,23 +1,30 @@
-"""Labels of bounded sizes, searched on cells of many points and then on the points."""
+"""The search of labels over groups of points, or cells of these, and the descent of all groups.
+
+A group is a point, or points that must be together; see :mod:`fastmmc.rls.engine.linked`.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from fastmmc.kernels.factors import DenseFactor
+from fastmmc.core.sliced import SlicedSearch
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
 from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls.claims import ClaimSearch
+from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.cells import of_cells
-from fastmmc.rls.engine.free import SLICE, quick_labels
-from fastmmc.rls.engine.labelling import LabelSearch, Scores
-from fastmmc.rls.engine.memetic import TOLERANCE, MemeticSearch
-from fastmmc.rls.plan import GENTLE_CLUSTERS, GENTLE_ROUND
+from fastmmc.rls.engine import _loops_ward as ward
+from fastmmc.rls.engine.cells import draw_cells_of
+from fastmmc.rls.engine.free import SLICE, Population, descend_rows, descent, quick_labels
+from fastmmc.rls.engine.groups import cost_of
+from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.linked import MOST_IN_CHAIN, LinkedGroups, diagonal_of, majority
+from fastmmc.rls.engine.memetic import MemeticSearch
 
 # Rows that a descent sees under the same scores.
 ROWS = 4096
@@ -27,133 +34,228 @@ ROWS = 4096
 ROWS_MULTIPLIED = 1024
 
 
-class BoundedSearch(LabelSearch):
-    """One start: labels of bounded sizes over cells, then a descent of all points within these.
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All groups: their matrix, or their rows of Z."""
 
-    The sums are W = E^T Z, k x r. ``cells`` are as :func:`make_cells` returns them, or None: the
-    points are descended from given labels or, for want of time, get quick ones. The search over
-    cells is the plan's, and if that is memetic there is one more from its labels for few clusters.
-    Given labels are told to the cells in which they are the most, and are descended from where
-    those of cells are no better.
+    matrix: np.ndarray
+    dense: bool
+    diagonal: np.ndarray  # (g,) float64, of the matrix, or of Z Z^T
+
+    @classmethod
+    def of(cls, factor, merging):
+        """Return all groups, without a matrix that is not there yet."""
+        dense = not isinstance(factor, LowRankFactor)
+        matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
+        return cls(matrix, dense, diagonal_of(matrix, dense))
+
+
+def make_groups(factor, merging, plan, rng):
+    """Return all groups, as a :class:`Whole`, and those that are searched.
+
+    The latter are cells where the plan has cells. Yields rows of the hat matrix, or blocks.
+    """
+    if not plan.cells:
+        is_low_rank = isinstance(factor, LowRankFactor)
+        matrix = merging.merge((yield from factor._hat_matrix()) if is_low_rank else factor.R)
+        whole = Whole(matrix, True, diagonal_of(matrix, True))
+        return whole, LinkedGroups.of(matrix, merging, merging.plan(plan))
+    whole = Whole.of(factor, merging)
+    cells = yield from draw_cells_of(factor, plan.k, plan.cells, rng)
+    coarse, plan = merging.of_cells(cells[0], plan, rng)
+    if whole.dense:
+        matrix = np.empty((coarse.n_groups, coarse.n_groups))
+        ward.merge_groups(whole.matrix, coarse.members, None, matrix)
+    else:
+        sums = sums_of(whole.matrix, coarse.members, coarse.n_groups)
+        matrix = sums @ sums.T
+    return whole, LinkedGroups.of(matrix, coarse, plan)
+
+
+class NearSearch:
+    """The search of equal sizes on the matrix of groups, as a population that it does not need."""
+
+    def __init__(self, points, plan, index, rng):
+        factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
+        diag = factor.diagonal()
+        self.fraction = 0.0
+        if plan.method == "memetic":
+            self._search = MemeticSearch(factor, diag, plan, rng)
+        else:
+            self._search = ClaimSearch(factor, diag, plan, index, rng)
+
+    def run(self):
+        """Search; yield at the end of each slice."""
+        while not self._search.step(SLICE):
+            self.fraction = self._search.fraction()
+            yield
+
+    def finish(self):
+        """Return the labels, and take the figures."""
+        search = self._search
+        search.finish()
+        self.status, self.n_iter, self.n_moves = search.status, search.n_iter, search.n_moves
+        return search.labels
+
+
+class MultilevelSearch(SlicedSearch):
+    """One restart: a search over groups, or over cells of them, and the descent of all.
+
+    ``searched`` is None for want of time. Given labels are told to the cells in which they are the
+    most, and are descended from where those of cells are no better.
     """
 
-    def __init__(self, factor, diag, plan, index, rng, cells, threads=1):
-        given = plan if isinstance(plan.init, np.ndarray) else replace(plan, init="random")
-        super().__init__(factor, diag, given, rng, width=factor.rank)
+    def __init__(self, factor, merging, whole, searched, plan, index, rng, threads):
+        self._factor = factor
+        self._merging = merging
+        self._whole = whole
+        self._searched = searched
         self._plan = plan
         self._index = index
         self._rng = rng
-        self._cells = cells
         self._threads = threads
-        self._search = self._best = None
+        self._search = self._state = None
+        super().__init__()
+
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        if self._state is not None or self._search is None:
+            return 0.95 * (self._state is not None)
+        return 0.9 * self._search.fraction
 
     def finish(self):
-        """Do what every search does, from the best labels of cells if it was stopped there."""
+        """Take the final figures and let the work space go."""
+        if self._state is None:
+            self._begin_descent()
+        labels = self._state.labels.astype(np.int64)
+        self.n_moves = int(self._state.pos[loops.MOVES])
         if self._search is not None:
-            self._end_search()
-        if self._best is not None:
-            self._extend_cells()
-        elif isinstance(self._plan.init, str) and not self._is_begun():
-            self._state.labels[:] = quick_labels(self._factor, self._plan, self._rng)
-        self._fill()
-        return super().finish()
+            self.n_moves += self._search.n_moves
+            self.n_iter = self._search.n_iter
+            self.status = self._search.status
+        # From scratch, so that no rounding of the moves is left.
+        self.objective = self._value(self._make_state(labels))
+        self.labels = labels[self._merging.members]
+        self._history.note(self.n_moves, self.objective)
+        self._end_history("moves")
+        self._search = self._state = self._work = self._searched = self._whole = None
 
     def _run(self):
-        """Search the cells, then descend; yield what each step cost."""
-        if self._cells is not None:
-            yield from self._search_cells()
-            self._extend_cells()
-        elif self._plan.known is not None:
-            self._take(self._state.labels)
-        else:
-            return  # there was no time for cells
-        # The paper's rule fixes the sizes, so only swaps are left.
-        self._set_bounds(*self._plan.rule.bounds_at(self._state.counts.copy()))
-        self._note()
+        """Search, then descend; yield at the end of each slice."""
+        plan, searched = self._plan, self._searched
+        # Where known labels came with first ones for all, these are as good as a search.
+        is_told = plan.cells and plan.known is not None and isinstance(plan.init, np.ndarray)
+        if searched is not None and not is_told:
+            kind = Population if plan.free else NearSearch
+            self._search = kind(searched, searched.plan, self._index, self._rng)
+            yield from self._search.run()
+        self._begin_descent()
         yield
-        with ThreadPoolExecutor(self._threads) as self._pool:
-            yield from self._descend()
-
-    def _search_cells(self):
-        """Search the labels of cells; yield now and then."""
-        plan = self._plan
-        matrix, members, seeds = self._cells
-        coarse = of_cells(plan, seeds, members)
-        # A search claim by claim reads R alone.
-        factor = DenseFactor(matrix, 1.0, Kernel("precomputed"), matrix)
-        is_memetic = plan.method == "memetic"
-        count = 1 + (is_memetic and plan.k <= GENTLE_CLUSTERS)
-        for at in range(count):
-            if at == 1:
-                coarse = replace(coarse, init=self._best.labels, start_round=GENTLE_ROUND)
-            args = factor, factor.diagonal(), coarse
-            if is_memetic:
-                self._search = MemeticSearch(*args, self._rng)
-            else:
-                self._search = ClaimSearch(*args, self._index, self._rng)
-            while not self._search.step(SLICE):
-                self._fraction = 0.8 * (at + self._search.fraction()) / count
-                yield
-            self._end_search()
-
-    def _end_search(self):
-        """End the current search over cells and keep it if it is the best."""
-        search, self._search = self._search, None
-        search.finish()
-        self.n_iter += search.n_iter
-        self._state.pos[moves.MOVES] += search.n_moves
-        if self._best is None or search.objective < self._best.objective - TOLERANCE:
-            self._best = search
-
-    def _extend_cells(self):
-        """Give all points the labels of their cells, unless given ones are better."""
-        state, given = self._state, self._state.labels.copy()
-        _, members, _ = self._cells
-        self._take(self._best.labels[members])
-        self._best = None
-        if isinstance(self._plan.init, np.ndarray):
-            found, labels = state.value[moves.OBJECTIVE], state.labels.copy()
-            self._take(given)
-            if state.value[moves.OBJECTIVE] > found:
-                self._take(labels)
-
-    def _take(self, labels):
-        """Go on from labels, whose sizes are brought within the bounds."""
-        self._state.labels[:] = labels
-        self._fill()
-        self._repair()
-
-    def _is_begun(self):
-        """Tell whether the labels of points are more than those that the search began with."""
-        return np.isfinite(self._state.value[moves.OBJECTIVE])
-
-    def _sum(self):
-        """Fill W, O(nr), and return Q."""
-        moves.build_sums(self._state.matrix, self._state.labels, self._state.sums)
-        return self._risk()
-
-    def _risk(self):
-        """Return Q = k n + (4 - k) e^T R e - 4 tr(E^T R E)."""
-        k, W = self._plan.k, self._state.sums
-        total = W.sum(axis=0)
-        return float(k * self._plan.n + (4 - k) * total @ total - 4 * np.sum(W**2))
-
-    def _scores(self):
-        state = self._state
-        sums = Scores(state.matrix, state.sums, np.zeros(self._plan.k))
-
-        def scores(clusters, points):
-            own = state.labels[points] == clusters[:, None]
-            return sums(clusters, points) - own * state.diag[points]
-
-        return scores
+        yield from self._descend()
 
     def _descend(self):
-        """Make moves and swaps until a sweep of all points finds none; yield what each block cost.
+        """Descend with all groups; yield at the end of each slice."""
+        state = self._state
+        if len(self._merging.cannot):
+            chain = np.empty(MOST_IN_CHAIN, dtype=np.int64)
+            while not loops.descend(state, self._pairs, chain, self._budget):
+                yield
+        elif state.dense:
+            is_bounded = self._plan.cells and self._plan.free and self._plan.rule.bounded
+            least = state.matrix.min(axis=1).astype(np.float64) if is_bounded else None
+            yield from descent(state, least, lambda: self._budget)
+        elif state.free:
+            yield from descend_rows(state, self._note)
+        else:
+            shared = set(moves.State._fields).intersection(state._fields)
+            fields = {name: getattr(state, name) for name in shared}
+            unused = {"row": None, "value": np.empty(0), "best_labels": state.labels[:0]}
+            of_points = moves.State(**fields | unused)
+            yield from Descent(of_points, self._threads).run(self._note)
+
+    def _begin_descent(self):
+        """Part the groups found, and make the state of all groups."""
+        merging, plan = self._merging, self._plan
+        self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
+        state = self._parted(self._labels_of_all())
+        if self._search is not None and plan.cells and isinstance(plan.init, np.ndarray):
+            given = self._parted(merging.plan(plan).start_labels(self._rng))
+            state = min(state, given, key=self._value)
+        told = plan.rule.targets is not None or not plan.links
+        if plan.method == "shaking" and told and not plan.free:
+            # The paper's rule fixes the sizes, so that only chains of one size change sides. Where
+            # no sizes are asked for, links are what tells of them.
+            lower, upper = plan.rule.bounds_at(state.counts.copy())
+            state = state._replace(lower=lower, upper=upper)
+        self._state = state
+        self._note()
+
+    def _parted(self, labels):
+        """Return the state of labels that keep links and sizes as far as can be."""
+        state = self._make_state(labels)
+        self._merging.part(state)
+        return state
+
+    def _note(self):
+        """Note where the descent of all groups stands."""
+        state = self._state
+        self._history.note(state.pos[loops.MOVES], self._value(state))
+
+    def _labels_of_all(self):
+        """Return the labels of all groups that the search found, or those to start from."""
+        merging, plan = self._merging, self._plan
+        of_groups = merging.plan(plan)
+        if self._search is not None:
+            labels = self._search.finish()
+            return of_groups.with_known(
+                labels[self._searched.merging.members] if plan.cells else labels
+            )
+        if not plan.has_random_start:
+            return of_groups.start_labels(self._rng)
+        weights = np.rint(merging.scales**2).astype(np.int64)
+        labels = quick_labels(self._factor, replace(plan, masses=weights), self._rng)
+        return of_groups.with_known(majority(labels, merging.members, weights, plan.k))
+
+    def _make_state(self, labels):
+        """Return the state of all groups."""
+        whole, plan = self._whole, self._merging.plan(self._plan)
+        rest = labels, plan.movable, plan.rule, plan.free, whole.diagonal
+        return self._merging.state(whole.matrix, whole.dense, *rest)
+
+    def _value(self, state):
+        """Return the objective, with the prices of pairs that are together if they have one."""
+        merging, k = self._merging, self._plan.k
+        price = 0.0 if merging.hard else merging.price_of(state.labels)
+        if self._plan.free:
+            return cost_of(state) + price * k / float(merging.masses.sum())
+        if state.dense:
+            total, within = state.sums.sum(), state.within.sum()
+        else:
+            total, within = np.sum(state.sums.sum(axis=0) ** 2), np.sum(state.sums**2)
+        value = k * merging.masses.sum() + (4 - k) * total - 4 * (within - price)
+        return float(value / merging.unit)
+
+
+class Descent:
+    """The descent of points, or groups of them, by moves and swaps on their rows of Z."""
+
+    def __init__(self, state, threads):
+        self._state = state
+        self._threads = threads
+
+    def run(self, end_sweep):
+        """Go on until a sweep of all points finds nothing; yield what each block cost.
 
         The sweeps between see the points whose shifts may have become low enough to count.
+        ``end_sweep()`` is called at the end of each.
         """
-        n, k, state = self._plan.n, self._plan.k, self._state
+        with ThreadPoolExecutor(self._threads) as self._pool:
+            yield from self._sweeps(end_sweep)
+
+    def _sweeps(self, end_sweep):
+        """Make the sweeps; yield what each block cost."""
+        state, k = self._state, self._state.counts.size
+        n, rank = state.matrix.shape
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         drift = Drift(state)
@@ -166,13 +268,11 @@ class BoundedSearch(LabelSearch):
                 scores = self._cluster_scores(some)
                 changed += blocks.descend_block(state, some, scores, shift, target)
                 drift.follow()
-                yield k * some.size * (1 + self._factor.rank // 8)
+                yield k * some.size * (1 + rank // 8)
             changed += 2 * self._exchange(shift, target)
             drift.follow()
             state.pos[moves.MOVES] += changed
-            state.value[moves.OBJECTIVE] = self._risk()
-            self._note()
-            self._fraction = 0.95
+            end_sweep()
             if changed > 0:
                 points = drift.due(shift, target, state.labels != before)
             elif points.size < n:
@@ -183,7 +283,7 @@ class BoundedSearch(LabelSearch):
     def _cluster_scores(self, points):
         """Return Z W^T for some points."""
         Z, columns = self._state.matrix, self._state.sums.T.astype(self._state.matrix.dtype)
-        scores = np.empty((points.size, self._plan.k), Z.dtype)
+        scores = np.empty((points.size, columns.shape[1]), Z.dtype)
 
         def multiply(first):
             rows = slice(first, first + ROWS_MULTIPLIED)
@@ -199,7 +299,7 @@ class BoundedSearch(LabelSearch):
 
     def _exchange(self, shift, target):
         """Swap points that want into each other's clusters; return how many pairs did."""
-        k, state = self._plan.k, self._state
+        state, k = self._state, self._state.counts.size
         # Points that cannot move have no target, and an infinite shift.
         wish = state.labels.astype(np.int64) * k + np.maximum(target, 0)
         lowest = np.full(k * k, np.inf)

@@ -26,11 +26,6 @@ from fastmmc.kernels.kmeans import k_means
 FIRST_CHILD_ROUND = 4
 CHILD_ROUNDS = 3
 
-# First round of a search that goes on from the best labels of others. Its children are shaken more
-# gently, which finds lower Q where few clusters leave little to recombine: up to this many.
-GENTLE_ROUND = 6
-GENTLE_CLUSTERS = 10
-
 
 @dataclass(frozen=True, eq=False)
 class LabelSearchPlan:
@@ -145,7 +140,7 @@ class LabelSearchPlan:
         # the other points is scaled.
         held, held_here = held_sizes(self.known, k), held_sizes(known, k)
         free = m - held_here.sum()
-        share = free / max(1, self.n - held.sum())
+        share = free / max(1, self.total - held.sum())
         lower = held_here + np.floor(np.maximum(rule.lower - held, 0) * share).astype(np.int64)
         upper = held_here + np.minimum(free, np.ceil((rule.upper - held) * share)).astype(np.int64)
         targets = rule.targets

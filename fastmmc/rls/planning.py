@@ -50,15 +50,15 @@ def prepare(call, make_source):
     return source, plan
 
 
-def wanted_cells(call, n, k):
+def wanted_cells(call, n, k, is_linked=False):
     """Return how many cells labels of n points are searched on, 0 if the points are.
 
-    They are points where these are few, the paper's plain descents, or of a dense hat matrix that
-    was asked for.
+    They are points where these are few, the paper's plain descents unless links or weights make
+    groups of them, or of a dense hat matrix that was asked for.
     """
     method = _method_of(call)
     is_free = call.sizes == "free"
-    if k == 1 or not (is_free or (method in BALANCE and call.rank is not None)):
+    if k == 1 or not (is_free or ((method in BALANCE or is_linked) and call.rank is not None)):
         return 0
     most = DENSE_LIMIT if method == "shaking" and not is_free else DENSE_CHOICE
     return count_cells(n, k) if n > most else 0
@@ -102,7 +102,7 @@ def _make_plan(call, source):
     trust = _check_trust(call, known, links)
     is_free, method = call.sizes == "free", _method_of(call)
     is_dense = isinstance(source.factor, DenseFactor) and not is_free
-    cells = 0 if links is not None or is_dense else wanted_cells(call, n, k)
+    cells = 0 if is_dense else wanted_cells(call, n, k, links is not None)
     default = None if is_free or method not in BALANCE else max(BALANCE[method], k / n)
     bounded = method == "memetic" or call.target_sizes is not None
     rule, min_size, default = check_sizes(call, n, k, known, default, bounded)

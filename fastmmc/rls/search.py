@@ -8,23 +8,16 @@ from joblib import effective_n_jobs
 
 from fastmmc.core.execution import OutOfTime, restart_stream, warn_user
 from fastmmc.core.threads import run_to_end
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.data.links import Links
+from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import ClaimSearch
-from fastmmc.rls.engine.cells import make_cells
 from fastmmc.rls.engine.coarse import mass_unit
-from fastmmc.rls.engine.free import QUICK_SAMPLE, FreeSearch, Population, make_matrix
-from fastmmc.rls.engine.linked import (
-    LinkedSearch,
-    Merging,
-    NearSearch,
-    make_groups,
-    sample_size,
-)
+from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.engine.memetic import MemeticSearch
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.multilevel import BoundedSearch
+from fastmmc.rls.multilevel import MultilevelSearch, Whole, make_groups
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import best_result
 
@@ -41,14 +34,12 @@ def search_labels(seed, factor, plan, control):
         return search_overruling(search, plan, control)
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
+    is_grouped = plan.links is not None or plan.cells > 0 or plan.free
+    result = (_search_groups if is_grouped else _search_claims)(seed, factor, plan, control)
     if plan.links is not None:
-        found = _search_linked(seed, factor, plan, control)
         hard = plan.link_penalty is None
-        return judge_links(found, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
-    if plan.free:
-        return _search_free(seed, factor, plan, control)
-    result = (_search_cells if plan.cells else _search_claims)(seed, factor, plan, control)
-    if plan.default_sizes and result.converged:
+        return judge_links(result, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
+    if plan.default_sizes and not plan.free and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
 
@@ -73,56 +64,20 @@ def _search_claims(seed, factor, plan, control):
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 
 
-def _search_cells(seed, factor, plan, control):
-    """Run the search of about equal sizes on cells of the points, the same for every start."""
-    diag, threads = factor.diagonal(), max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
-    cells = None
-    if plan.known is None:
-        draws = make_cells(factor, plan.k, plan.cells, np.random.default_rng(seed))
-        with suppress(OutOfTime):
-            cells = run_to_end(draws, lambda cost: control.check_time())
+def _search_groups(seed, factor, plan, control):
+    """Run the search over groups of linked points, or over cells of them, and all of these."""
+    merging = Merging.of(plan.links or Links.none(), plan.n, plan.weights, plan.link_penalty)
+    whole = searched = None
+    with suppress(OutOfTime):
+        groups = make_groups(factor, merging, plan, np.random.default_rng(seed))
+        whole, searched = run_to_end(groups, lambda cost: control.check_time())
+    whole = whole or Whole.of(factor, merging)
+    threads = max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
 
     def make_search(index):
         rng = restart_stream(seed, index)
-        return BoundedSearch(factor, diag, plan, index, rng, cells, threads)
-
-    return _best_result(factor, make_search, plan.n_starts, plan, control)
-
-
-def _search_free(seed, factor, plan, control):
-    """Run the search of free sizes."""
-    matrix, cells = factor, plan.cells
-    try:
-        if control.shortage:
-            raise OutOfTime
-        matrix = run_to_end(make_matrix(factor, cells), lambda n_rows: control.check_time())
-    except OutOfTime:
-        cells = max(plan.k, min(plan.n, QUICK_SAMPLE))
-    diag = matrix.diagonal()
-
-    def make_search(index):
-        return FreeSearch(matrix, diag, plan, cells, index, restart_stream(seed, index))
-
-    return _best_result(factor, make_search, plan.n_starts, plan, control)
-
-
-def _search_linked(seed, factor, plan, control):
-    """Run the search over groups of linked points."""
-    merging = Merging.of(plan.links, plan.n, plan.weights, plan.link_penalty)
-    kind = Population if plan.free else NearSearch
-    sample = sample_size(plan.n, plan.k) if plan.free or not isinstance(factor, DenseFactor) else 0
-    try:
-        groups = run_to_end(
-            make_groups(factor, merging, plan, sample), lambda n_rows: control.check_time()
-        )
-    except OutOfTime:
-        sample = min(plan.n, QUICK_SAMPLE)
-        groups = run_to_end(make_groups(factor, merging, plan, sample))
-
-    def make_search(index):
-        rng = restart_stream(seed, index)
-        args = factor, merging, groups, plan, sample, index, rng, control.check_time, kind
-        return LinkedSearch(*args)
+        args = factor, merging, whole, searched, plan, index, rng, threads
+        return MultilevelSearch(*args)
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 

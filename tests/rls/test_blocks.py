@@ -12,7 +12,7 @@ from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls import multilevel, planning
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import cells
-from fastmmc.rls.multilevel import BoundedSearch
+from fastmmc.rls.multilevel import Descent
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
 
@@ -114,7 +114,7 @@ def test_the_descent_ends_where_no_move_within_bounds_helps(factor, seed):
 def test_without_bounds_the_descent_keeps_every_size(factor, monkeypatch, seed):
     R = factor.Z @ factor.Z.T
     after = run(factor, n_init=1, random_state=seed)
-    monkeypatch.setattr(BoundedSearch, "_descend", lambda self: iter(()))
+    monkeypatch.setattr(Descent, "run", lambda self, end_sweep: iter(()))
     before = run(factor, n_init=1, random_state=seed)
     assert after.objective <= before.objective + 1e-9
     np.testing.assert_array_equal(after.sizes, before.sizes)
@@ -269,13 +269,13 @@ def test_the_rank_that_is_chosen_is_at_least_k(overlapping, monkeypatch, k, rank
 def test_sweeps_see_fewer_points(monkeypatch, rng):
     X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
     scored = []
-    multiply = BoundedSearch._cluster_scores
+    multiply = Descent._cluster_scores
 
     def count(self, points):
         scored.append(points.size)
         return multiply(self, points)
 
-    monkeypatch.setattr(BoundedSearch, "_cluster_scores", count)
+    monkeypatch.setattr(Descent, "_cluster_scores", count)
     res = fastmmc.umc_rls(X, 16, n_init=1, random_state=0, rank=60)
     fewer = sum(scored)
     scored.clear()

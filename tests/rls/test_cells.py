@@ -10,7 +10,7 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import size_rule
-from fastmmc.rls.engine.cells import count_cells, make_cells
+from fastmmc.rls.engine.cells import count_cells, draw_cells_of
 from fastmmc.rls.engine.groups import Groups, cost_of
 from tests.rls import naive
 from tests.rls.points import gaussians
@@ -21,9 +21,11 @@ def cells_of(n=90, count=20, k=3, rank=30):
     X = np.random.default_rng(0).standard_normal((n, 3))
     factor = fastmmc.factor(X, lam=0.3, rank=rank, random_state=0)
     R = factor.R if rank is None else factor.Z @ factor.Z.T
-    matrix, members, seeds = run_to_end(
-        make_cells(factor, k, count, np.random.default_rng(1)), lambda n_rows: None
+    members, seeds = run_to_end(
+        draw_cells_of(factor, k, count, np.random.default_rng(1)), lambda n_rows: None
     )
+    E = (members[:, None] == np.arange(count)).astype(float)
+    matrix = E.T @ R @ E
     masses = np.bincount(members)
     assert_array_equal(members[seeds], np.arange(count))
     return X, R, Groups(matrix, masses, np.ones(count, dtype=bool)), members, seeds

@@ -187,15 +187,15 @@ def three_clusters():
     return X + np.random.default_rng(0).standard_normal((9000, 2)), y
 
 
-def fresh_search(monkeypatch, module, name, X, told):
+def fresh_search(monkeypatch, X, told):
     """Return a search of three clusters as a call makes it, before its first step."""
-    made, kind = [], getattr(module, name)
+    made, kind = [], search.MultilevelSearch
 
     def make(*args):
         made.append(args)
         return kind(*args)
 
-    monkeypatch.setattr(module, name, make)
+    monkeypatch.setattr(search, "MultilevelSearch", make)
     stop = {"callback": lambda progress: True, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -206,20 +206,20 @@ def fresh_search(monkeypatch, module, name, X, told):
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "n", "told"),
+    ("n", "told"),
     [
-        (search, "FreeSearch", 9000, {"sizes": "free", "rank": 40}),
-        (search, "FreeSearch", 1200, {"sizes": "free"}),
-        pytest.param(search, "FreeSearch", 5200, {"sizes": "free"}, marks=pytest.mark.slow),
-        (search, "BoundedSearch", 9000, {"sizes": "equal", "rank": 40}),
-        (search, "BoundedSearch", 9000, {"balance": 0, "rank": 40}),
+        (9000, {"sizes": "free", "rank": 40}),
+        (1200, {"sizes": "free"}),
+        pytest.param(5200, {"sizes": "free"}, marks=pytest.mark.slow),
+        (9000, {"sizes": "equal", "rank": 40}),
+        (9000, {"balance": 0, "rank": 40}),
     ],
 )
 def test_a_search_stopped_at_once_has_the_clusters_of_a_few_points(
-    monkeypatch, three_clusters, module, name, n, told
+    monkeypatch, three_clusters, n, told
 ):
     X, y = (values[:n] for values in three_clusters)
-    search = fresh_search(monkeypatch, module, name, X, told)
+    search = fresh_search(monkeypatch, X, told)
     search.finish()
     assert adjusted_rand_score(y, search.labels) > 0.9
     if "balance" in told:

@@ -12,8 +12,10 @@ import fastmmc
 from fastmmc.data.links import Links, check_links_of_clusters
 from fastmmc.data.sizes import SizeRule, fit_sizes, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls import planning
 from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine import cells
 from fastmmc.rls.engine._loops_ward import merge_groups
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, move_groups
@@ -320,9 +322,9 @@ def test_every_search_keeps_links_and_bounds(method):
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
-    from fastmmc.rls import search
-
-    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
+    monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
+    monkeypatch.setattr(cells, "CELLS", 150)
+    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * rng.standard_normal((5, 3))[y] + rng.standard_normal((600, 3))
@@ -334,9 +336,9 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
 
 @pytest.mark.jit
 def test_links_between_more_points_than_are_searched_hold(monkeypatch):
-    from fastmmc.rls import search
-
-    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
+    monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
+    monkeypatch.setattr(cells, "CELLS", 150)
+    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

@@ -6,6 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
+from fastmmc.rls import planning
+from fastmmc.rls.engine import cells
 from tests.rls import naive
 from tests.rls.test_linked import broken, some_links
 
@@ -151,9 +153,9 @@ def test_points_without_weight_are_labelled_by_the_others(iris):
 @pytest.mark.parametrize("form", [{"rank": 60}, {"rank": None}], ids=str)
 @pytest.mark.parametrize("sizes", ["equal", "free"])
 def test_weights_of_more_points_than_are_searched(sizes, form, monkeypatch):
-    from fastmmc.rls import search
-
-    monkeypatch.setattr(search, "sample_size", lambda n, k: 200)
+    monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
+    monkeypatch.setattr(cells, "CELLS", 150)
+    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

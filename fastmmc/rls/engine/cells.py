@@ -6,20 +6,16 @@ of the points in them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import gen_batches
 
 from fastmmc.core.threads import in_threads
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, kernel_diagonal, kernel_points, values_by_rows
-from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells
-from fastmmc.rls.engine.labelling import sums_of
 
 # Cells, or this many for each cluster where that is more, but at most the last number.
 CELLS = 1_000
@@ -30,23 +26,11 @@ MOST_CELLS = 3_000
 COMPONENTS = 100
 
 
-def make_cells(factor, k, count, rng):
-    """Return the cells of all points for k clusters: sums of R, members, seeds.
-
-    These are the sums over each pair of cells, (m, m), the cell of each point, (n,), and the point
-    that is the seed of each cell, (m,). Yields after each block.
-    """
+def draw_cells_of(factor, k, count, rng):
+    """Return the cell of each point, (n,), and the seed of each cell; yield after each block."""
     scores_of = (_by_components if isinstance(factor, LowRankFactor) else _by_kernel)(factor, k)
     nearest = partial(_nearest_seeds, factor, scores_of)
-    members, seeds = yield from draw_cells(factor.n, count, rng, nearest)
-    if isinstance(factor, LowRankFactor):
-        sums = sums_of(factor.Z, members, seeds.size)
-        matrix = sums @ sums.T
-    else:
-        matrix = np.empty((seeds.size, seeds.size))
-        ward.merge_groups(factor.R, members, None, matrix)
-    yield
-    return matrix, members, seeds
+    return (yield from draw_cells(factor.n, count, rng, nearest, factor.weights))
 
 
 def _by_components(factor, k):
@@ -61,12 +45,18 @@ def _by_components(factor, k):
     to_components = (factor.scale.T @ V).astype(factor.Z.dtype)
     q = to_components.shape[1]
 
+    roots = None if factor.weights is None else np.sqrt(factor.weights)
+
+    def project(rows):
+        points = factor.Z[rows] @ to_components
+        return points if roots is None else points / roots[rows, None]
+
     def of(seeds):
-        of_seeds = factor.Z[seeds] @ to_components
+        of_seeds = project(seeds)
         half = np.einsum("ij,ij->i", of_seeds, of_seeds) / 2
 
         def scores(rows):
-            points = factor.Z[rows] @ to_components
+            points = project(rows)
             products = points @ of_seeds.T
             products -= half
             return products, np.einsum("ij,ij->i", points, points)
@@ -107,15 +97,6 @@ def _nearest_seeds(factor, scores_of, seeds):
     # Of equal seeds each has a cell.
     cells[seeds] = np.arange(seeds.size)
     return cells, distances
-
-
-def of_cells(plan, seeds, members):
-    """Return the plan of a search over cells; given labels are those of most of their points."""
-    masses, init = np.bincount(members), plan.init
-    if isinstance(init, np.ndarray):
-        init = contingency_matrix(members, init, sparse=True).argmax(axis=1)
-        init = np.unique(plan.init)[np.asarray(init).ravel()]
-    return replace(plan, n=seeds.size, points=plan.points[seeds], masses=masses, init=init)
 
 
 def count_cells(n, k):

@@ -12,17 +12,14 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from fastmmc.core import memory
-from fastmmc.core.sliced import SlicedSearch
-from fastmmc.core.status import Status
 from fastmmc.core.threads import map_of_threads, run_to_end
 from fastmmc.data.labels import named_clusters
-from fastmmc.data.sizes import MOST_SCORES, equal_sizes, fit_sizes, reorder_to_targets
+from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes, reorder_to_targets
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine.cells import make_cells, of_cells
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
-from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
+from fastmmc.rls.engine.groups import Groups, cost_of, nearness
 from fastmmc.rls.engine.labelling import Scores
 from fastmmc.rls.engine.tangent import step, tangent
 
@@ -107,13 +104,6 @@ class Population(GroupSearch):
         return self.best[1]
 
 
-def make_matrix(factor, cells):
-    """Return the hat matrix if points are searched one by one; yield the rows that were made."""
-    if not isinstance(factor, LowRankFactor) or cells > 0:
-        return factor
-    return (yield from factor._as_dense())
-
-
 def hat_of_sample(factor, indices, check_time):
     """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
 
@@ -145,112 +135,6 @@ def hat_of_sample(factor, indices, check_time):
         return kernel_product(factor.kernel, factor.X, basis, coef, indices).T * roots
 
     return R, predict
-
-
-class FreeSearch(SlicedSearch):
-    """One restart: the population of all points, or of so many cells and then their descent."""
-
-    def __init__(self, factor, diag, plan, cells, index, rng):
-        self._factor = factor
-        self._diag = diag
-        self._plan = plan
-        self._cells = cells
-        self._index = index
-        self._rng = rng
-        self._population = self._state = None
-        self.phase = "population"
-        super().__init__()
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        if self._state is not None or self._population is None:
-            return 0.95 * (self._state is not None)
-        return (0.9 if self._cells else 1.0) * self._population.fraction
-
-    def finish(self):
-        """Take the final figures and let the work space go."""
-        if self._state is None:
-            self._state = self._whole(self._labels_of_all())
-        state, population = self._state, self._population
-        # From scratch, so that no rounding of the moves is left.
-        self.objective = cost_of(self._whole(state.labels.astype(np.int64)))
-        self.labels = state.labels.astype(np.int64)
-        self.n_iter = population.n_iter if population else 0
-        self.n_moves = int(state.pos[loops.MOVES]) + (population.n_moves if population else 0)
-        self.status = population.status if population else Status.CONVERGED
-        if population and not self._cells:
-            self._history = population.history
-        self._history.note(self.n_moves, self.objective)
-        self._end_history("moves")
-        self._population = self._state = self._work = None
-
-    def _run(self):
-        """Search; yield at the end of each slice."""
-        plan = self._plan
-        if plan.has_random_start or not self._cells:
-            yield from self._make_population()
-            yield from self._population.run()
-        if not self._cells:
-            return
-        self.phase = "descent"
-        self._state = self._whole(self._labels_of_all())
-        self._note()
-        yield
-        if isinstance(self._factor, LowRankFactor):
-            yield from descend_rows(self._state, self._note)
-        else:
-            least = self._factor.row_bounds if plan.rule.bounded else None
-            yield from descent(self._state, least, lambda: self._budget)
-        self._note()
-
-    def _note(self):
-        """Note where the descent of all points stands."""
-        self._history.note(self._state.pos[loops.MOVES], cost_of(self._state))
-
-    def _make_population(self):
-        """Make the search over all points, or over cells of them; yield as these are made."""
-        plan, factor = self._plan, self._factor
-        if self._cells:
-            args = factor, plan.k, self._cells, self._rng
-            matrix, self._members, seeds = yield from make_cells(*args)
-            masses = np.bincount(self._members)
-            points = Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_))
-            # Swaps of cells of all masses take long; moves keep to bounds as nearly as cells allow.
-            plan = of_cells(plan, seeds, self._members)
-            plan = replace(plan, rule=replace(plan.rule, bounded=False))
-        else:
-            points = Groups.of_points(factor.R, plan.movable)
-        self._population = Population(points, plan, self._index, self._rng)
-
-    def _labels_of_all(self):
-        """Return what the population found, or the labels to start from, for all points."""
-        plan = self._plan
-        if self._population is None and plan.has_random_start:
-            return quick_labels(self._factor, plan, self._rng)
-        if self._population is None:
-            return self._fitted(plan.start_labels(self._rng))
-        labels = self._population.finish()
-        return self._fitted(labels[self._members]) if self._cells else labels
-
-    def _fitted(self, labels):
-        """Return labels of all points whose sizes keep to the rule."""
-        rule = self._plan.rule
-        if rule.allows(np.bincount(labels, minlength=self._plan.k)):
-            return labels
-        state = self._whole(labels)
-        if state.dense:
-            scores = nearness(state, state.sums, 1)
-        else:
-            scores = Scores(state.matrix, *tangent(state.sums, state.counts, state.within))
-        return fit_sizes(labels, scores, rule.lower, rule.upper, state.movable)
-
-    def _whole(self, labels):
-        """Return the state of all points."""
-        plan, factor = self._plan, self._factor
-        dense = not isinstance(factor, LowRankFactor)
-        masses = np.ones(plan.n, dtype=np.int64)
-        of = self._diag, labels, masses, plan.movable, plan.rule
-        return make_state(factor.R if dense else factor.Z, dense, *of, True)
 
 
 def descend_rows(state, end_sweep):
@@ -285,14 +169,15 @@ def quick_labels(factor, plan, rng):
     """
     if isinstance(factor, LowRankFactor) and plan.n * plan.k > MOST_SCORES:
         targets = plan.rule.targets
-        labels = cut(factor.Z, equal_sizes(plan.n, plan.k) if targets is None else targets)
+        sizes = equal_sizes(plan.n, plan.k) if targets is None else targets
+        labels = cut(factor.Z, proportional_sizes(sizes, plan.n))
         if plan.known is None:
             return labels
         labels, W = plan.with_known(labels), factor._cluster_sums(labels, plan.k)
         scores = Scores(factor.Z, W, np.zeros(plan.k))
     else:
         labels, scores = _labels_by_few(factor, plan, rng)
-    return fit_sizes(labels, scores, plan.rule.lower, plan.rule.upper, plan.movable)
+    return plan.fitted(labels, scores)
 
 
 def cut(Z, sizes):

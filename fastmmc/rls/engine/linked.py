@@ -18,18 +18,12 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from fastmmc.core import memory
-from fastmmc.core.sliced import SlicedSearch
 from fastmmc.data.links import join
-from fastmmc.data.sizes import SizeRule
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor
-from fastmmc.kernels.gram import Kernel
-from fastmmc.rls.claims import ClaimSearch
+from fastmmc.data.sizes import are_within
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.engine.free import SLICE, hat_of_sample
-from fastmmc.rls.engine.groups import Groups, cost_of, make_state, nearness
-from fastmmc.rls.engine.memetic import MemeticSearch
+from fastmmc.rls.engine.groups import Groups, make_state
 from fastmmc.rls.plan import LabelSearchPlan
 
 # A pair that must be apart is worth this much of the sums of R for each point of its lighter group,
@@ -41,13 +35,6 @@ FORBIDDEN = 1e9
 
 # Groups that change clusters together so that linked ones stay apart.
 MOST_IN_CHAIN = 64
-
-# Points that are searched all at once. Of more a sample is, of this size, or this many for each
-# cluster but no more than the last number.
-ALL = 5_000
-SAMPLE = 3_000
-SAMPLE_PER_CLUSTER = 50
-MOST_SAMPLED = 10_000
 
 # Moves that part linked groups, for each of them.
 PARTINGS = 50
@@ -142,6 +129,8 @@ class Merging:
 
     def plan(self, plan):
         """Return the plan of a search for labels of the groups."""
+        if self.n_groups == self.members.size:  # points, which are many where this matters
+            return replace(plan, masses=self.masses)
         return replace(
             plan,
             n=self.n_groups,
@@ -207,11 +196,46 @@ class Merging:
             self.hard,
         )
 
+    def of_cells(self, cells, plan, rng):
+        """Return the merging of the groups into cells, and the plan of a search for their labels.
+
+        ``cells`` (n,) is the cell of each point. Linked groups, and those of one cell with one
+        known label, have cells of their own; of more such groups than the plan's cells a sample,
+        and the others are in theirs as if nothing was known of them.
+        """
+        plan = self.plan(plan)
+        cells = cells[self.first]
+        known = np.full(self.n_groups, -1) if plan.known is None else plan.known
+        is_linked = np.bincount(self.members) > 1
+        is_linked[self.cannot] = True
+        told = np.flatnonzero(is_linked | (known >= 0))
+        if told.size > plan.cells:
+            rows = np.flatnonzero(np.isin(self.members, told))
+            rows = rows[self.of_rows(rows).draw(plan.cells, rng)]
+            told = np.unique(self.members[rows])
+        count = cells.max() + 1
+        names = cells.copy()
+        of_label = count + self.n_groups + cells[told] * plan.k + known[told]
+        names[told] = np.where(is_linked[told], count + told, of_label)
+        names, first, members = np.unique(names, return_index=True, return_inverse=True)
+        pairs = np.where(names >= count, np.arange(names.size), -1)[members[self.cannot]]
+        inside = (pairs >= 0).all(axis=1)
+        masses = np.bincount(members, self.masses).astype(np.int64)
+        rest = self.unit, pairs[inside], self.prices[inside], self.hard
+        merging = Merging(members, np.ones(members.size), masses, *rest)
+        if plan.known is not None:
+            plan = replace(plan, known=np.where(names >= count, known[first], -1)[members])
+        if isinstance(plan.init, np.ndarray):
+            plan = replace(plan, init=majority(plan.init, members, self.masses, plan.k)[members])
+        return merging, merging.plan(plan)
+
     def part(self, state):
         """Part groups that must not be together, and bring sizes within bounds as far as can be."""
+        if not len(self.cannot) and are_within(state.counts, state.lower, state.upper):
+            return
         pairs = self.pairs(0.0)
         n_linked = np.unique(self.cannot).size
-        if self.hard:
+        if self.hard and n_linked:
             # Most pairs are parted by groups that go where they fit; a search parts the others.
             move_groups(state, pairs, True)
             if self.count_together(state.labels):
@@ -220,16 +244,23 @@ class Merging:
 
     def merge_rows(self, Z):
         """Return the sums of the rows of Z over the groups: Z where every group is a point."""
-        return Z if self.is_plain else self.membership.T @ Z
+        if self.is_plain:
+            return Z
+        if self.n_groups == self.members.size:
+            return self.scales[:, None].astype(Z.dtype) * Z
+        return self.membership.T @ Z
 
-    def state(self, matrix, dense, labels, movable, rule, free):
+    def state(self, matrix, dense, labels, movable, rule, free, diagonal=None):
         """Return what the compiled loops work on."""
-        if dense:
-            diagonal = np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
-        else:
-            diagonal = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
-        of = diagonal, labels, self.masses, movable
-        return make_state(matrix, dense, *of, rule, free)
+        diagonal = diagonal_of(matrix, dense) if diagonal is None else diagonal
+        return make_state(matrix, dense, diagonal, labels, self.masses, movable, rule, free)
+
+
+def diagonal_of(matrix, dense):
+    """Return the diagonal of a matrix of groups, or of Z Z^T if it is not dense, as float64."""
+    if dense:
+        return np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
+    return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +272,7 @@ class LinkedGroups(Groups):
 
     @classmethod
     def of(cls, matrix, merging, plan):
-        """Return the groups with this matrix, for a plan of points."""
-        plan = merging.plan(plan)
+        """Return the groups with this matrix; the plan is theirs."""
         return cls(merging.price(matrix), merging.masses, plan.movable, merging, plan)
 
     def fitted(self, labels, rule):
@@ -252,174 +282,7 @@ class LinkedGroups(Groups):
         return state.labels.astype(np.int64)
 
 
-class NearSearch:
-    """The search of equal sizes on the matrix of groups, as a population that it does not need."""
-
-    def __init__(self, points, plan, index, rng):
-        factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
-        diag = factor.diagonal()
-        self.groups = points
-        self.fraction = 0.0
-        if plan.method == "memetic":
-            self._search = MemeticSearch(factor, diag, plan, rng)
-        else:
-            self._search = ClaimSearch(factor, diag, plan, index, rng)
-
-    def run(self):
-        """Search; yield at the end of each slice."""
-        while not self._search.step(SLICE):
-            self.fraction = self._search.fraction()
-            yield
-
-    def finish(self):
-        """Return the labels, and take the figures."""
-        search = self._search
-        search.finish()
-        self.status, self.n_iter, self.n_moves = search.status, search.n_iter, search.n_moves
-        return search.labels
-
-
-class LinkedSearch(SlicedSearch):
-    """One restart: a search over groups, or over a sample of them, and the descent of all."""
-
-    def __init__(self, factor, merging, groups, plan, sample, index, rng, check_time, kind):
-        self._factor = factor
-        self._merging = merging
-        self._matrix, self._points = groups
-        self._plan = plan
-        self._sample = sample
-        self._index = index
-        self._rng = rng
-        self._check_time = check_time
-        self._kind = kind
-        self._search = self._state = self._predict = None
-        super().__init__()
-
-    def fraction(self):
-        """Return an estimate of the share of the work that is done."""
-        if self._state is not None or self._search is None:
-            return 0.95 * (self._state is not None)
-        return 0.9 * self._search.fraction
-
-    def finish(self):
-        """Take the final figures and let the work space go."""
-        if self._state is None:
-            self._begin_descent()
-        labels = self._state.labels.astype(np.int64)
-        self.n_moves = int(self._state.pos[loops.MOVES])
-        if self._search is not None:
-            self.n_moves += self._search.n_moves
-            self.n_iter = self._search.n_iter
-            self.status = self._search.status
-        # From scratch, so that no rounding of the moves is left.
-        self.objective = self._value(self._make_state(labels))
-        self.labels = labels[self._merging.members]
-        self._history.note(self.n_moves, self.objective)
-        self._end_history("moves")
-        self._search = self._state = self._work = self._points = self._matrix = None
-
-    def _run(self):
-        """Search, then descend; yield at the end of each slice."""
-        if self._plan.has_random_start or not self._sample:
-            if self._sample:
-                self._points = yield from self._sample_points()
-            points = self._points
-            self._search = self._kind(points, points.plan, self._index, self._rng)
-            yield from self._search.run()
-        self._begin_descent()
-        yield
-        chain = np.empty(MOST_IN_CHAIN, dtype=np.int64)
-        while not loops.descend(self._state, self._pairs, chain, self._budget):
-            yield
-
-    def _sample_points(self):
-        """Return the groups of a sample, with their matrix."""
-        merging, plan = self._merging, self._plan
-        rows = merging.draw(self._sample, self._rng)
-        R, self._predict = yield from hat_of_sample(self._factor, rows, self._check_time)
-        part = merging.of_rows(rows)
-        share = part.masses.sum() / merging.masses.sum()
-        return LinkedGroups.of(part.merge(R), part, _scaled(plan, rows, share))
-
-    def _begin_descent(self):
-        """Part the groups found, and make the state of all groups."""
-        merging, plan = self._merging, self._plan
-        self._pairs = merging.pairs(plan.k / merging.masses.sum() if plan.free else 1.0)
-        state = self._make_state(self._labels_of_all())
-        merging.part(state)
-        told = plan.rule.targets is not None or not plan.links
-        if plan.method == "shaking" and told and not plan.free:
-            # The paper's rule fixes the sizes, so that only chains of one size change sides. Where
-            # no sizes are asked for, links are what tells of them.
-            lower, upper = plan.rule.bounds_at(state.counts.copy())
-            state = state._replace(lower=lower, upper=upper)
-        self._state = state
-        self._history.note(0, self._value(state))
-
-    def _labels_of_all(self):
-        """Return the labels of all groups that the search found, or those to start from."""
-        merging = self._merging
-        plan = merging.plan(self._plan)
-        if self._search is None:
-            return plan.start_labels(self._rng)
-        labels = self._search.finish()
-        if self._predict is None:
-            return labels
-        groups = self._search.groups
-        state = groups.state(labels, groups.plan.rule)
-        E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
-        fits = self._predict(E @ groups.merging.membership.T)
-        if isinstance(self._factor, LowRankFactor):
-            fits = self._factor._cluster_scores(fits)
-        sums = fits @ merging.membership
-        return plan.with_known(nearness(state, sums, merging.masses).argmax(axis=0))
-
-    def _make_state(self, labels):
-        """Return the state of all groups."""
-        matrix, dense = self._matrix
-        plan = self._merging.plan(self._plan)
-        return self._merging.state(matrix, dense, labels, plan.movable, plan.rule, plan.free)
-
-    def _value(self, state):
-        """Return the objective, with the prices of pairs that are together if they have one."""
-        merging, k = self._merging, self._plan.k
-        price = 0.0 if merging.hard else merging.price_of(state.labels)
-        if self._plan.free:
-            return cost_of(state) + price * k / float(merging.masses.sum())
-        total = state.sums.sum() if state.dense else np.sum(state.sums.sum(axis=0) ** 2)
-        value = k * merging.masses.sum() + (4 - k) * total - 4 * (state.within.sum() - price)
-        return float(value / merging.unit)
-
-
-def sample_size(n, k):
-    """Return how many points a search is over before all take part, 0 if that is all of them."""
-    size = max(SAMPLE, min(SAMPLE_PER_CLUSTER * k, MOST_SAMPLED))
-    return size if n > max(ALL, size) else 0
-
-
-def _scaled(plan, rows, share):
-    """Return the plan for some points, whose sizes are a share of those of all."""
-    rule = plan.rule
-    scaled = SizeRule(
-        None if rule.targets is None else np.rint(rule.targets * share).astype(np.int64),
-        np.floor(rule.lower * share).astype(np.int64),
-        np.ceil(rule.upper * share).astype(np.int64),
-        rule.bounded,
-    )
-    known = None if plan.known is None else plan.known[rows]
-    return replace(plan, rule=scaled, points=plan.points[rows], known=known)
-
-
-def make_groups(factor, merging, plan, sample):
-    """Return the matrix of all groups and whether it is dense, and the groups that are searched.
-
-    These are None where a sample is; yields the rows of the hat matrix that were made.
-    """
-    if isinstance(factor, LowRankFactor):
-        if sample:
-            return (merging.merge_rows(factor.Z), False), None
-        R = yield from factor._hat_matrix()
-    else:
-        R = factor.R
-    matrix = merging.merge(R)
-    return (matrix, True), None if sample else LinkedGroups.of(matrix, merging, plan)
+def majority(labels, members, masses, k):
+    """Return the label that most of the mass of each group has."""
+    counts = np.bincount(members * k + labels, masses, (members.max() + 1) * k)
+    return counts.reshape(-1, k).argmax(axis=1)
