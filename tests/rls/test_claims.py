@@ -247,6 +247,8 @@ def test_polish_makes_the_moves_and_swaps_of_one_that_looks_at_all(hat, rng, k, 
     wanted = naive.polish(hat, labels, k, state.lower, state.upper, state.movable)
     np.testing.assert_array_equal(state.labels, wanted)
     assert n_slices > 1
+    # The last move is followed by a look at every point, which is noted.
+    assert (swaps.seen[state.movable] == state.pos[moves.MOVES]).all()
 
 
 def test_polish_within_a_balance_also_moves(overlapping, hat):
