@@ -235,6 +235,16 @@ def test_automatic_number_of_starts():
         fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
 
 
+def test_a_descent_takes_no_point_of_a_cluster_at_its_lower_bound(factor):
+    Z, labels = np.array(factor.Z), start().astype(np.uint8)
+    state, shift, target = new_state(Z, labels), np.empty(N), np.empty(N, dtype=np.int64)
+    state.lower[:] = state.counts
+    given = state, np.arange(N), Z @ state.sums.T, shift, target
+    assert blocks.descend_block(*given) == 0 and shift.min() < -1e-3
+    state.lower[:] = state.counts - 1
+    assert blocks.descend_block(*given) > 0 and (state.counts >= state.lower).all()
+
+
 def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     Z, labels = np.array(factor.Z), start().astype(np.uint8)
     state = new_state(Z, labels)
