@@ -34,10 +34,13 @@ SHARED = {
     "kernels": ["tests/test_gram.py", "tests/competitive/test_online.py"],
     "data": ["tests/test_sizes.py", "tests/rls/test_linked.py"],
 }
-# What became of a change. These survive by right. Of alternating/_loops.py: N_POS = 3, as nothing
-# looks at one slot more; `>=` in lower_bias, where of two equal values the other leaves first; and
-# `or` before raise_split, which then changes sets that nobody reads. Of rls/_loops_claims.py:
-# `at = 1` in claim_pass, which is set before it is read.
+# What became of a change. These survive by right. Anywhere: what is taken off a ``budget``, and the
+# room for records, which only cut the same work into other slices; and `<` for `<=` at a tolerance.
+# Of alternating/_loops.py: N_POS = 3, as nothing looks at one slot more; `>=` in lower_bias, where
+# of two equal values the other leaves first; the bound in raise_split, as what stays in a set by
+# mistake leaves first there; and `or` before raise_split, which then changes sets that nobody
+# reads. Of rls/_loops_claims.py: `at = 1` in claim_pass, which is set before it is read; and the
+# partner in best_swap before there is one.
 SURVIVES = "SURVIVES"
 SWAPS = {
     ast.Lt: ast.LtE,

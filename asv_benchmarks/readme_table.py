@@ -12,7 +12,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import date
 from functools import partial
@@ -60,6 +59,7 @@ def quality_rows():
 
 
 MOVE, HAT = (moves.OneMove, (2000,)), (moves.HatMatrix, (4000,))
+PEERS = calls.OverPeers, ("FastEvoMMC / k-means",)
 
 # {(what is timed, its benchmark and parameters): {what it is compared with: method}}. The README
 # has the first of each group.
@@ -91,19 +91,15 @@ SPEEDS = (
         ("points to hat matrix, n = 4,000", *HAT): {"an eigendecomposition": "track_over_eigh"},
     },
     {
-        (
-            "`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts",
-            calls.OverPeers,
-            ("FastEvoMMC / k-means",),
-        ): {"`KMeans(2, n_init=10)`": "track_over_peer"},
+        ("`fast_evo_mmc(X, rank=140)`, 14,000 × 784, ten starts", *PEERS): {
+            "`KMeans(2, n_init=10)`": "track_over_peer",
+        },
     },
     {
-        (
-            f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024",
-            calls.OverPeers,
-            (f"{name} / mini-batches",),
-        ): {"`MiniBatchKMeans.partial_fit`": "track_over_peer"}
-        for name in calls.STREAMS
+        (f"`{name}.partial_fit`, d = 16, k = 10, chunks of 1,024", PEERS[0], (pair,)): {
+            "`MiniBatchKMeans.partial_fit`": "track_over_peer",
+        }
+        for name, pair in calls.STREAM_PAIRS.items()
     },
 )
 
@@ -127,32 +123,23 @@ def peak_of_call(n=5000):
     return (common.peak_memory() - before) / (8 * n**2)
 
 
-CALL_AND_IMPORTS = f"""
-import time
-began = time.perf_counter()
-import numba, sklearn.cluster
-base = time.perf_counter()
-import fastmmc
-ours = time.perf_counter()
-{latency.LOAD}
-loaded = time.perf_counter()
-{latency.FIRST_CALL}
-print(base - began, ours - base, time.perf_counter() - loaded)
-"""
-
-
 def waiting_rows():
     """Yield what a user waits for and holds: import, first call, memory."""
-    command = [sys.executable, "-c", CALL_AND_IMPORTS]
-    with tempfile.TemporaryDirectory() as folder:
-        env = os.environ | {"NUMBA_CACHE_DIR": folder}
-        outputs = [subprocess.check_output(command, env=env, text=True) for _ in range(4)]
-    cold, *warm = ([float(word) for word in output.split()] for output in outputs)
-    base, ours, call = np.median(warm, axis=0)
-    yield "import numba and scikit-learn", f"{base:.2f} s"
-    yield "import fastmmc after them", f"{ours:.2f} s"
-    yield "first call ever (compiles)", f"{cold[2]:.1f} s"
-    yield "first call in a new process (from the cache)", f"{call:.2f} s"
+    waiting = latency.Waiting()
+    waiting.setup()  # fills the cache
+    waits = {
+        "import numba and scikit-learn": ("import numba, sklearn.cluster", ""),
+        "import fastmmc after them": waiting.timeraw_import(),
+        "first call ever (compiles)": waiting.timeraw_first_call_compiles(),
+        "first call in a new process (from the cache)": waiting.timeraw_first_call_from_the_cache(),
+    }
+    for what, (statement, before) in waits.items():
+        code = (
+            f"{before}\nfrom time import time\nbegan = time()\n{statement}\nprint(time() - began)"
+        )
+        command = [sys.executable, "-c", code]
+        seconds = [float(subprocess.check_output(command)) for _ in range(3)]
+        yield what, f"{np.median(seconds):.2f} s"
     yield "peak memory at n = 5000, in n × n matrices", f"{common.alone(peak_of_call):.2f}"
 
 
@@ -186,25 +173,18 @@ def page_text(quality, speeds, waiting, began):
     scores = [[*row[:2], *(number(x, 3) for x in row[2:5]), row[5]] for row in quality]
     header = ["data", "method", "ARI, median of 10 seeds", "lowest", "highest", "seconds"]
     compared = [[this, compare(times), other] for this, other, times in chain(*speeds)]
-    return "\n\n".join(
-        [
-            "\n## Quality",
-            table(header, scores),
-            "## Speed",
-            table(["this", "is", "that"], compared),
-            "## Waiting and memory",
-            table(["what", "how much"], waiting),
-            common.made("asv_benchmarks/readme_table.py", began, common.commit()),
-        ]
-    )
+    parts = ["\n## Quality", table(header, scores)]
+    parts += ["## Speed", table(["this", "is", "that"], compared)]
+    parts += ["## Waiting and memory", table(["what", "how much"], waiting)]
+    made = common.made("asv_benchmarks/readme_table.py", began, common.commit())
+    return "\n\n".join([*parts, made])
 
 
 def write_between_markers(path, text):
     """Put a text into a page, in place of what is between its markers."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(MARKERS[0])
-    _, _, after = rest.partition(MARKERS[1])
-    text = f"{before}{MARKERS[0]}\n{text}\n{MARKERS[1]}{after}"
-    path.write_text(text, encoding="utf-8")
+    begin, end = MARKERS
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 def draw_run_times():
@@ -216,9 +196,9 @@ def draw_run_times():
         calls.whole_run(method, points[0])  # compiles
         seconds = [best_of(2, partial(calls.whole_run, method, X))[0] for X in points]
         form = "-o" if method in calls.OURS else "--s"
-        lines[method.replace("n^2", "n²")] = sizes, seconds, form
-    panel = "seconds, points to labels", {"xscale": "log", "yscale": "log"}, {"": lines}
-    common.Run(out=ROOT / "notebooks" / "evo.md").draw("run_times", "points", panel)
+        lines[method.replace("n^2", "n²")] = form, (sizes, seconds)
+    rows = {"seconds, points to labels": {"xscale": "log", "yscale": "log"}}
+    common.Run(out=ROOT / "notebooks" / "evo.md").draw("run_times", "points", {"": lines}, rows)
 
 
 def main():

@@ -28,8 +28,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from sklearn.datasets import make_blobs  # noqa: E402
 
-import fastmmc  # noqa: E402
-
 
 def best_of(repeats, *functions):
     """Return the least seconds that each function took.
@@ -62,9 +60,3 @@ def two_classes(n, d=10):
     """Return n points of two Gaussians that overlap, whatever d is, and which they are of."""
     centers = [[0.0] * d, [4.0 / d**0.5] * d]
     return make_blobs(n, centers=centers, random_state=0)
-
-
-@cache
-def blobs_factor(n, k):
-    """Return the hat matrix of the blobs."""
-    return fastmmc.factor(blobs(n, k)[0])

@@ -170,7 +170,8 @@ def large_pair():
     return lambda: call("fast-evo-mmc", X, rank=140, n_init=10), lambda: theirs.fit(X)
 
 
-PAIRS = {f"{name} / mini-batches": partial(stream_pair, name) for name in STREAMS}
+STREAM_PAIRS = {name: f"{name} / mini-batches" for name in STREAMS}
+PAIRS = {pair: partial(stream_pair, name) for name, pair in STREAM_PAIRS.items()}
 PAIRS |= {"FastEvoMMC / k-means": large_pair}
 
 

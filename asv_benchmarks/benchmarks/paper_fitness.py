@@ -42,7 +42,6 @@ class _FromScratch:
     """A route that remembers nothing of a parent."""
 
     def child(self, y, memory, flips):
-        """Return the fitness of y with ``flips`` flipped, and nothing to remember."""
         flipped = y.copy()
         flipped[flips] *= -1
         return self.start(flipped)
@@ -55,7 +54,6 @@ class DirectFitness(_FromScratch):
         self._R = factor.R
 
     def start(self, y):
-        """Return F(y), and nothing to remember."""
         return float(y.size - y @ (self._R @ y)), None
 
 
@@ -75,12 +73,10 @@ class SpectralFitness:
             self.V = np.ascontiguousarray(V)
 
     def start(self, y):
-        """Return F(y) and v."""
         v = self.V.T @ y
         return y.size - weighted_square(self.weight, v), v
 
     def child(self, y, memory, flips):
-        """Return F of y with ``flips`` flipped, and its v."""
         v = np.empty_like(memory)
         child_transform(self.V, y, memory, flips, v)
         return y.size - weighted_square(self.weight, v), v
@@ -97,7 +93,6 @@ class SupportVectorFitness(_FromScratch):
         self._lam = lam
 
     def start(self, y):
-        """Return the fitness of y, and nothing to remember."""
         model = SVC(kernel="precomputed", C=0.5 / self._lam).fit(self._K, y)
         smooth = self._K[:, model.support_] @ model.dual_coef_[0]
         square = model.dual_coef_[0] @ smooth[model.support_]

@@ -1,7 +1,4 @@
-"""What the numbers and parts of `cluster` and of the memetic search are worth, changed alone.
-
-Pages: ``ablation_choice``, ``ablation_search``. See README.md in this folder for the protocols.
-"""
+"""What the numbers and parts of `cluster` and of the memetic search are worth, changed alone."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -31,10 +28,7 @@ def changed(change):
 
 
 # ------------------------------------------------------------------------------- parts of `cluster`
-
 RINGS = (300, 500, 1000, 2000)
-# Of a quick run, which has 28 changes to go through as well.
-QUICK_SETS, QUICK_RINGS = slice(None, None, 20), (300,)
 
 
 def kernels(*kept):
@@ -100,8 +94,9 @@ def measure(change, name, seed):
 
 
 def choice_page(run):
-    (seeds, ring_seeds), sizes = run.pick(((2, 5), RINGS), ((1, 1), QUICK_RINGS))
-    names = run.pick(run.sets, run.sets[QUICK_SETS])
+    # A quick run has all changes to go through as well.
+    (seeds, ring_seeds), sizes = run.pick(((2, 5), RINGS), ((1, 1), RINGS[:1]))
+    names = run.pick(run.sets, run.sets[::20])
     found = run.each(measure, CHANGES, names, range(seeds))
     rings = run.each(measure, CHANGES, sizes, range(ring_seeds))
     yield (
@@ -113,14 +108,9 @@ def choice_page(run):
 
 
 # -------------------------------------------------------------------------------- memetic search
-
-# (sigma^2 / its median, lam) on digits / 16.
-SETTINGS = ((1, 1 / 4), (1, 1.0), (2, 1 / 4))
+SETTINGS = ((1, 1 / 4), (1, 1.0), (2, 1 / 4))  # (sigma^2 / its median, lam) on digits / 16
 K = 10
-
-# The size rule of all searches that are compared by their objective.
-BALANCE = 0.4
-
+BALANCE = 0.4  # the size rule of all searches that are compared by their objective
 SETS = "coil", "letter A-D", *(f"usps {d}" for d in ("0-3", "4-7", "3-8", "1-7", "2-7", "8-9"))
 
 
@@ -143,7 +133,6 @@ VARIANTS = {
     "no crossover": ({"rls.search.MemeticSearch": MutationOnly}, {}),
     **{f"sizes within {100 * share:.0f} %": ({}, {"balance": share}) for share in (0.1, 0.2, 0.8)},
 }
-
 # On other sets, with the default sigma and lam; k-means stands beside them.
 SEARCHES = {
     "memetic": {"method": "memetic"},
@@ -203,10 +192,7 @@ def search_page(run):
     seeds, settings = range(run.repeats(10, 2)), run.pick(SETTINGS, SETTINGS[:1])
     yield f"{len(seeds)} seeds each."
     yield f"## Digits: objective under the same size rule, balance {BALANCE}"
-    yield (
-        "Medians over the seeds. Restarts are single starts with polish, as many as make the moves "
-        "of the memetic search; truth is a descent from the true labels."
-    )
+    yield "Medians over the seeds."
     found, rows = run.each(run_digits, settings, seeds), []
     for width, lam in settings:
         objectives, aris, moves = np.moveaxis(under(found, (width, lam)), -1, 0)
@@ -226,10 +212,6 @@ def search_page(run):
         rows.append([name, objective, np.median(ari), ari.min(), f"{moves.mean() / 1e3:.0f}"])
     yield ["variant", "objective", "ARI, median", "lowest", "1000 moves"], rows, 3
     yield "## Other sets: ARI with the default sigma and lam"
-    yield (
-        "Mean and standard deviation. The plain starts have equal sizes, the memetic search and "
-        "the last column of starts balance 0.4."
-    )
     names = run.loaded()
     found = run.each(run_set, names, seeds)
     yield ["set", *SEARCHES, "k-means"], ([name, *under(found, name).T] for name in names), 3

@@ -257,41 +257,43 @@ class Run(argparse.Namespace):
 
         Finished tasks are kept in the folder of ``--keep`` and taken from there the next time.
         """
-        memory = Memory(self.keep, verbose=0)
+        kept = Memory(self.keep, verbose=0).cache
+        calls = (delayed(quietly)(kept(function), *args) for function, *args in tasks.values())
+        return dict(zip(tasks, Parallel(self.jobs, verbose=1)(calls), strict=True))
 
-        def keyed(key, function, *args):
-            return key, quietly(memory.cache(function), *args)
-
-        return dict(Parallel(self.jobs, verbose=1)(delayed(keyed)(k, *t) for k, t in tasks.items()))
+    def over(self, cells, function, *given):
+        """Return ``{cell: function(*cell, *given)}`` of some cells."""
+        return self.do({cell: (function, *cell, *given) for cell in cells})
 
     def each(self, function, *axes):
-        """Return ``{key: function(*key)}`` of every combination of the axes."""
-        return self.do({key: (function, *key) for key in product(*axes)})
+        """Return ``{cell: function(*cell)}`` of every combination of the axes."""
+        return self.over(product(*axes), function)
 
-    def draw(self, name, xlabel, *rows):
+    def draw(self, name, xlabel, panels, rows):
         """Draw lines, save the picture beside the page and return the Markdown that shows it.
 
-        A row is (label of its y axes, options of its axes, ``{title: {label of a line: (x, y, its
-        format and perhaps what y varies by)}}``); all have the same x axes.
+        Panels are ``{title: {label of a line: (its format, (x, y and perhaps what y varies by) of
+        each row)}}``. ``rows`` are {label of the y axes: options of the axes}, one above the other.
         """
         from matplotlib.figure import Figure
 
-        columns = len(rows[0][2])
-        figure = Figure((4 * columns, 2.7 * len(rows) + 1), layout="constrained")
-        axes = figure.subplots(len(rows), columns, sharex="col", squeeze=False)
-        for of_row, (ylabel, options, panels) in zip(axes, rows, strict=True):
-            for ax, (title, lines) in zip(of_row, panels.items(), strict=True):
-                for label, (x, y, form, *error) in lines.items():
-                    ax.errorbar(x, y, *error, fmt=form, label=label)
+        figure = Figure((4 * len(panels), 2.7 * len(rows) + 1), layout="constrained")
+        axes = figure.subplots(len(rows), len(panels), sharex="col", squeeze=False)
+        for of_panel, (title, lines) in zip(axes.T, panels.items(), strict=True):
+            for label, (form, *points) in lines.items():
+                for ax, of_row in zip(of_panel, points, strict=True):
+                    ax.errorbar(*of_row, fmt=form, label=label)
+            for ax, options in zip(of_panel, rows.values(), strict=True):
                 ax.set(**options, title=title)
-            of_row[0].set_ylabel(ylabel)
-        for ax in axes[-1]:
-            ax.set_xlabel(xlabel)
+            of_panel[-1].set_xlabel(xlabel)
+        for ax, ylabel in zip(axes[:, 0], rows, strict=True):
+            ax.set_ylabel(ylabel)
         lines, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(lines, labels, loc="outside lower center", ncols=min(len(lines), columns + 1))
+        ncols = min(len(lines), len(panels) + 1)
+        figure.legend(lines, labels, loc="outside lower center", ncols=ncols)
         file = f"{self.out.stem}_{name}.png"
         figure.savefig(self.out.with_name(file), dpi=150)
-        return f"![{' and '.join(ylabel for ylabel, *_ in rows)} against {xlabel}]({file})"
+        return f"![{' and '.join(rows)} against {xlabel}]({file})"
 
 
 def commit():

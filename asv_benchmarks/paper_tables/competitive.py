@@ -1,7 +1,4 @@
-"""Redo Tables I to IV of Covoes, Hruschka and Ghosh (2013), and see what RPCL counts.
-
-See README.md in this folder for the protocols.
-"""
+"""Redo Tables I to IV of Covoes, Hruschka and Ghosh (2013), and see what RPCL counts."""
 
 from functools import partial
 from itertools import product
@@ -36,10 +33,8 @@ CONSTRAINED = {
 }
 METHODS = ONLINE | CONSTRAINED
 
-# The stream of Table IV.
+# The stream of Table IV, in the order given, as a stream comes.
 STREAM_SHAPE, STREAM_CLASSES, STREAM_LABELLED = (492_368, 34), 8, 20
-
-# In the order given, as a stream comes.
 STREAMED = {"LCVQE": fastmmc.lcvqe}
 for name in ("C-RPCL", "O-LCVQE", "O-LCVQE, once"):
     STREAMED[name] = partial(CONSTRAINED[name], max_iter=1, shuffle=False)
@@ -90,10 +85,8 @@ def stream_table(X, y, seeds):
         given = {"known_labels": common.draw_labels(y, STREAM_LABELLED, seed), "random_state": seed}
         run, seconds = common.timed(partial(function, X, k, **given))
         found[method][:, seed] = nmi(y, run.labels), run.n_violations, run.n_iter, seconds
-    rows = []
-    for method, figures in found.items():
-        share = 100 * figures[-1].sum() / found["LCVQE"][-1].sum()
-        rows.append([method, *figures, f"{share:.1f}"])
+    whole = found["LCVQE"][-1].sum() / 100
+    rows = ([method, *of, f"{of[-1].sum() / whole:.1f}"] for method, of in found.items())
     return ["method", "NMI", "violations", "rounds", "seconds", "% of LCVQE"], rows
 
 
@@ -106,19 +99,13 @@ def count_prototypes(spread, beta, seed):
 def page(run):
     names, levels = run.loaded(), run.pick(LABELLED, (0, 20))
     repeats, starts = run.pick((10, 5), (2, 2))
-    found = run.do(
-        {
-            (name, n, method): (measure, name, n, method, repeats, starts)
-            for name in names
-            for n in levels
-            for method in (CONSTRAINED if n else METHODS)
-        }
-    )
+    every = product(names, levels, METHODS)
+    cells = [at for at in every if at[1] == 0 or at[2] in CONSTRAINED]
+    found = run.over(cells, measure, repeats, starts)
     yield f"Means over {repeats} draws of labelled objects and {starts} starts each."
     yield "## Without constraints: NMI"
     yield crossed("set", names, METHODS, lambda name, method: found[name, 0, method][0].mean())
     yield "## With cannot-links: NMI, and in brackets how many of them are violated, in percent"
-    yield "All pairs of labelled objects of different classes are cannot-links."
     rows = []
     for name, method in product(names, CONSTRAINED):
         row = [name, method, found[name, 0, method][0]]

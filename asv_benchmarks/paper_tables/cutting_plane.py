@@ -1,11 +1,7 @@
-"""Redo the columns of CPMMC and CPM3C in the tables of the EvoMMC and UMC-RLS papers.
-
-F. Gieseke, T. Pahikkala, O. Kramer, Fast Evolutionary Maximum Margin Clustering, ICML 2009, and
-T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regularized Least-Squares
-Classification, ICDM 2012. See README.md in this folder for the protocols.
-"""
+"""Redo the columns of CPMMC and CPM3C in the tables of the EvoMMC and UMC-RLS papers."""
 
 from functools import partial
+from itertools import product
 
 import common
 import numpy as np
@@ -25,22 +21,15 @@ CLASSES = "coil 1-4", "coil 5-8", "iris", "letter A-D", "moons", "usps 0-3", "us
 ERRORS = {"digits 3-8": 3.08, "digits 1-7": 0.0, "digits 2-7": 0.0, "digits 8-9": 2.26}
 ERRORS |= {"letter A-B": 5.53, "satellite 1-2": 1.52}
 BARS = {name: error + 1.0 for name, error in ERRORS.items()} | {"ionosphere": 27.64}
-
 # Mean ARI of CPM3C as printed in Table I of the 2012 paper; the bar is the figure itself.
 ARIS = dict(zip(CLASSES, (0.47, 0.62, 0.69, 0.39, 0.69, 0.59, 0.57), strict=True))
 
-# The paper's tolerances, and its bound on the sums of the scores.
-ALPHA = EPS = 0.01
-BOUND = 10.0
-
+ALPHA = EPS = 0.01  # the paper's tolerances
+BOUND = 10.0  # its bound on the sums of the scores
 # Sets of more points than the first number have a kernel map of this number of landmarks.
 DENSE_LIMIT, LANDMARKS = 1000, 300
-
-# Starts of a run of two clusters.
-STARTS = 10
-
-# The linear kernel is one more width.
-LINEAR = "linear"
+STARTS = 10  # of a run of two clusters
+LINEAR = "linear"  # the linear kernel is one more width
 
 # Of a whole run, and of a quick one. Two clusters: widths in diagonals of the bounding box, C in
 # units of 1 / mean squared distance to the mean in the kernel's space. Many clusters: widths as
@@ -58,10 +47,8 @@ GRID = {
 
 def kernel_map(X, sigma):
     """Return points whose products are the Gaussian kernel's values, made once for many runs."""
-    kernel, rng = Kernel("rbf", sigma=sigma), np.random.default_rng(0)
-    if len(X) > DENSE_LIMIT:
-        return make_features(X, kernel, Form(LANDMARKS), rng).Z
-    return make_features(X, kernel, Form(len(X), np.arange(len(X))), rng).Z
+    form = Form(LANDMARKS) if len(X) > DENSE_LIMIT else Form(len(X), np.arange(len(X)))
+    return make_features(X, Kernel("rbf", sigma=sigma), form, np.random.default_rng(0)).Z
 
 
 def run_pair(name, width, protocol):
@@ -72,9 +59,8 @@ def run_pair(name, width, protocol):
     X, y = load(name)
     Z = X if width == LINEAR else kernel_map(X, width * box_diagonal(X))
     unit = 1.0 / Z.var(axis=0).sum()
-    shape = len(protocol.Cs), len(protocol.balances), protocol.repeats
-    figures = np.empty((2, *shape))
-    for c, b, repeat in np.ndindex(shape):
+    figures = np.empty((2, len(protocol.Cs), len(protocol.balances), protocol.repeats))
+    for c, b, repeat in np.ndindex(figures.shape[1:]):
         setting = {"C": protocol.Cs[c] * unit, "score_balance": protocol.balances[b]}
         setting |= {"eps": EPS, "cccp_tol": ALPHA}
         seeds = range(STARTS * repeat, STARTS * (repeat + 1))
@@ -98,12 +84,8 @@ def run_many(name, sample, share, protocol):
 
 
 def pairs_table(run, protocol, names):
-    """Return the errors at the oracle's setting, of linear kernels alone and of all.
-
-    In the last column the start is the oracle's choice as well.
-    """
-    tasks = {(name, w): (run_pair, name, w, protocol) for name in names for w in protocol.widths}
-    results, rows = run.do(tasks), []
+    """Return the errors at the oracle's setting, of linear kernels alone and of all."""
+    results, rows = run.over(product(names, protocol.widths), run_pair, protocol), []
     for name in names:
         errors, smallest = np.moveaxis(under(results, name), 1, 0)
         k_means = common.scores(common.k_means, clustering_error, name, 0, protocol.repeats)
@@ -120,20 +102,17 @@ def pairs_table(run, protocol, names):
 
 
 def classes_table(run, protocol, names):
-    """Return the figures at the oracle's setting of each sample.
-
-    That of single starts, their mean, and that of the start of the lowest objective.
-    """
-    cells = [(name, s) for name in names for s in samples(name, protocol.samples)]
-    tasks = {(*at, w): (run_many, *at, w, protocol) for at in cells for w in protocol.shares}
-    results, rows = run.do(tasks), []
+    """Return the figures of single starts, and of that of the lowest objective, by the oracle."""
+    drawn = {name: samples(name, protocol.samples) for name in names}
+    cells = [(name, *at) for name in names for at in product(drawn[name], protocol.shares)]
+    results, rows = run.over(cells, run_many, protocol), []
     for name in names:
-        drawn, y = samples(name, protocol.samples), load(name)[1]
-        grids = [np.moveaxis(under(results, name, s), 1, 0) for s in drawn]
+        y = load(name)[1]
+        grids = [np.moveaxis(under(results, name, s), 1, 0) for s in drawn[name]]
         starts = np.array([ari.mean(axis=-1).max() for ari, _ in grids])
         lowest = np.array([at_lowest(objective, ari).max() for ari, objective in grids])
         rival = partial(common.scores, common.k_means, adjusted_rand_score, name)
-        k_means = np.array([rival(s, protocol.repeats).mean() for s in drawn])
+        k_means = np.array([rival(s, protocol.repeats).mean() for s in drawn[name]])
         right = (round(found.mean(), 2) >= ARIS[name] for found in (starts, lowest))
         rows.append([name, y.size, y.max() + 1, k_means, starts, lowest, ARIS[name], *right])
     header = ["set", "n", "k", "k-means", "mean of single starts", "lowest objective of the starts"]
@@ -145,18 +124,11 @@ def page(run):
     pairs, classes = ([name for name in names if name in of] for of in (PAIRS, CLASSES))
     if pairs:
         yield "## CPMMC, two clusters: percentage of wrong labels"
-        yield (
-            f"Mean ± standard deviation over {protocol.repeats} repeats; the lowest objective of "
-            f"{STARTS} starts counts. The true labels choose the setting (kernel, C, "
-            "score_balance), and in the last column the start as well."
-        )
+        yield f"{protocol.repeats} repeats of {STARTS} starts: mean ± standard deviation."
         yield pairs_table(run, protocol, pairs)
     if classes:
         yield "## CPM3C, many clusters: adjusted Rand index"
-        yield (
-            f"Mean ± standard deviation over {protocol.samples} samples of each drawn set, "
-            f"{protocol.starts} starts each. The true labels choose the setting (width, C)."
-        )
+        yield f"{protocol.samples} samples of a drawn set, {protocol.starts} starts each."
         yield classes_table(run, protocol, classes)
 
 

@@ -1,13 +1,11 @@
-"""What else a call takes and returns: known labels, links, probabilities.
-
-README.md in this folder has the pages and their protocols.
-"""
+"""What else a call takes and returns: known labels, links, probabilities."""
 
 from functools import partial
 
 import common
 import numpy as np
 from common import load
+from competitive import SETS as COMPETITIVE_SETS
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
@@ -26,7 +24,6 @@ OURS = {"umc_rls": fastmmc.umc_rls, "cluster": fastmmc.cluster}
 SEEDS, MOST = 10, 2000
 
 # ------------------------------------------------------------------------------------- known labels
-
 KNOWN_SETS = "digits", "usps", "coil", "letter A-H"
 KNOWN = (1, 2, 5, 20)
 CLASSIFIERS = {
@@ -65,27 +62,15 @@ def measure_known(name, method, seeds):
 def known_page(run):
     seeds, methods = run.repeats(SEEDS, 2), (*UMC, *CLASSIFIERS)
     found = run.each(measure_known, run.loaded(), methods, [seeds])
-    rows = [
-        [name, method, figures[0].mean(), *figures[1].mean(axis=1)]
-        for (name, method, _), figures in found.items()
-    ]
-    yield (
-        "Adjusted Rand index on the points whose labels are not known, mean of "
-        f"{seeds} draws of the known ones, by the number of known labels a class."
-    )
+    rows = ([*at[:2], of[0].mean(), *of[1].mean(axis=1)] for at, of in found.items())
+    yield f"Adjusted Rand index, mean of {seeds} draws, by the number of known labels a class."
     yield ["set", "method", "none", *KNOWN], rows, 3
 
 
 # -------------------------------------------------------------------------------------------- links
-
-LINK_SETS = (
-    *("iris", "wine", "ionosphere", "pima", "breast cancer", "nine Gaussians"),
-    *("pendigits 3-8-9", "letter I-J-L", "segment"),
-)
+LINK_SETS = (*COMPETITIVE_SETS, "segment")
 POINTS = 1000
-
-# There is a pair of each kind for so many points.
-PARTS = (20, 10, 5)
+PARTS = (20, 10, 5)  # points for each pair of a kind
 PROTOTYPES = {"C-RPCL": partial(fastmmc.c_rpcl, min_share=0.0), "LCVQE": fastmmc.lcvqe}
 COP = "COP-KMeans"
 NONE = np.empty((0, 2), dtype=int)
@@ -115,15 +100,12 @@ def cop_kmeans(X, k, seed, must_link=NONE, cannot_link=NONE):
     for _ in range(10):
         centers, labels = means[rng.choice(sizes.size, k, replace=False)], None
         for _ in range(100):
-            new = assign_apart(means, centers, partners, rng)
-            if (new < 0).any():
+            before, labels = labels, assign_apart(means, centers, partners, rng)
+            if (labels < 0).any() or np.array_equal(before, labels):
                 break
-            weights = (new[:, None] == np.arange(k)) * sizes[:, None]
+            weights = (labels[:, None] == np.arange(k)) * sizes[:, None]
             centers = weights.T @ means / np.maximum(weights.sum(axis=0), 1)[:, None]
-            if np.array_equal(new, labels):
-                return new[group]
-            labels = new
-        else:
+        if (labels >= 0).all():
             return labels[group]
     return None
 
@@ -182,24 +164,19 @@ def links_page(run):
         ]
         lost = (f"{np.nansum(row) / seeds:.1f}" for row in broken)
         rows.append([name, method, alone.mean(), *cells, *lost])
-    yield (
-        f"Adjusted Rand index, mean of {seeds} draws of the links, by the number of must-links, "
-        "and of as many cannot-links; and the mean number of links that the labels break."
-    )
+    yield f"Adjusted Rand index and broken links, means of {seeds} draws, by links of each kind."
     levels = [f"n/{part}" for part in PARTS]
     header = ["set", "method", "none", *levels, *(f"broken, {level}" for level in levels)]
     yield header, rows, 3
 
 
 # ------------------------------------------------------------------------------------ probabilities
-
 SOFT_SETS = "digits", "iris", "wine", "pendigits 3-8-9", "usps", "coil", "letter A-H"
 BINS = 15
-FIGURES = ("accuracy", "calibration error", "Brier score")
 
 
 def soft_figures(p, labels, y):
-    """Return the FIGURES of probabilities of clusters, which the classes are matched to."""
+    """Return accuracy, calibration error and Brier score of clusters matched to the classes."""
     k = p.shape[1]
     counts = confusion_matrix(labels, y, labels=range(k))
     truth = np.argsort(linear_sum_assignment(counts, maximize=True)[1])[y]
@@ -221,15 +198,13 @@ def measure_probabilities(name, seed):
         found[f"{method}, labels alone"] = soft_figures(alone, result.labels, y)
     means = KMeans(k, n_init=10, random_state=seed).fit(X)
     found["k-means"] = soft_figures(softmax(-means.transform(X), axis=1), means.labels_, y)
-    mixture = GaussianMixture(k, covariance_type="diag", reg_covar=1e-3, random_state=seed).fit(X)
-    p = mixture.predict_proba(X)
-    found["Gaussian mixture"] = soft_figures(p, p.argmax(axis=1), y)
-    return found
+    mixture = GaussianMixture(k, covariance_type="diag", reg_covar=1e-3, random_state=seed)
+    p = mixture.fit(X).predict_proba(X)
+    return found | {"Gaussian mixture": soft_figures(p, p.argmax(axis=1), y)}
 
 
 def memberships_page(run):
-    seeds = range(run.repeats(SEEDS, 2))
-    names = run.loaded()
+    names, seeds = run.loaded(), range(run.repeats(SEEDS, 2))
     found = run.each(measure_probabilities, names, seeds)
     rows = [
         [name, method, *np.mean([found[name, seed][method] for seed in seeds], axis=0)]
@@ -237,7 +212,7 @@ def memberships_page(run):
         for method in found[name, 0]
     ]
     yield f"Means over {len(seeds)} seeds."
-    yield ["set", "method", *FIGURES], rows, 3
+    yield ["set", "method", "accuracy", "calibration error", "Brier score"], rows, 3
 
 
 PAGES = {

@@ -1,8 +1,4 @@
-"""Redo the tables and figures of the iterSVR paper on the data sets that can be had.
-
-K. Zhang, I. W. Tsang, J. T. Kwok, Maximum Margin Clustering Made Practical, ICML 2007. README.md in
-this folder has the pages and their protocols.
-"""
+"""Redo the tables and figures of the iterSVR paper on the data sets that can be had."""
 
 import time
 from functools import cache, partial
@@ -21,9 +17,7 @@ from fastmmc.kernels.gram import Kernel, median_width
 # differ by 0.37 n, which 0.3 rules out.
 BALANCES = dict.fromkeys(common.SHOWN_PAIRS, 0.03)
 BALANCES |= {"ionosphere": 0.3, "letter A-B": 0.1, "satellite 1-2": 0.4}
-
-# As good as no size rule: one cluster may have all but half a percent of the points.
-FREE = 0.99
+FREE = 0.99  # as good as no size rule: one cluster may have all but half a percent of the points
 
 
 def normalised_cut(X, k, seed, n_init=1):
@@ -40,9 +34,7 @@ MARGIN = {
 BASELINES = {"KM": common.k_means, "NC": normalised_cut, "GMM": common.mixture}
 METHODS = (*BASELINES, *MARGIN)
 FREE_METHODS = ("iterSVM", "iterSVR", "iterLS-SVM")
-
-# What a run is described by: error in percent, CPU seconds, rounds.
-ERROR, SECONDS, ROUNDS = range(3)
+ERROR, SECONDS, ROUNDS = range(3)  # what a run is described by: percent, CPU seconds, rounds
 
 CURVE_SETS = ("digits 3-8", "digits 2-7", "digits 8-9")
 CURVES = {"iterSVM": iter_svm}
@@ -99,21 +91,19 @@ def run_curve(name, method):
 def draw_curves(curves, run):
     """Return the figure: objective (above) and error (below) against rounds, one column a set."""
     forms = dict(zip(CURVES, ("C0-o", "C1-s", "C2-^", "C3-v"), strict=True))
-    objectives, errors = ({name: {} for name, _ in curves} for _ in range(2))
+    panels = {name: {} for name, _ in curves}
     for (name, method), (history, wrong) in curves.items():
         rounds = np.arange(wrong.size)
-        objectives[name][method] = rounds[1:], history, forms[method]
-        errors[name][method] = rounds, wrong, forms[method]
-    above = "objective", {"yscale": "log"}, objectives
-    below = "clustering error, %", {"ylim": (0, None)}, errors
-    return run.draw("rounds", "round", above, below)
+        panels[name][method] = forms[method], (rounds[1:], history), (rounds, wrong)
+    rows = {"objective": {"yscale": "log"}, "clustering error, %": {"ylim": (0, None)}}
+    return run.draw("rounds", "round", panels, rows)
 
 
 def page(run):
     names, (seeds, free_seeds) = run.loaded(), run.pick((10, 5), (2, 1))
-    rules = [(name, method, BALANCES[name], seeds) for name in names for method in METHODS]
-    rules += [(name, method, FREE, free_seeds) for name in names for method in FREE_METHODS]
-    found = run.do({(n, m, b): (run_method, n, m, b, s) for n, m, b, s in rules})
+    ruled = [(name, method, BALANCES[name]) for name, method in product(names, METHODS)]
+    found = run.over(ruled, run_method, seeds)
+    found |= run.over(product(names, FREE_METHODS, [FREE]), run_method, free_seeds)
     errors = {at: figures[ERROR] for at, figures in found.items()}
     yield "All errors are percentages of wrong labels."
     yield f"## Clustering error, mean ± standard deviation over {seeds} seeds (Table 1)"
@@ -124,7 +114,6 @@ def page(run):
         rows.append([*row, *(errors[name, method, balance] for method in METHODS)])
     yield ["set", "n", "larger class", "balance", *METHODS], rows
     yield "## Error with the size rule and without (Tables 2 and 3)"
-    yield f"Without: balance {FREE}, {free_seeds} seeds."
     ways = [f"{method}, {rule}" for method in FREE_METHODS for rule in ("with", "without")]
     rows = (
         [name, *(errors[name, m, b] for m in FREE_METHODS for b in (BALANCES[name], FREE))]
@@ -142,7 +131,6 @@ def page(run):
     curves = run.each(run_curve, [name for name in CURVE_SETS if name in names], CURVES)
     if curves:
         yield "## Rounds (Figures 1, 5 and 6)"
-        yield "The objective is the method's own, ‖w‖² + 2C Σ loss, after each round."
         yield draw_curves(curves, run)
 
 
@@ -166,18 +154,13 @@ def pairs_page(run):
 
 
 # -------------------------------------------------------------------------- semidefinite programs
-
 A_CLASS, SUBSETS = 50, 5
-
-# Widths of the Gaussian in median distances; 1 is the default.
-WIDTHS = (0.5, 1.0, 2.0)
-
+WIDTHS = (0.5, 1.0, 2.0)  # of the Gaussian, in median distances; 1 is the default
 PROGRAMS = {"MMC": sdp_mmc, "MMC, C = 100": partial(sdp_mmc, C=100.0), "GMMC": gmmc}
 OTHERS = {
     "KM": lambda X: common.k_means(X, 2),
     "iterSVR": lambda X: iter_svr(X, random_state=0).labels,
 }
-
 # Errors in percent that are known of the paper's table; of which of its two columns is not.
 PROGRAMS_PAPER = {"digits 2-7": 15.0, "digits 8-9": 3.0}
 
@@ -234,12 +217,8 @@ def sdp_page(run):
         yield f"One subset of {TIMED_SET}, SCS, one thread."
         halves = [n // 2 for n in run.pick(TIMED, TIMED[:3])]
         found = run.each(run_program, [TIMED_SET], PROGRAMS, [1.0], [0], halves)
-        rows = []
-        for half in halves:
-            runs = (found[TIMED_SET, method, 1.0, 0, half] for method in PROGRAMS)
-            rows.append(
-                [2 * half, *(f"{s:.2f} ({iterations:.0f})" for _, s, _, iterations in runs)]
-            )
+        runs = {key: f"{s:.2f} ({n_iter:.0f})" for key, (_, s, _, n_iter) in found.items()}
+        rows = ([2 * h, *(runs[TIMED_SET, m, 1.0, 0, h] for m in PROGRAMS)] for h in halves)
         yield ["n", *PROGRAMS], rows
 
 

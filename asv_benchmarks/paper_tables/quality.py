@@ -1,9 +1,4 @@
-"""Quality of labels: every collection, every method and its rivals, k given and k unknown.
-
-Pages: ``suite`` (a public suite, or the bundled and generated sets), ``shapes`` (made ones),
-``choice`` (real sets, drawn), ``large_quality`` (whole sets), and ``all_methods``, which joins the
-tables of the papers' pages and runs nothing. README.md has the protocols.
-"""
+"""Quality of labels: every collection, every method and its rivals, k given and k unknown."""
 
 import csv
 import time
@@ -33,12 +28,9 @@ from fastmmc.rls.engine.genie import Genie
 
 # Points drawn of a set where k is given, and of the largest set where it is not.
 DRAWN, MOST_POINTS, QUICK_POINTS = 1_200, 1_000, 300
-
 # Numbers of clusters that are considered where k is not given: up to this, or to as many times k.
 MOST_COUNT, BEYOND = 12, 1.3
-
-# Threshold of the published Genie, and landmarks of Nyström.
-GINI, LANDMARKS = 0.3, 1_000
+GINI, LANDMARKS = 0.3, 1_000  # threshold of the published Genie, and landmarks of Nyström
 
 
 # ----------------------------------------------------------------------------------------- methods
@@ -74,14 +66,12 @@ PEERS = {
 }
 
 
-def functions_of(binary):
-    """Return the methods that are able to take more points than a semidefinite program."""
-    found = [m for m in fastmmc.METHODS.values() if m.binary == binary and m.extra is None]
-    return {method.function.__name__: method.function for method in found}
-
-
-BINARY = functions_of(True)
-OURS = functions_of(False)
+# Those that are able to take more points than a semidefinite program.
+ABLE = [method for method in fastmmc.METHODS.values() if method.extra is None]
+BINARY, OURS = (
+    {method.function.__name__: method.function for method in ABLE if method.binary == binary}
+    for binary in (True, False)
+)
 FREE = 'umc_rls, sizes="free"'
 OURS[FREE] = partial(fastmmc.umc_rls, sizes="free")
 
@@ -130,12 +120,12 @@ if find_spec("fast_plscan"):
 
 
 # -------------------------------------------------------------------------------------------- sets
-
 STANDARDISED = "wine", "breast_cancer"
 DRAWN_SETS = "usps", "pendigits", "satimage", "segment", "letter A-H"
 REAL = "digits", *STANDARDISED, "blobs 900/80/20", *DRAWN_SETS
 LARGE = "digits", "coil20", "satimage", "usps", "letter"
-OF_LARGE = "KMeans", "MiniBatchKMeans", "Nyström-spectral", "AgglomerativeClustering, Ward"
+OF_LARGE = "umc_rls", FREE, "KMeans", "MiniBatchKMeans", "Nyström-spectral"
+OF_LARGE += ("AgglomerativeClustering, Ward",)
 
 
 def load(page, name, seed, folder, size):
@@ -153,7 +143,7 @@ def load(page, name, seed, folder, size):
         X, y = scale(X) if name in STANDARDISED else X, y + 1
     else:
         X, y = common.load(name)
-        y += 1
+        y = y + 1
     references = np.atleast_2d(y)
     if size and size < len(X):
         drawn = np.random.default_rng(0).choice(len(X), size, replace=False)
@@ -193,15 +183,14 @@ def measure_given(method, of, seed=0, only=None):
     Each reference has its own k; ``only`` limits them to those of one number of clusters.
     """
     X, references = load(*of)
-    best = tried = -1.0
-    spent = 0.0
+    best, tried, spent = -1.0, -1.0, 0.0
     for k in {count_clusters(r) for r in references} if only is None else {only}:
         run = partial(label, method, X, k, seed)
         (labels, others), seconds = common.timed(run, clock=time.process_time)
         spent += seconds
         for reference in (r for r in references if count_clusters(r) == k):
             best = max(best, agreement(reference, labels))
-            tried = max(tried, best, *(agreement(reference, one) for one in others), -1.0)
+            tried = max(tried, best, *(agreement(reference, one) for one in others))
     return best, tried, spent
 
 
@@ -243,10 +232,8 @@ def given_table(scores, seconds, names, groups, published):
 def set_table(values, tried, first, names, groups, published):
     """Return one row a set: its shape, and the agreement of methods."""
     shown = [m for m in SHOWN if (m, names[0]) in values]
-    printed = SHOWN_PUBLISHED if published else ()
-    rows = []
-    for name in names:
-        X, references = first[name]
+    printed, rows = SHOWN_PUBLISHED if published else (), []
+    for name, (X, references) in first.items():
         counts = " ".join(str(count_clusters(r)) for r in references)
         row = [name, *("yes" if name in part else "" for part in groups.values()), *X.shape]
         row += [counts, tried.get(name), *(values[m, name] for m in shown)]
@@ -260,11 +247,10 @@ def unknown_tables(found, counts, names, groups):
     parts = {"": names} | {f"{g} ": [n for n in part if n in names] for g, part in groups.items()}
     rows = []
     for method in CHOICES:
-        row = [method]
+        rows.append([method])
         for part in parts.values():
             right = sum(found[method, name][0] in counts[name] for name in part)
-            row += [f"{right} of {len(part)}", mean_of(found[method, name][1] for name in part)]
-        rows.append(row)
+            rows[-1] += f"{right} of {len(part)}", mean_of(found[method, n][1] for n in part)
     header = [f"{part}{said}" for part in parts for said in ("k found", "mean ARI")]
     yield ["method", *header], rows, 3
     yield "### Number of clusters found, and ARI"
@@ -283,7 +269,6 @@ def binary_table(found, two):
 
 
 # ------------------------------------------------------------------------------------------- pages
-
 SHOWN = ("cluster", "umc_rls", FREE, *PEERS)
 SHOWN_PUBLISHED = ("Genie_G0.3", "ITM")
 PUBLISHED = {
@@ -310,6 +295,24 @@ def read_published(folder):
         }
 
 
+OF_SHAPES = (
+    "Sets that were made after the rules of `cluster` and the default of `umc_rls`, and bundled "
+    'ones. Those that are "seen" were in view when later rules were made: see README.md.'
+)
+OF_CHOICE = (
+    f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
+    f"{common.BLOB_SIZES} points; wine and breast_cancer are standardised."
+)
+# {page: (what it is about, seeds, whether methods have that of the drawing, most points of given
+# k)}. The large sets have a few methods, and no tables of two clusters and of unknown k.
+COLLECTIONS = {
+    "suite": ("The bundled and generated sets.", 1, False, DRAWN),
+    "shapes": (OF_SHAPES, 3, False, None),
+    "choice": (OF_CHOICE, 10, True, None),
+    "large_quality": ("Whole sets.", 10, True, None),
+}
+
+
 def names_of(run):
     """Return the sets of a page, and groups of them whose means stand beside."""
     if run.name == "suite":
@@ -324,13 +327,11 @@ def names_of(run):
     return run.loaded(), {}
 
 
-def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), parts=True):
-    """Yield the page of a collection; ``most`` is that of the points where k is given.
-
-    If it is ``seeded``, methods have the seed of the drawing. ``parts`` are the tables of two
-    clusters and of unknown k.
-    """
-    names, groups = names_of(run)
+def page(run):
+    """Yield the page of a collection."""
+    (about, seeds, seeded, most), (names, groups) = COLLECTIONS[run.name], names_of(run)
+    is_whole = run.name == "large_quality"
+    methods = OF_LARGE if is_whole else (*OURS, *PEERS)
     seeds = range(run.repeats(seeds, 1))
     size = most and run.pick(most, QUICK_POINTS)
     of = {(n, s): (run.name, n, s, run.suite, size) for n in names for s in seeds}
@@ -344,25 +345,17 @@ def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), 
     first = {name: load(run.name, name, 0, run.suite, None) for name in names}
     published = read_published(run.suite)
     yield (
-        f"{run.about or about} {len(names)} sets. Figures are adjusted Rand indices with the "
-        "reference labelling that agrees best, without the points that it calls noise. Every "
-        "method has its defaults. Seconds are CPU seconds of a call."
+        f"{run.about or about} {len(names)} sets. Adjusted Rand indices with the reference that "
+        "agrees best, without what it calls noise; every method has its defaults; CPU seconds."
     )
     yield "## k given"
-    yield (
-        f"Drawings or seeds of each set: {len(seeds)}."
-        + (f" Sets of more than {size:,} points are cut to that many random ones." if size else "")
-        + " A set is won by every method that is best to three digits. LCVQE and its kin had no "
-        "constraints, and RPCL may leave clusters out."
-    )
+    cut = f" Sets of more than {size:,} points are cut to that many random ones." if size else ""
+    yield f"Drawings or seeds of each set: {len(seeds)}.{cut}"
     yield given_table(scores, seconds, names, groups, published)
     yield "### Set by set"
-    yield (
-        "Means over the drawings, with standard deviations where each has a seed of its own. "
-        '"Best tried": the best of the labels that `cluster` could have returned.'
-    )
+    yield '"Best tried": the best of the labels that `cluster` could have returned.'
     yield set_table(values if seeded else scores, tried, first, names, groups, published)
-    if not parts:
+    if is_whole:
         return
     counts = {name: [count_clusters(r) for r in first[name][1]] for name in names}
     two = [name for name in names if 2 in counts[name]]
@@ -375,11 +368,7 @@ def page(run, about, seeds=1, seeded=False, most=None, methods=(*OURS, *PEERS), 
     whole = {name: (run.name, name, 0, run.suite, None) for name in few}
     found = run.do({(m, n): (measure_unknown, m, whole[n]) for m in CHOICES for n in few})
     yield "## k unknown"
-    yield (
-        f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole. All but HDBSCAN consider 2 "
-        f"to {MOST_COUNT} clusters, or to {BEYOND} times the largest k of a reference if that is "
-        "more. The noise of HDBSCAN is one more cluster of the agreement, not of the count."
-    )
+    yield f"The {len(few)} sets of at most {MOST_POINTS:,} points, whole."
     yield from unknown_tables(found, counts, few, groups)
 
 
@@ -450,33 +439,11 @@ def joined_page(run):
         yield join(tables)
 
 
-SUITE = partial(page, about="The bundled and generated sets.", most=DRAWN)
-SHAPES = partial(
-    page,
-    about="Sets that were made after the rules of `cluster` and the default of `umc_rls`, and "
-    'bundled ones. Those that are "seen" were in view when later rules were made: see README.md.',
-    seeds=3,
-)
-CHOICE = partial(
-    page,
-    about=f"Real sets, of which a drawing has at most {DRAWN:,} points, and blobs of "
-    f"{common.BLOB_SIZES} points; wine and breast_cancer are standardised.",
-    seeds=10,
-    seeded=True,
-)
-WHOLE = partial(
-    page,
-    about="Whole sets.",
-    seeds=10,
-    seeded=True,
-    methods=("umc_rls", FREE, *OF_LARGE),
-    parts=False,
-)
 PAGES = {
-    "suite": ("A clustering suite", SUITE, ()),
-    "shapes": ("Made shapes", SHAPES, tuple(shapes.SETS)),
-    "choice": ("The choice without labels", CHOICE, REAL),
-    "large_quality": ("Large sets: quality", WHOLE, LARGE),
+    "suite": ("A clustering suite", page, ()),
+    "shapes": ("Made shapes", page, tuple(shapes.SETS)),
+    "choice": ("The choice without labels", page, REAL),
+    "large_quality": ("Large sets: quality", page, LARGE),
     "all_methods": ("Every method on every data set", joined_page, ()),
 }
 

@@ -1,7 +1,4 @@
-"""Redo Tables 2 to 5 of Seifollahi et al. (2019): the least sum of plain distances to k centers.
-
-See README.md in this folder for the protocols.
-"""
+"""Redo Tables 2 to 5 of Seifollahi et al. (2019): the least sum of plain distances to k centers."""
 
 import time
 from functools import partial
@@ -20,7 +17,6 @@ from fastmmc.core.threads import run_to_end
 
 SETS = "segment", "page_blocks", "d15112", "shuttle"
 CLUSTERS = (3, 5, 7, 10, 12, 15, 17, 20)
-
 # The paper's least objectives of the cells that could be had.
 PAPER = {
     ("segment", 3): 1.9215e5,
@@ -31,16 +27,11 @@ PAPER = {
     ("shuttle", 5): 1.77075e6,
 }
 REPEATS = 3
-
-# Runs of the annealing search to its own end.
-LONG_CLUSTERS = (3, 10)
+LONG_CLUSTERS = (3, 10)  # of the annealing search to its own end
 ANNEALING = {f"annealing, {center}s": {"center": center} for center in ("median", "mean")}
 LIBRARY = ("KM", "MBKM", "FCM", "DPGMM")
 EQUAL_TIME = ("memetic", "restarts", *ANNEALING)
-
-# Objectives that differ by a smaller share are called the same.
-SAME = 1e-5
-
+SAME = 1e-5  # objectives that differ by a smaller share are called the same
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 SCALE_FEATURES, SCALE_CLUSTERS, SCALE_REPRESENTATIVES, SCALE_ITERATIONS = 10, 10, 500, 1000
 
@@ -99,13 +90,10 @@ def fuzzy_centers(X, k, seed, tol=1e-5, max_iter=300):
 def measure_library(name, k):
     """Return the objective of the centers that each method of LIBRARY finds."""
     X, _ = load(name)
-    mixture = BayesianGaussianMixture(n_components=k, random_state=0)
-    centers = (
-        KMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-        MiniBatchKMeans(k, n_init=20, random_state=0).fit(X).cluster_centers_,
-        fuzzy_centers(X, k, 0),
-        mixture.fit(X).means_,
-    )
+    models = (make(k, n_init=20, random_state=0).fit(X) for make in (KMeans, MiniBatchKMeans))
+    centers = [model.cluster_centers_ for model in models]
+    centers.append(fuzzy_centers(X, k, 0))
+    centers.append(BayesianGaussianMixture(n_components=k, random_state=0).fit(X).means_)
     return [pairwise_distances_argmin_min(X, found)[1].sum() for found in centers]
 
 
@@ -143,10 +131,7 @@ def page(run):
         rows.append([*row, f"{seconds:.1f}", f"{count:.0f}"])
         ratios.append(np.mean(found[:, 0] / found[:, 1]))
     yield "## Objective at equal time"
-    yield (
-        f"Percent above the least f of the row: means of {len(seeds)} seeds (searches), or the "
-        "best of 20 starts (KM, MBKM) and one start (FCM, DPGMM)."
-    )
+    yield f"Percent above the least f of the row; of searches, means of {len(seeds)} seeds."
     header = ["set", "k", "least f", "paper's f_best (ours / it)", *EQUAL_TIME, *LIBRARY]
     yield [*header, "seconds", "restarts made"], rows
     better, worse = np.sum(np.array(ratios) < 1 - SAME), np.sum(np.array(ratios) > 1 + SAME)

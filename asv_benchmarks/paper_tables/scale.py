@@ -1,7 +1,4 @@
-"""Time and memory over points, features and clusters; where low rank and blocks begin to pay.
-
-README.md in this folder has the pages and their protocols.
-"""
+"""Time and memory over points, features and clusters; where low rank and blocks begin to pay."""
 
 import gc
 import os
@@ -24,7 +21,6 @@ import fastmmc
 from fastmmc.rls import planning
 
 # ----------------------------------------------------------------------------- the grid, and growth
-
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 FEATURES = (16, 784)
 CLUSTERS = {2: ":", 10: "--", 100: "-"}
@@ -36,7 +32,7 @@ METHODS = {
     "KMeans, one start": lambda X, k: KMeans(k, n_init=1, random_state=0).fit(X),
 }
 OF_GRID = "umc_rls", "KMeans", "MiniBatchKMeans"
-GROWING = "cluster", "umc_rls", "KMeans, one start"
+GROWING = OF_SHAPES = "cluster", "umc_rls", "KMeans, one start"
 
 # Values along each axis, d, k and n at a value, and the value from which growth is measured.
 AXES = {
@@ -44,12 +40,11 @@ AXES = {
     "k": ([2, 10, 30, 100, 300, 1000], lambda k: (2, k, 20_000), 10),
     "d": ([2, 16, 128, 784], lambda d: (d, 10, 10_000), 2),
 }
-
 # Of n d k: from here on ten starts of k-means take more than about a minute.
 MOST_OF_KMEANS = 10**9
 
 
-def measure(methods, d, k, n):
+def measure(d, k, n, methods):
     """Return CPU seconds and this process's peak of memory in MB, one row each, of every method."""
     X, found = overlapping(n, d, k), np.full((len(methods), 2), np.nan)
     for at, name in enumerate(methods):
@@ -64,8 +59,8 @@ def measure(methods, d, k, n):
     return found.T
 
 
-UNITS = "CPU seconds", "peak memory, MB"
-LOGS = {"xscale": "log", "yscale": "log"}
+ROWS = dict.fromkeys(("CPU seconds", "peak memory, MB"), {"xscale": "log", "yscale": "log"})
+COSTS = "CPU seconds of all threads from points to labels, and peak memory of the process."
 
 
 def cost_table(corner, methods, found):
@@ -81,47 +76,41 @@ def cost_table(corner, methods, found):
 
 def grid_page(run):
     sizes = [n for n in run.pick(SIZES, SIZES[:1]) if n <= (run.most or n)]
-    cells = list(product(FEATURES, CLUSTERS, sizes))
-    found = run.do({cell: (common.alone, measure, OF_GRID, *cell) for cell in cells})
-    yield (
-        "CPU seconds of all threads from points to labels, and peak memory of the process. "
-        f"`KMeans` is left out (-) where n d k is more than {MOST_OF_KMEANS:,}."
-    )
+    cells = product(FEATURES, CLUSTERS, sizes)
+    found = run.do({cell: (common.alone, measure, *cell, OF_GRID) for cell in cells})
+    yield f"{COSTS} `KMeans` is left out (-) where n d k is more than {MOST_OF_KMEANS:,}."
     yield cost_table(("d", "k", "n"), OF_GRID, found)
-    panels = [{f"d = {d}": {} for d in FEATURES} for _ in UNITS]
+    panels = {f"d = {d}": {} for d in FEATURES}
     for d, (k, line), (m, method) in product(FEATURES, CLUSTERS.items(), enumerate(OF_GRID)):
-        for at, lines in enumerate(panels):
-            values = [found[d, k, n][at][m] for n in sizes]
-            lines[f"d = {d}"][f"{method}, k = {k}"] = sizes, values, f"C{m}.{line}"
-    yield run.draw("times", "points", *zip(UNITS, [LOGS] * 2, panels, strict=True))
+        points = ((sizes, of) for of in common.under(found, d, k)[:, :, m].T)
+        panels[f"d = {d}"][f"{method}, k = {k}"] = f"C{m}.{line}", *points
+    yield run.draw("times", "points", panels, ROWS)
 
 
 def growth_page(run):
     along = {axis: run.pick(values, values[:2]) for axis, (values, *_) in AXES.items()}
     points = [(axis, value) for axis, values in along.items() for value in values]
-    tasks = {(a, v): (common.alone, measure, GROWING, *AXES[a][1](v)) for a, v in points}
-    found = run.do(tasks)
+    found = run.do({(a, v): (common.alone, measure, *AXES[a][1](v), GROWING) for a, v in points})
     yield (
-        "CPU seconds of all threads from points to labels, and peak memory of the process. Along "
-        "n, d = 2 and k = 10; along k, d = 2 and n = 20,000; along d, k = 10 and n = 10,000."
+        f"{COSTS} Along n, d = 2 and k = 10; along k, d = 2 and n = 20,000; along d, k = 10 and "
+        "n = 10,000."
     )
     yield cost_table(("axis", "value"), GROWING, found)
-    powers, panels = [], [{f"along {axis}": {} for axis in AXES} for _ in UNITS]
-    for axis, (_, _, least) in AXES.items():
-        figures = common.under(found, axis)
-        for (m, method), (at, lines) in product(enumerate(GROWING), enumerate(panels)):
-            lines[f"along {axis}"][method] = along[axis], figures[:, at, m], f"C{m}o-"
-        seen = np.array(along[axis]) >= least
+    powers, panels = [], {}
+    for axis, values in along.items():
+        figures, lines = common.under(found, axis).T, panels.setdefault(f"along {axis}", {})
+        for m, method in enumerate(GROWING):
+            lines[method] = f"C{m}o-", *((values, of) for of in figures[m])
+        seen = np.array(values) >= AXES[axis][2]
         if seen.sum() > 1:
-            values, seconds = np.array(along[axis])[seen], figures[seen, 0].T
-            powers.append([f"{axis}, from {least:,}", *(common.slope(values, s) for s in seconds)])
+            slopes = (common.slope(np.array(values)[seen], of[0, seen]) for of in figures)
+            powers.append([f"{axis}, from {AXES[axis][2]:,}", *slopes])
     yield "The power of n, k and d that the seconds grow with (least squares of logarithms):"
     yield ["axis", *GROWING], powers
-    yield run.draw("powers", "n, k or d", *zip(UNITS, [LOGS] * 2, panels, strict=True))
+    yield run.draw("powers", "n, k or d", panels, ROWS)
 
 
 # ----------------------------------------------------------------------------------- large shapes
-
 # Radius of the bananas' circle, and how far points scatter about it: at .7 the best rule has an
 # NMI of .974.
 RADIUS, SCATTER = 5, 0.7
@@ -159,10 +148,9 @@ LARGE_SHAPES = {
     "three circles": (5 * 10**6, partial(circles, (1.0, 2.0, 3.0), 0.1)),
     "circles and Gaussians": (10**7, circles_and_gaussians),
 }
-OF_SHAPES = "cluster", "umc_rls", "KMeans, one start"
 
 
-def measure_shape(name, method, n):
+def measure_shape(name, n, method):
     """Return the NMI of a method on a large shape, its CPU seconds and its peak of memory in GB."""
     X, y = LARGE_SHAPES[name][1](n, np.random.default_rng(0))
     k = int(y.max()) + 1
@@ -174,19 +162,16 @@ def measure_shape(name, method, n):
 
 def shapes_page(run):
     sizes = {name: run.pick(n, 20_000) for name, (n, _) in LARGE_SHAPES.items()}
-    cells = product(sizes.items(), OF_SHAPES)
-    tasks = {(*s, m): (common.alone, measure_shape, s[0], m, s[1]) for s, m in cells}
-    found = run.do(tasks)
+    cells = [(name, n, method) for (name, n), method in product(sizes.items(), OF_SHAPES)]
+    found = run.do({cell: (common.alone, measure_shape, *cell) for cell in cells})
     yield "CPU seconds of all threads from points to labels, peak memory of the process; k given."
     rows = ([name, f"{n:,}", m, f"{f[0]:.4f}", *f[1:]] for (name, n, m), f in found.items())
     yield ["set", "n", "method", "NMI", "s", "peak, GB"], rows
 
 
 # -------------------------------------------------------------------------------- dense or low rank
-
 DRAWN_SETS = "usps", "letter", "pendigits", "Gaussians"
 DRAWN_SIZES = 2_000, 3_000, 5_000, 7_000, 10_000
-
 # Parameters of each way; a call has cells unless a method is given.
 WAYS = {
     "dense": {"rank": None},
@@ -194,9 +179,7 @@ WAYS = {
     "cells, rank 500": {"rank": 500},
     "cells, rank 1,000": {"rank": 1_000},
 }
-
-# All ways keep to the same sizes, so that their objectives can be compared.
-BALANCE = 0.4
+BALANCE = 0.4  # the same sizes for all ways, so that their objectives can be compared
 
 
 def cluster_at(X, k, way):
@@ -225,17 +208,13 @@ def judge_rank(name, n, way):
 
 def rank_page(run):
     sizes = [n for n in run.pick(DRAWN_SIZES, DRAWN_SIZES[:2]) if n <= (run.most or n)]
-    names = run.loaded()
+    names, rows = run.loaded(), []
     found = run.each(judge_rank, names, sizes, WAYS)
-    rows = []
     for name, n in product(names, sizes):
         runs = common.under(found, name, n)
-        best = runs[:, 1].min()
-        cells = (
-            f"{number(ari, 3)} / {number(100 * (objective / best - 1), 1)} / {number(seconds, 1)}"
-            for ari, objective, seconds in runs
-        )
-        rows.append([name, n, *cells])
+        excess = 100 * (runs[:, 1] / runs[:, 1].min() - 1)
+        figures = zip(runs[:, 0], excess, runs[:, 2], strict=True)
+        rows.append([name, n, *(f"{ari:.3f} / {e:.1f} / {s:.1f}" for ari, e, s in figures)])
     yield (
         'Labels of about equal sizes (`sizes="equal"`, `balance=0.4`): adjusted Rand index / how '
         "many percent the dense objective is above that of the best way / CPU seconds."
@@ -244,11 +223,9 @@ def rank_page(run):
 
 
 # ------------------------------------------------------------------------------------------- blocks
-
 # The time of this number of rows on this number of workers of one core is derived.
 ALL_ROWS, WORKERS, BLOCK_FEATURES = 10**9, 100, 50
 CASES = [(10, 100), (10, 300), (100, 300), (100, 1000)]
-
 # Rows of a block, and blocks of the two calls whose difference is what rows cost.
 BLOCK, FEW, MANY = 2**16, 2, 6
 
@@ -266,14 +243,12 @@ def seconds_in_blocks(k, rank, dtype, blocks):
 
 
 def blocks_page(run):
-    cases = run.pick(CASES, CASES[:1])
-    ways = [(*case, dtype) for case, dtype in product(cases, ("float64", "float32"))]
-    found = run.do({(*w, b): (seconds_in_blocks, *w, b) for w in ways for b in (FEW, MANY)})
+    cases = product(run.pick(CASES, CASES[:1]), ("float64", "float32"))
+    ways = [(*case, dtype) for case, dtype in cases]
+    found = run.over([(*way, b) for way in ways for b in (FEW, MANY)], seconds_in_blocks)
     yield (
-        f"CPU seconds of `umc_rls`, one start, on {FEW} and on {MANY} blocks of {BLOCK:,} rows and "
-        f"{BLOCK_FEATURES} columns; the difference for a row; and how long {ALL_ROWS:,} rows take "
-        f"on {WORKERS} such cores by this figure, without the search on the sample, reading, and "
-        "slow or lost workers."
+        f"CPU seconds of one start on blocks of {BLOCK:,} rows and {BLOCK_FEATURES} columns; the "
+        f"difference for a row; what {ALL_ROWS:,} rows take on {WORKERS} such cores by this figure."
     )
     rows = []
     for way in ways:
@@ -285,7 +260,6 @@ def blocks_page(run):
 
 
 # ------------------------------------------------------------------------------------------ parquet
-
 # Rows of a file, and of a quick run; fewer would be read into memory.
 PARQUET_ROWS, LEAST_ROWS, PARQUET_CLUSTERS = 10_000_000, 4_300_000, 10
 

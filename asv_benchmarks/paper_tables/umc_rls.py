@@ -1,8 +1,4 @@
-"""Redo Tables I and II and Figure 5 of the UMC-RLS paper, and the same without the oracle.
-
-T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised Multi-Class Regularized Least-Squares
-Classification, ICDM 2012. See README.md in this folder for the protocols.
-"""
+"""Redo Tables I and II and Figure 5 of the UMC-RLS paper, and the same without the oracle."""
 
 from functools import partial
 from itertools import product
@@ -31,7 +27,6 @@ BOUNDED = {
 }
 OF_PAGE = {"umc_rls": METHODS, "umc_rls_bounds": BOUNDED}
 BASELINES = {"k-means": common.k_means, "GMM": common.mixture, "spectral": common.spectral}
-
 # Mean ARI as printed in the paper's Table I; figures that are not known here are left out.
 PAPER = {
     ("coil", "UMC-RLS"): 0.84,
@@ -44,12 +39,8 @@ PAPER = {
 }
 
 SETS = "coil", "coil 1-4", "coil 5-8", "iris", "moons", "letter A-D", "usps 0-3", "usps 4-7"
-
 # Sets and sizes of the figure: many clusters, and many points.
-GROWTH = {
-    "coil": (200, 400, 600, 800, 1000, 1200, 1440),
-    "usps 0-3": (250, 500, 1000, 2000, 4000),
-}
+GROWTH = {"coil": (*range(200, 1201, 200), 1440), "usps 0-3": (250, 500, 1000, 2000, 4000)}
 
 # Of a whole run, and of a quick one. Widths are shares of the largest distance; max_n is for
 # the figure.
@@ -61,7 +52,7 @@ GRID = {
 }
 
 
-def run_width(page, name, sample, share, lams, repeats):
+def run_width(name, sample, share, page, lams, repeats):
     """Return ARI, objective and LOO-MSE as one array (3, methods, lams, repeats)."""
     X, y = load(name, sample)
     k, solvers = y.max() + 1, list(OF_PAGE[page].values())
@@ -108,16 +99,14 @@ def summarise(run, protocol, names):
     drawn = {name: samples(name, run.repeats(10, 2)) for name in names}
     cells = [(name, sample) for name in names for sample in drawn[name]]
     given = protocol.lams, protocol.repeats
-    tasks = {
-        (*at, s): (run_width, run.name, *at, s, *given) for at in cells for s in protocol.shares
-    }
-    grid, found = run.do(tasks), {}
+    settings = [(*at, share) for at, share in product(cells, protocol.shares)]
+    grid, found = run.over(settings, run_width, run.name, *given), {}
     for name, (m, method) in product(names, enumerate(OF_PAGE[run.name])):
         chosen = [choose(under(grid, name, sample)[:, :, m]) for sample in drawn[name]]
         found[name, method] = [np.array(figures) for figures in zip(*chosen, strict=True)]
     if run.name == "umc_rls":
-        of = {(*at, m): (run_baseline, *at, m, protocol.repeats) for at in cells for m in BASELINES}
-        aris = run.do(of)
+        of = [(*at, method) for at, method in product(cells, BASELINES)]
+        aris = run.over(of, run_baseline, protocol.repeats)
         for name, method in product(names, BASELINES):
             found[name, method] = [np.array([aris[name, s, method] for s in drawn[name]])] * 2
     return found
@@ -127,14 +116,13 @@ def moves_parts(run, protocol, names):
     """Yield the figure, moves against n with one panel a set, and its table."""
     along = {s: [n for n in GROWTH[s] if n <= protocol.max_n] for s in GROWTH if s in names}
     points = [(name, n) for name, sizes in along.items() for n in sizes]
-    moves = run.do({at: (count_moves, *at, protocol.repeats) for at in points})
-    panels = {}
+    moves = run.over(points, count_moves, protocol.repeats)
+    panels = {name: {"n moves": ("C7:", (sizes, sizes))} for name, sizes in along.items()}
     for name, sizes in along.items():
-        lines = panels[name] = {"n moves": (sizes, sizes, "C7:")}
         counts = np.moveaxis(under(moves, name), 1, 0)
         for method, form, of in zip(METHODS, ("C0-s", "C1-^", "C2-o"), counts, strict=True):
-            lines[method] = sizes, of.mean(axis=1), form, of.std(axis=1)
-    yield run.draw("moves", "n", ("moves", {"xscale": "log", "yscale": "log"}, panels))
+            panels[name][method] = form, (sizes, of.mean(axis=1), of.std(axis=1))
+    yield run.draw("moves", "n", panels, {"moves": {"xscale": "log", "yscale": "log"}})
     rows = (
         [name, n, *(f"{mean:.0f} ({mean / n:.2f} n)" for mean in counts.mean(axis=1))]
         for (name, n), counts in moves.items()
@@ -169,11 +157,8 @@ def page(run):
         yield aris(lambda oracle, free: oracle.max(axis=1).mean())
     yield "## Without labels: lowest objective, then lowest leave-one-out error"
     yield aris(lambda oracle, free: free.mean())
-    if run.name == "umc_rls":
-        yield "The scikit-learn methods have no grid: their figures are the means of Table I."
     if run.name == "umc_rls" and set(names) & set(GROWTH):
         yield "## Figure 5: number of moves against n"
-        yield "Default width and lam, mean over the repeats."
         yield from moves_parts(run, protocol, names)
 
 

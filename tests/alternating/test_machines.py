@@ -208,13 +208,18 @@ def test_liblinear_comes_near(hinge, epsilon):
     assert np.isnan(linear.relative_gap()) and not linear.refine()
 
 
-@pytest.mark.parametrize("corrected", [False, True])
-def test_the_right_hand_sides_are_those_of_the_formula(rng, corrected):
+def random_parts(rng):
+    """Return two parts of six variables each, half a unit above their lower bounds."""
     names = _loops_interior.Parts._fields[1:]
     parts = _loops_interior.Parts(
         np.array([1.0, -1.0]), **{name: rng.uniform(1.0, 2.0, (2, 6)) for name in names}
     )
-    parts = parts._replace(low=parts.v - 0.5, high=parts.v + parts.high)
+    return parts._replace(low=parts.v - 0.5, high=parts.v + parts.high)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_right_hand_sides_are_those_of_the_formula(rng, corrected):
+    parts = random_parts(rng)
     second_low, second_high = corrected * parts.dv * (parts.dz_low, parts.dz_high)
     low = (0.3 - second_low) / 0.5 - parts.z_low
     high = (0.3 + second_high) / (parts.high - parts.v) - parts.z_high
@@ -224,3 +229,13 @@ def test_the_right_hand_sides_are_those_of_the_formula(rng, corrected):
     np.testing.assert_allclose(parts.dz_high, high)
     np.testing.assert_allclose(parts.rhs, low - high - parts.residual)
     np.testing.assert_allclose(h, parts.sign @ (parts.weight * parts.rhs))
+
+
+@pytest.mark.parametrize("length", [0.0, 0.2])
+def test_the_mean_product_of_slacks_and_multipliers_is_that_of_the_formula(rng, length):
+    parts = random_parts(rng)
+    v = parts.v + length * parts.dv
+    low = (parts.z_low + length * parts.dz_low) * (v - parts.low)
+    high = (parts.z_high + length * parts.dz_high) * (parts.high - v)
+    expected = np.mean([low, high])
+    assert _loops_interior.complementarity(parts, length) == pytest.approx(expected, rel=1e-12)

@@ -33,6 +33,15 @@ def test_a_round_of_lcvqe(seed, k):
     assert one.objective == pytest.approx(expected, rel=1e-12)
 
 
+def test_must_linked_objects_on_their_prototypes_stay_apart():
+    """There alone nothing is cheaper than to leave the constraint violated."""
+    X, must = np.array([[0.0], [3.0]]), np.array([(0, 1)])
+    one = search(X, X, must[:0], must, False)
+    assert one.step(BUDGET)
+    np.testing.assert_array_equal(one.labels, [0, 1])
+    np.testing.assert_array_equal(naive.lcvqe_labels(X, X, must, must[:0]), [0, 1])
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_a_round_of_cvqe(seed, k):

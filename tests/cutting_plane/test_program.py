@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fastmmc.cutting_plane._loops_program import longest_step, solve_program
+from fastmmc.cutting_plane._loops_program import longest_step, recentre, solve_program
 
 
 def make_program(size, rank, n_rows, seed, C=10.0):
@@ -177,3 +177,17 @@ def test_a_variable_that_is_negative_by_rounding_does_not_block_the_step(wanted,
     a, free = np.array([1.0, 1e-18]), np.array([0, 1])
     share, blocking = longest_step(np.eye(2), np.ones((1, 2)), a, free, np.array([1.0, wanted]), 2)
     assert share == pytest.approx(expected[0], rel=1e-12) and blocking == expected[1]
+
+
+def test_a_new_centre_makes_up_for_what_the_old_one_lacks():
+    """From a point that rounding, here much more, has moved away from the equations."""
+    Q, q, A, r = make_program(6, 4, 2, 0)
+    rng = np.random.default_rng(1)
+    a, old = rng.random(q.size), rng.random(q.size)
+    a[::3] = 0.0
+    centre, base, lack = old.copy(), np.empty(q.size), np.empty(r.size)
+    farthest = recentre(Q, q, A, r, 7.0, a, centre, base, lack)
+    assert farthest == np.abs(a - old).max()
+    np.testing.assert_array_equal(centre, a)
+    np.testing.assert_allclose(lack, r - A @ a)
+    np.testing.assert_allclose(base, q - Q @ a + 7.0 * A.T @ (r - A @ a))

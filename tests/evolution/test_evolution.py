@@ -217,6 +217,28 @@ def test_mutations_keep_to_bounds_and_count_swaps_twice():
             assert n_flips % 2 == 0
 
 
+def test_a_pick_is_uniform_over_the_points_that_are_left():
+    y, mark, random = np.ones((1, 60), np.int8), np.zeros(60, int), np.array([1], dtype=np.uint64)
+    mark[:30] = 7
+    y[0, ::2] = -1
+    counts = np.zeros(60, int)
+    for _ in range(1_500):
+        counts[evolution.pick(y, 0, 0, mark, 7, random)] += 1
+        counts[evolution.pick(y, 0, -1, mark, 7, random)] += 1
+    expected = np.where(y[0] < 0, 150, 50) * (mark != 7)
+    assert (np.abs(counts - expected) <= 5 * np.sqrt(expected)).all()
+
+
+@pytest.mark.parametrize("wanted", [-1, 0, 1])
+def test_a_pick_finds_the_only_point_there_is(wanted):
+    y, mark, random = np.ones((1, 900), np.int8), np.zeros(900, int), np.array([1], dtype=np.uint64)
+    mark[np.arange(900) != 400] = 7
+    y[0, 400] = wanted or 1
+    assert [evolution.pick(y, 0, wanted, mark, 7, random) for _ in range(5)] == [400] * 5
+    mark[400] = 7
+    assert evolution.pick(y, 0, wanted, mark, 7, random) == -1
+
+
 @pytest.mark.parametrize("low_rank", [False, True])
 def test_a_look_for_swaps_goes_on_where_it_stopped(low_rank):
     """All pairs of different labels, as many a look as allowed, where no swap helps."""

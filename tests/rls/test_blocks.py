@@ -235,6 +235,30 @@ def test_automatic_number_of_starts():
         fastmmc.umc_rls(np.eye(4), 2, n_init="many", sizes="equal")
 
 
+def test_a_descent_takes_no_point_of_a_cluster_at_its_lower_bound(factor):
+    Z, labels = np.array(factor.Z), start().astype(np.uint8)
+    state, shift, target = new_state(Z, labels), np.empty(N), np.empty(N, dtype=np.int64)
+    state.lower[:] = state.counts
+    given = state, np.arange(N), Z @ state.sums.T, shift, target
+    assert blocks.descend_block(*given) == 0 and shift.min() < -1e-3
+    state.lower[:] = state.counts - 1
+    assert blocks.descend_block(*given) > 0 and (state.counts >= state.lower).all()
+
+
+def test_an_exchange_swaps_all_that_want_into_each_others_clusters():
+    """Eight points of cluster 0 are at those of cluster 1, and as many the other way round."""
+    Z, at = np.eye(K)[np.arange(N) % K], np.arange(N) % K
+    labels = at.astype(np.uint8)
+    wrong = np.concatenate([np.flatnonzero(at == h)[:8] for h in (0, 1)])
+    labels[wrong] = 1 - labels[wrong]
+    state, target = new_state(Z, labels), np.where(at == labels, K, at)
+    order = np.lexsort((target, labels))
+    keys = labels[order].astype(int) * (K + 1) + target[order]
+    bounds = np.searchsorted(keys, [a * (K + 1) + b for a in range(K) for b in range(K)] + [N * K])
+    assert blocks.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == 8
+    np.testing.assert_array_equal(labels, at)
+
+
 def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     Z, labels = np.array(factor.Z), start().astype(np.uint8)
     state = new_state(Z, labels)

@@ -169,6 +169,18 @@ def test_a_stochastic_descent_makes_no_more_sweeps_than_allowed(sweeps, hat, rng
     assert state.pos[claims.ROUND] == sweeps and state.pos[claims.CLUSTER] == 0
 
 
+def test_the_best_move_of_a_point_may_fill_a_cluster_to_its_bound(hat, rng):
+    labels = rng.permutation(len(hat)) % 3
+    state, _ = new_state(hat, labels, 3)
+    given = state.matrix, state.labels, state.counts, state.sums, state.diag
+    shifts = naive.shifts(hat, labels, 3)
+    for j, target in enumerate((labels + 1) % 3):
+        upper = state.counts + (np.arange(3) == target)
+        shift, found = claims.best_target(*given, j, upper, 1)
+        assert found == target and shift == pytest.approx(shifts[j, target])
+        assert claims.best_target(*given, j, state.counts, 1) == (np.inf, -1)
+
+
 @pytest.mark.parametrize("method", ["steepest", "stochastic"])
 def test_descent_is_monotone_and_ends_at_a_local_minimum(overlapping, hat, method):
     result = one_start(overlapping, 4, method=method)
@@ -235,6 +247,8 @@ def test_polish_makes_the_moves_and_swaps_of_one_that_looks_at_all(hat, rng, k, 
     wanted = naive.polish(hat, labels, k, state.lower, state.upper, state.movable)
     np.testing.assert_array_equal(state.labels, wanted)
     assert n_slices > 1
+    # The last move is followed by a look at every point, which is noted.
+    assert (swaps.seen[state.movable] == state.pos[moves.MOVES]).all()
 
 
 def test_polish_within_a_balance_also_moves(overlapping, hat):
