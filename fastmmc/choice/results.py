@@ -91,7 +91,7 @@ class ChoiceResult(RLSResult):
         the leave-one-out error, added over the clusters.
     evidence : float or None
         With ``k="auto"``, how many times as large these errors are in points without clusters:
-        below 1.4 there is one cluster, whatever the scores are. None if there was no time for it,
+        below 1.2 there is one cluster, whatever the scores are. None if there was no time for it,
         or one cluster is out of the question.
 
     Examples
