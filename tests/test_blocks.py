@@ -239,8 +239,11 @@ def test_the_choice_is_as_good_as_in_memory(points, mapped, tmp_path):
     cells = result.cells
     assert adjusted_rand_score(result.labels, result.winner.labels[cells]) > 0.8
     again = fastmmc.umc_rls(mapped, 9, **result.chosen, random_state=0)
-    for name in ("sigma", "lam", "rank"):
+    for name in ("sigma", "lam"):
         assert again.params[name] == result.params[name]
+    # The features of the choice span the scores of its clusters alone.
+    assert result.params["rank"] == 9 < again.params["rank"]
+    assert np.mean(result.predict(X) == result.labels) > 0.99
 
 
 @pytest.mark.parametrize("params", [{"balance": 0}, {"min_size": 330, "max_size": 335}])

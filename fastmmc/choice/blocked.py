@@ -77,15 +77,22 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     model, _ = fit_model(width.factor, winner.labels, k)
     labels = model.decision_function(sample).argmax(axis=1)
     found = _Found(labels, {"k": k, "sizes": kind} | kernel.params())
-    points = width.factor.X
-    landmarks = points[evenly(len(points), max(1, isqrt(PRODUCTS // n)))].astype(blocks.dtype)
-    factor = make_block_factor(blocks, width.factor.lam, kernel, landmarks, None)
+    basis = width.factor.X.astype(blocks.dtype)
+    coef = _coefficients(width.factor, winner.labels, k)
+    factor = make_block_factor(blocks, width.factor.lam, kernel, basis, None, coef)
     is_ruled = bool(told(call, SizeParameters)) or kind == "equal"
     goal = Goal(kind, n, k, rule.lower, rule.upper, is_ruled)
     descent = Descent(factor, sample, found, goal, control)
-    descent.predict()
+    descent.predict(coef)
     descent.end()
-    return descent.result(call), landmarks
+    return descent.result(call), basis[evenly(len(basis), max(1, isqrt(PRODUCTS // n)))]
+
+
+def _coefficients(factor, labels, k):
+    """Return the coefficients of the functions that fit the clusters of cells, (g, k)."""
+    roots = np.sqrt(factor.weights)[:, None]
+    E = roots * (labels[:, None] == np.arange(k))
+    return roots * factor.coefficients(E)
 
 
 def _draw_far(rows, nearest, count, seed):

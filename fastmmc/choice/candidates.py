@@ -49,8 +49,7 @@ class Labellings:
         self._groups = []
         self._starts = []
         # The kernels that were made, each with the one that judges in its place, and the
-        # labellings: rule, the Width that they have the least cost at or None, threshold or None,
-        # and labels.
+        # labellings: rule, threshold or None, and labels.
         self.kernels = []
         self.judges = []
         self.found = []
@@ -70,10 +69,10 @@ class Labellings:
             self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
             self._cut(kernel, judge)
-        for width, groups, start in zip(self.kernels, self._groups, self._starts, strict=True):
-            self._search("free", width, groups, True, kept.free, [start], 1)
-        for width, groups in zip(self.kernels, self._groups, strict=True):
-            self._search("near", width, groups, False, kept.near, [], N_NEAR)
+        for groups, start in zip(self._groups, self._starts, strict=True):
+            self._search("free", groups, True, kept.free, [start], 1)
+        for groups in self._groups:
+            self._search("near", groups, False, kept.near, [], N_NEAR)
 
     def _cut(self, kernel, judge):
         """Make the hat matrices of a kernel and a judge; find Genie's clusters with the kernel."""
@@ -92,7 +91,7 @@ class Labellings:
     def _add(self, rule, gini, labels):
         """Add a labelling that no search made, after it is made to keep what is known."""
         labels = self._kept.repair(self._groups[-1], labels, self._widths.cells.masses)
-        self.found.append((rule, None, gini, labels))
+        self.found.append((rule, gini, labels))
         return labels
 
     def _made(self, widths, share, of, factor, lam):
@@ -101,7 +100,7 @@ class Labellings:
         neighbours = share * {"points": total, "cluster": total / self._k, "cell": total / g}[of]
         return widths.at(neighbours, factor, lam)
 
-    def _search(self, name, width, groups, free, rule, given, count):
+    def _search(self, name, groups, free, rule, given, count):
         """Search labels of the least cost with a kernel, and take so many of the best."""
         search = GroupSearch(groups, rule, free)
         starts = chain(given, islice(first_labels(groups, self._k, self._rng), STARTS))
@@ -110,5 +109,5 @@ class Labellings:
                 self._run.look()
         finally:
             ranked = search.ranked[:count]
-            self.found += [(name, width, None, self._kept.of_cells(one)) for one in ranked]
+            self.found += [(name, None, self._kept.of_cells(one)) for one in ranked]
         self._run.end_step()

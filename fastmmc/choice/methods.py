@@ -191,14 +191,14 @@ def _cluster(call, control):
                 judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
             kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
             candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
-        result = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
+        result, landmarks = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
     result = replace(result, classes=given.classes)
     if not given.is_empty:
         rule = given.rule_of(winner.rule)
         result = judge_links(result, given.links, rule, weights, given.asks_sizes)
     is_dense = result.params["rank"] is None
     goes_on = {"method": "steepest", "init": result.labels}
-    goes_on |= {"rank": None} if is_dense else {"landmarks": result.model.indices}
+    goes_on |= {"rank": None} if is_dense else {"landmarks": landmarks}
     return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 
 

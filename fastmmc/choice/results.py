@@ -29,14 +29,13 @@ class Candidate:
     name : str
         Rule, width and, where it has one, Genie's threshold.
     sigma : float
-        Width of the Gaussian kernel.
+        Width of the Gaussian kernel that predicts it best.
     lam : float
         Regularisation of its hat matrix.
     rule : str
         "near": of about equal sizes; "free": the least size-free cost found; "smoothed": Genie's
-        clusters in the metric of a hat matrix, with the kernel that predicts them best; "k-means":
-        clusters by k-means of the points, likewise; "genie": Genie's clusters of the points,
-        likewise, which only vote.
+        clusters in the metric of a hat matrix; "k-means": clusters by k-means of the points;
+        "genie": Genie's clusters of the points, which only vote.
     criterion : float
         Leave-one-out error with dithered points, the least over the kernels: the root of the
         product of two means over clusters of ||L - E||^2 / s, with s the size of the cluster, E its
@@ -92,7 +91,7 @@ class ChoiceResult(RLSResult):
         the leave-one-out error, added over the clusters.
     evidence : float or None
         With ``k="auto"``, how many times as large these errors are in points without clusters:
-        below 1.4 there is one cluster, whatever the scores are. None if there was no time for it,
+        below 1.2 there is one cluster, whatever the scores are. None if there was no time for it,
         or one cluster is out of the question.
 
     Examples

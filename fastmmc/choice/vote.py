@@ -71,10 +71,9 @@ def vote(found, kernels, judges, k, masses, kept):
     votes = agreement(labellings, k, masses) @ weights
     at_kernel = np.sqrt(np.prod(errors, axis=2))
     candidates = []
-    for i, (rule, width, g, labels) in enumerate(found):
-        # Clusters that no kernel made belong to the one that predicts them best.
+    for i, (rule, g, labels) in enumerate(found):
         best = int(at_kernel[i].argmin())
-        width = width or kernels[best]
+        width = kernels[best]
         candidates.append(
             Candidate(
                 f"{rule} sigma={width.sigma:.3g}" + ("" if g is None else f" gini={g:g}"),

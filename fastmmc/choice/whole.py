@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -69,21 +69,25 @@ class _Found:
 
 
 def result_of(X, cells, winner, width, given, is_told, seed, run):
-    """Return the result of the labels that won, of all points.
+    """Return the result of the labels that won, of all points, and the landmarks of its figures.
 
-    ``is_told`` (n,) tells which points' cells have all that is given of them.
+    ``is_told`` (n,) tells which points' cells have all that is given of them. The landmarks are
+    None if the hat matrix is dense.
     """
     k, factor, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
+    model = None
     if not cells.is_plain:
         with run.phase():
             run.look()
             if not cells.is_exact:
-                predicted = _predicted(X, width.factor, winner.labels, k, run.look)
+                model, _ = fit_model(width.factor, winner.labels, k)
+                predicted = _predicted(X, model, run.look)
                 labels = np.where(is_told, labels, predicted)
                 # The means of cells are not yet those that the points have the least distances to.
                 if winner.rule == "k-means" and given.is_empty:
                     centers = _centers(cells, winner.labels, k)
                     labels, _ = k_means(X, k, 0, given.weights, centers, run.look)
+                    model = None
             factor = _factor_of_all(X, cells, width, given.weights, seed, run)
         if factor is width.factor:  # there was no time for that of all points
             rank = quick_rank(cells.n)
@@ -94,7 +98,10 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
     free = winner.rule != "near"
     found = _Found(labels, _objective(factor, labels, k, free))
     outcome = Outcome(found, 0, np.array([found.objective]), 1, Status.CONVERGED)
-    return rated_result(factor, outcome, k, {"k": k, "sizes": "free" if free else "equal"})
+    result = rated_result(factor, outcome, k, {"k": k, "sizes": "free" if free else "equal"})
+    landmarks = result.model.indices
+    # What gave the labels predicts best: landmarks are fewer than cells where points are many.
+    return result if model is None else replace(result, model=model), landmarks
 
 
 def _centers(cells, labels, k):
@@ -103,11 +110,10 @@ def _centers(cells, labels, k):
     return np.asarray(E @ cells.points) / np.maximum(E.sum(axis=1, keepdims=True), 1)
 
 
-def _predicted(X, factor, labels, k, look):
+def _predicted(X, model, look):
     """Return the labels of all points that the model of the cells predicts."""
-    model, _ = fit_model(factor, labels, k)
     predicted = np.empty(X.shape[0], dtype=np.int64)
-    size = min(ROWS, BLOCK * max(1, PRODUCTS_AT_A_TIME // (BLOCK * factor.n * k)))
+    size = min(ROWS, BLOCK * max(1, PRODUCTS_AT_A_TIME // (BLOCK * model.coef.size)))
     for rows in gen_batches(X.shape[0], size):
         look()
         predicted[rows] = model.decision_function(X[rows]).argmax(axis=1)

@@ -166,10 +166,13 @@ class SampleRun:
         return draw_sample(self._blocks, self._size, self.seed), given
 
 
-def make_block_factor(blocks, lam, kernel, basis, dtype):
-    """Return the factor of points in blocks, with its features kept where the blocks are."""
+def make_block_factor(blocks, lam, kernel, basis, dtype, coef=None):
+    """Return the factor of points in blocks, with its features kept where the blocks are.
+
+    With ``coef`` (b, m) the features span the functions k(x, basis) coef alone.
+    """
     n, d = blocks.shape
-    to_Z, left_out = map_to_features(kernel, basis, None, n)
+    to_Z, left_out = map_to_features(kernel, basis, None, n, coef=coef)
     if lam < left_out:
         raise ValueError(
             f"lam={lam:g} is too small for this kernel of low rank, which leaves out eigenvalues "

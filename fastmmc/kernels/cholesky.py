@@ -20,7 +20,7 @@ ROWS = 192
 
 # Columns of a product with a triangular matrix that are made at a time; rows up to which it is made
 # as a whole.
-PANEL = 128
+PANEL = 64
 FEW_ROWS = 256
 
 # Columns of a matrix up to this long may be multiplied in single precision: that rounds the product

@@ -62,8 +62,12 @@ GRAM_SHARE = 0.2
 # keep three digits.
 LEAST_LAM = 100.0
 
-# A low-rank Z of more entries is in single precision, unless its type is told.
-DOUBLE_ENTRIES = 100_000_000
+# Rows that Z^T Z is summed over at a time: with 512 in place of 2,048 it takes 1.3 times as long.
+SQUARED_ROWS = 2048
+
+# A low-rank Z of more entries is in single precision, unless its type is given: so `umc_rls` of
+# 100,000 x 2 points in 100 clusters takes 10.6 s, and 15.1 s in double precision.
+DOUBLE_ENTRIES = 20_000_000
 
 # R = I - lam (K + lam I)^-1 loses its digits if lam is below this share of K's largest eigenvalue.
 CHOLESKY_LIMIT = {
@@ -593,7 +597,7 @@ def _shrink(Z, lam):
         return wide.T @ wide, len(wide)
 
     with map_of_threads(Z.size * r) as map_pieces:
-        for product, n_rows in map_pieces(square, gen_batches(len(Z), BLOCK)):
+        for product, n_rows in map_pieces(square, gen_batches(len(Z), SQUARED_ROWS)):
             L += product
             yield n_rows
         half = ridge_root(L, lam)

@@ -215,10 +215,11 @@ def _nystroem(X, kernel, basis, indices, dtype, advance):
     return Z, to_Z, left_out
 
 
-def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0: None):
+def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0: None, coef=None):
     """Return the map from kernel values to features, and about what these leave out of n points.
 
-    ``advance`` is as for :func:`make_features`.
+    ``advance`` is as for :func:`make_features`. With ``coef`` (b, m) the features span the
+    functions k(x, basis) coef alone.
     """
     b = basis.shape[0]
     among = np.empty((b, b))
@@ -226,8 +227,11 @@ def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0:
         advance(0)
         among[rows] = values
     advance(0, ROOT_SECONDS * b**3)
-    to_Z, left_out = _inverse_root((among + among.T) / 2)
-    return to_Z, left_out * n / b
+    among = (among + among.T) / 2
+    if coef is not None:
+        among = coef.T @ among @ coef
+    to_Z, left_out = _inverse_root(among)
+    return to_Z if coef is None else coef @ to_Z, left_out * n / b
 
 
 def _inverse_root(K):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve, solve_triangular
+from scipy.linalg import lstsq, solve, solve_triangular
 from scipy.special import logsumexp, softmax
 
 from fastmmc.core import validation
@@ -260,9 +260,9 @@ class Descent:
         self.status = Status.CONVERGED
         self.n_passes = 0
 
-    def predict(self):
-        """Give all points the clusters that the sample predicts."""
-        A, _ = self._regress()
+    def predict(self, coef):
+        """Give all points the clusters whose functions k(x, basis) coef are largest."""
+        A = lstsq(self._factor.projection, coef, check_finite=False)[0].T
         self._accept(*self._settle(A, np.zeros(self._goal.k)))
 
     def run(self):
