@@ -40,7 +40,9 @@ SHARED = {
 # of two equal values the other leaves first; the bound in raise_split, as what stays in a set by
 # mistake leaves first there; and `or` before raise_split, which then changes sets that nobody
 # reads. Of rls/_loops_claims.py: `at = 1` in claim_pass, which is set before it is read; and the
-# partner in best_swap before there is one.
+# partner in best_swap before there is one. Of competitive/_loops.py: `>=` for the rate of a rival,
+# which is 0 there. Of rls/engine/_loops_groups.py: the partner in swap before there is one, of
+# which only the sign is looked at.
 SURVIVES = "SURVIVES"
 SWAPS = {
     ast.Lt: ast.LtE,
