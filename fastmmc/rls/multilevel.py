@@ -20,6 +20,7 @@ from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.cells import draw_cells_of
+from fastmmc.rls.engine.coarse import masses_of
 from fastmmc.rls.engine.free import SLICE, Population, descend_rows, descent, quick_labels
 from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import sums_of
@@ -44,16 +45,16 @@ class Whole:
 
     @classmethod
     def of(cls, factor, merging):
-        """Return all groups, without a matrix that is not there yet."""
+        """Return all groups, with rows of Z where that is what there is."""
         dense = not isinstance(factor, LowRankFactor)
         matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
         return cls(matrix, dense, diagonal_of(matrix, dense))
 
 
 def make_groups(factor, merging, plan, rng):
-    """Return all groups, as a :class:`Whole`, and those that are searched.
+    """Return all groups, and those that are searched: cells of them where the plan has cells.
 
-    The latter are cells where the plan has cells. Yields rows of the hat matrix, or blocks.
+    Yields rows of the hat matrix, or blocks.
     """
     if not plan.cells:
         is_low_rank = isinstance(factor, LowRankFactor)
@@ -61,8 +62,8 @@ def make_groups(factor, merging, plan, rng):
         whole = Whole(matrix, True, diagonal_of(matrix, True))
         return whole, LinkedGroups.of(matrix, merging, merging.plan(plan))
     whole = Whole.of(factor, merging)
-    cells = yield from draw_cells_of(factor, plan.k, plan.cells, rng)
-    coarse, plan = merging.of_cells(cells[0], plan, rng)
+    cells, _ = yield from draw_cells_of(factor, plan.k, plan.cells, rng)
+    coarse, plan = merging.of_cells(cells, plan, rng)
     if whole.dense:
         matrix = np.empty((coarse.n_groups, coarse.n_groups))
         ward.merge_groups(whole.matrix, coarse.members, None, matrix)
@@ -207,12 +208,12 @@ class MultilevelSearch(SlicedSearch):
         of_groups = merging.plan(plan)
         if self._search is not None:
             labels = self._search.finish()
-            return of_groups.with_known(
-                labels[self._searched.merging.members] if plan.cells else labels
-            )
+            if plan.cells:
+                labels = labels[self._searched.merging.members]
+            return of_groups.with_known(labels)
         if not plan.has_random_start:
             return of_groups.start_labels(self._rng)
-        weights = np.rint(merging.scales**2).astype(np.int64)
+        weights = masses_of(merging.scales**2, 1.0)
         labels = quick_labels(self._factor, replace(plan, masses=weights), self._rng)
         return of_groups.with_known(majority(labels, merging.members, weights, plan.k))
 
