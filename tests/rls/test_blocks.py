@@ -259,6 +259,43 @@ def test_an_exchange_swaps_all_that_want_into_each_others_clusters():
     np.testing.assert_array_equal(labels, at)
 
 
+@pytest.mark.parametrize(("room", "n_swaps"), [(0, 7), (1, 7), (2, 8)])
+def test_an_exchange_of_unequal_masses_keeps_the_bounds(room, n_swaps):
+    """Eight points each are at the other of two clusters, and the first weighs two more."""
+    Z, at = np.eye(K)[np.arange(N) % K], np.arange(N) % K
+    labels, masses = at.astype(np.uint8), np.ones(N, dtype=np.int64)
+    wrong = [np.flatnonzero(at == h)[:8] for h in (0, 1)]
+    labels[np.concatenate(wrong)] = 1 - labels[np.concatenate(wrong)]
+    masses[wrong[0][0]] = 3
+    counts = np.bincount(labels, masses, K).astype(np.int64)
+    sizes = {"masses": masses, "counts": counts, "lower": counts - room, "upper": counts + room}
+    state, target = new_state(Z, labels)._replace(**sizes), np.where(at == labels, K, at)
+    order = np.lexsort((target, labels))
+    keys = labels[order].astype(int) * (K + 1) + target[order]
+    bounds = np.searchsorted(keys, [a * (K + 1) + b for a in range(K) for b in range(K)] + [N * K])
+    lower, upper = state.lower.copy(), state.upper.copy()
+    assert blocks.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == n_swaps
+    np.testing.assert_array_equal(state.counts, np.bincount(labels, masses, K))
+    assert (lower <= state.counts).all() and (state.counts <= upper).all()
+
+
+@pytest.mark.parametrize(("name", "h"), [("lower", 1), ("upper", 0)])
+@pytest.mark.parametrize("room", [1, 2])
+def test_a_heavy_point_moves_where_its_mass_keeps_the_bounds(name, h, room):
+    Z, at = np.eye(K)[np.arange(N) % K], np.arange(N) % K
+    labels, masses = at.astype(np.uint8), np.ones(N, dtype=np.int64)
+    heavy = np.flatnonzero(at == 0)[0]
+    labels[heavy], masses[heavy] = 1, 2
+    counts = np.bincount(labels, masses, K).astype(np.int64)
+    sizes = {"lower": np.zeros(K, dtype=np.int64), "upper": np.full(K, 2 * N)}
+    sizes[name][h] = counts[h] + (room if name == "upper" else -room)
+    state = new_state(Z, labels)._replace(masses=masses, counts=counts, **sizes)
+    shift, target = np.empty(N), np.empty(N, dtype=np.int64)
+    made = blocks.descend_block(state, np.arange(N), Z @ state.sums.T, shift, target)
+    assert made == (room == 2) and labels[heavy] == (0 if room == 2 else 1)
+    np.testing.assert_array_equal(state.counts, np.bincount(labels, masses, K))
+
+
 def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     Z, labels = np.array(factor.Z), start().astype(np.uint8)
     state = new_state(Z, labels)
