@@ -19,9 +19,8 @@ from fastmmc.core.parameters import SizeParameters
 from fastmmc.data.labels import named_clusters, read_known_labels
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import SizeRule, reorder_to_targets
-from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine.groups import Groups, predictions
-from fastmmc.rls.engine.linked import Merging, majority
+from fastmmc.rls.engine.linked import Merging, Whole, majority
 from fastmmc.rls.planning import check_groups, check_links, check_sizes
 
 # How far from n / k sizes may be where they are about equal, as a share of n / k.
@@ -123,12 +122,11 @@ class Given:
 
     def repair(self, factor, labels, rule):
         """Return labels of all points that keep to it, from others: what changes costs least."""
-        merging, dense = self.merging, isinstance(factor, DenseFactor)
+        merging = self.merging
         known = self.known[merging.first]
         labels = majority(labels, merging.members, self.weights, rule.lower.size)
         labels = np.where(known >= 0, known, labels)
-        matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
-        state = merging.state(matrix, dense, labels, known < 0, rule, True)
+        state = Whole.of(factor, merging).state(labels, known < 0, rule, True)
         merging.part(state)
         return state.labels.astype(np.int64)[merging.members]
 

@@ -6,7 +6,7 @@ A group is a point, or points that must be together; see :mod:`fastmmc.rls.engin
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -24,7 +24,7 @@ from fastmmc.rls.engine.coarse import masses_of
 from fastmmc.rls.engine.free import SLICE, Population, descend_rows, descent, quick_labels
 from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.engine.linked import MOST_IN_CHAIN, LinkedGroups, diagonal_of, majority
+from fastmmc.rls.engine.linked import MOST_IN_CHAIN, LinkedGroups, Whole, majority
 from fastmmc.rls.engine.memetic import MemeticSearch
 
 # Rows that a descent sees under the same scores.
@@ -35,33 +35,16 @@ ROWS = 4096
 ROWS_MULTIPLIED = 1024
 
 
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """All groups: their matrix, or their rows of Z."""
-
-    matrix: np.ndarray
-    dense: bool
-    diagonal: np.ndarray  # (g,) float64, of the matrix, or of Z Z^T
-
-    @classmethod
-    def of(cls, factor, merging):
-        """Return all groups, with rows of Z where that is what there is."""
-        dense = not isinstance(factor, LowRankFactor)
-        matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
-        return cls(matrix, dense, diagonal_of(matrix, dense))
-
-
 def make_groups(factor, merging, plan, rng):
     """Return all groups, and those that are searched: cells of them where the plan has cells.
 
     Yields rows of the hat matrix, or blocks.
     """
-    if not plan.cells:
-        is_low_rank = isinstance(factor, LowRankFactor)
-        matrix = merging.merge((yield from factor._hat_matrix()) if is_low_rank else factor.R)
-        whole = Whole(matrix, True, diagonal_of(matrix, True))
-        return whole, LinkedGroups.of(matrix, merging, merging.plan(plan))
+    if not plan.cells and isinstance(factor, LowRankFactor):
+        factor = yield from factor._as_dense()
     whole = Whole.of(factor, merging)
+    if not plan.cells:
+        return whole, LinkedGroups.of(whole.matrix, merging, merging.plan(plan))
     cells, _ = yield from draw_cells_of(factor, plan.k, plan.cells, rng)
     coarse, plan = merging.of_cells(cells, plan, rng)
     if whole.dense:
@@ -163,7 +146,7 @@ class MultilevelSearch(SlicedSearch):
                 yield
         elif state.dense:
             is_bounded = self._plan.cells and self._plan.free and self._plan.rule.bounded
-            least = state.matrix.min(axis=1).astype(np.float64) if is_bounded else None
+            least = self._whole.least if is_bounded else None
             yield from descent(state, least, lambda: self._budget)
         elif state.free:
             yield from descend_rows(state, self._note)
@@ -219,9 +202,8 @@ class MultilevelSearch(SlicedSearch):
 
     def _make_state(self, labels):
         """Return the state of all groups."""
-        whole, plan = self._whole, self._merging.plan(self._plan)
-        rest = labels, plan.movable, plan.rule, plan.free, whole.diagonal
-        return self._merging.state(whole.matrix, whole.dense, *rest)
+        plan = self._merging.plan(self._plan)
+        return self._whole.state(labels, plan.movable, plan.rule, plan.free)
 
     def _value(self, state):
         """Return the objective, with the prices of pairs that are together if they have one."""

@@ -104,7 +104,7 @@ class Population(GroupSearch):
         return self.best[1]
 
 
-def hat_of_sample(factor, indices, check_time):
+def hat_of_sample(factor, indices):
     """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
 
     The latter maps labels E (k, m) of these to their fits of all points, (k, n), or to the sums
@@ -120,12 +120,9 @@ def hat_of_sample(factor, indices, check_time):
     basis, of_gram = X, factor.kernel.name == "precomputed"
     yield
 
-    def tell(fraction, ahead=0.0):
-        check_time(ahead)
-
     roots = None if factor.weights is None else np.sqrt(factor.weights)
     weights = None if roots is None else factor.weights[indices]
-    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], tell, weights))
+    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], weights=weights))
 
     def predict(E):
         coef = (E - E @ R).T / lam
@@ -209,7 +206,7 @@ def cut(Z, sizes):
 def _labels_by_few(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, and what tells these."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
-    R, predict = run_to_end(hat_of_sample(factor, indices, lambda ahead: None))
+    R, predict = run_to_end(hat_of_sample(factor, indices))
     part = plan.of_sample(indices)
     population = Population(Groups.of_points(R, part.movable), part, 0, rng)
     next(population.run())

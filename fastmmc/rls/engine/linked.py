@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from fastmmc.core import memory
 from fastmmc.data.links import join
 from fastmmc.data.sizes import are_within
+from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
@@ -250,17 +251,38 @@ class Merging:
             return self.scales[:, None].astype(Z.dtype) * Z
         return self.membership.T @ Z
 
-    def state(self, matrix, dense, labels, movable, rule, free, diagonal=None):
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All groups of a merging: their matrix, or their rows of Z."""
+
+    masses: np.ndarray  # (g,) int64
+    matrix: np.ndarray
+    dense: bool  # which of the two it is
+
+    @classmethod
+    def of(cls, factor, merging):
+        """Return all groups, with rows of Z where that is what there is."""
+        dense = isinstance(factor, DenseFactor)
+        matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
+        return cls(merging.masses, matrix, dense)
+
+    @cached_property
+    def diagonal(self):
+        """Diagonal of the matrix, or of Z Z^T, (g,) float64."""
+        if self.dense:
+            return np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64)
+        return np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
+
+    @cached_property
+    def least(self):
+        """Least entry of each row of the matrix, (g,) float64."""
+        return self.matrix.min(axis=1).astype(np.float64)
+
+    def state(self, labels, movable, rule, free):
         """Return what the compiled loops work on."""
-        diagonal = diagonal_of(matrix, dense) if diagonal is None else diagonal
-        return make_state(matrix, dense, diagonal, labels, self.masses, movable, rule, free)
-
-
-def diagonal_of(matrix, dense):
-    """Return the diagonal of a matrix of groups, or of Z Z^T if it is not dense, as float64."""
-    if dense:
-        return np.ascontiguousarray(np.diagonal(matrix), dtype=np.float64)
-    return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+        of = self.diagonal, labels, self.masses, movable
+        return make_state(self.matrix, self.dense, *of, rule, free)
 
 
 @dataclass(frozen=True, eq=False)
