@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import plotting
-from fastmmc.data.units import find_indicators
+from fastmmc.data.standardization import fit_scaler
+from fastmmc.data.units import find_indicators, have_different_units
 
 MESSAGE = "columns of X seem to have different units"
 RUN = {"n_init": 2, "random_state": 0}
@@ -319,3 +320,26 @@ def test_categories_coded_by_the_user_weigh_as_those_of_a_table(units):
             labels = getattr(fastmmc, k)(X, 3, random_state=0, **given).labels
             found.append(adjusted_rand_score(y, labels))
     assert np.mean(found) > 0.95
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_weights_make_units_as_copies_do(wine, sparse):
+    X = wine[0][:60]
+    w = np.random.default_rng(0).integers(0, 4, 60)
+    rows = np.repeat(X, w, axis=0)
+    if sparse:
+        X, rows = csr_array(X), csr_array(rows)
+    weighted, copies = fit_scaler(X, "X", w.astype(float)), fit_scaler(rows, "X")
+    assert_allclose(weighted.scale, copies.scale)
+    assert sparse or assert_allclose(weighted.mean, copies.mean) is None
+
+
+@pytest.mark.parametrize(("weight", "differ"), [(0.0, False), (1.0, True)])
+def test_points_without_weight_make_no_difference_of_units(weight, differ):
+    X = np.random.default_rng(0).random((60, 3))
+    X[:20, 0] *= 1e3
+    weights = np.repeat([weight, 1.0], [20, 40])
+    assert have_different_units(X, weights) is differ
+    assert have_different_units(X[:19]) is False
+    assert have_different_units(X[:19], np.full(19, 2.0)) is False
+    assert have_different_units(X[:19], np.arange(19.0)) is True

@@ -18,7 +18,7 @@ from fastmmc.alternating.rounds import (
 )
 from fastmmc.alternating.start import STARTS
 from fastmmc.core import validation
-from fastmmc.core.declare import function_of, own_values, parameter, values
+from fastmmc.core.declare import function_of, own_values, parameter, told, values
 from fastmmc.core.execution import (
     RunControl,
     best_of_restarts,
@@ -43,6 +43,7 @@ from fastmmc.core.parameters import (
 from fastmmc.core.results import MarginResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
+from fastmmc.data.copies import Copies
 from fastmmc.data.labels import check_init
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
 from fastmmc.kernels.gram import kernel_points
@@ -99,6 +100,7 @@ class IterLSSVMParameters(_Common, before="kernel"):
     init: Literal["farthest", "kmeans", "ncut", "random"] | ArrayLike = parameter(
         default="farthest",
         kind='{"farthest", "kmeans", "ncut", "random"} or (n,) array_like of int',
+        per="point",
         doc="""
         First labels: k-means from two points far apart (further starts are from k-means++),
         k-means++, a normalised cut (spectral clustering of a Gaussian graph; O(n^2) memory),
@@ -300,16 +302,54 @@ def _cluster(loss, call, control):
     points = validation.check_points(call.X, kernel, sparse=True)
     warn_of_equal_points(points, 2)
     weights = validation.check_sample_weight(call.sample_weight, points.shape[0])
+    has_sizes = bool(told(call, BinarySizeParameters))
     # Parameters that a method does not show have their defaults.
     balance = binary_balance(call.balance, call.target_sizes)
     call = _IterSVRCall(**vars(call) | {"sample_weight": weights, "balance": balance})
-    counting = validation.counting_points(weights)
-    if counting is None:
-        return _alternate(loss, points, kernel, call, control)
-    call = _only(counting, points, kernel, call)
-    is_gram = kernel.name == "precomputed"
-    part = points[np.ix_(counting, counting)] if is_gram else points[counting]
-    return _extend(_alternate(loss, part, kernel, call, control), counting, points)
+    counting, part = validation.counting_points(weights), points
+    if counting is not None:
+        call = _only(counting, points, kernel, call)
+        is_gram = kernel.name == "precomputed"
+        part = points[np.ix_(counting, counting)] if is_gram else points[counting]
+    copies = None if has_sizes else _copies(part, kernel, call)
+    if copies is None:
+        result = _alternate(loss, part, kernel, call, control)
+    else:
+        result = _alternate_distinct(loss, part, kernel, call, control, copies)
+    if weights is not None:  # sizes count points
+        result = replace(result, size_bounds=None)
+    return result if counting is None else _extend(result, counting, points)
+
+
+def _copies(points, kernel, call):
+    """Return the distinct points, None if all differ or a start tells two from each other."""
+    if kernel.name == "precomputed":
+        return None
+    keys = []
+    if not isinstance(call.init, str):
+        keys = [check_init(call.init, points.shape[0], 2, kernel, STARTS)]
+    copies = Copies.of(points, call.sample_weight, keys)
+    return None if copies is None or copies.first.size < 2 else copies
+
+
+def _alternate_distinct(loss, points, kernel, call, control, copies):
+    """Cluster points of which equal ones are one with a weight."""
+    check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
+    merged, members, first = copies.merge(call, points), copies.members, copies.first
+    # However heavy the points are, some split of them is as balanced as this.
+    least = copies.weights.max() / copies.weights.sum()
+    merged = replace(merged, balance=max(call.balance, least))
+    result = _alternate(loss, merged.X, kernel, merged, control, np.bincount(members))
+    labels, support, model = result.labels[members], result.support, result.model
+    if model.indices is not None:
+        model = replace(model, indices=first[model.indices])
+    return replace(
+        result,
+        labels=labels,
+        sizes=np.bincount(labels, minlength=2),
+        support=None if support is None else first[support],
+        model=model,
+    )
 
 
 def _only(counting, points, kernel, call):
@@ -345,9 +385,10 @@ def _extend(result, counting, points):
     )
 
 
-def _alternate(loss, points, kernel, call, control):
-    """Cluster points whose weights are all above 0."""
+def _alternate(loss, points, kernel, call, control, counts=None):
+    """Cluster points whose weights are all above 0; ``counts`` (n,) are their copies, if any."""
     n = points.shape[0]
+    counts = np.ones(n, dtype=np.int64) if counts is None else counts
     validation.check_two_points(n)
     form = check_form(points, kernel, **values(call, LandmarkParameters), dtype=None)
     weights = np.ones(n) if call.sample_weight is None else call.sample_weight
@@ -371,7 +412,7 @@ def _alternate(loss, points, kernel, call, control):
         params |= values(call, SizeParameters)
         if problem.merged is not None:
             params["max_representatives"] = call.max_representatives
-        return _make_result(problem, outcome, params)
+        return _make_result(problem, outcome, params, counts)
 
 
 def _check_training(call, kernel, form, points, weights):
@@ -410,19 +451,21 @@ def _advise(problem):
 
 def _weight_bounds(call, weights):
     """Return what the points of cluster 1 may weigh."""
-    bounds = binary_bounds(weights.size, **values(call, SizeParameters))
+    total, bounds = weights.sum(), None
+    if (weights == np.rint(weights)).all():  # as many equal points
+        bounds = binary_bounds(int(total), **values(call, SizeParameters))
     if call.sample_weight is not None:
         if call.target_sizes is not None or call.min_size != 1 or call.max_size is not None:
             raise ValueError(
                 "target_sizes, min_size and max_size count points and cannot go with "
                 "sample_weight; give balance"
             )
-        total = weights.sum()
+    if bounds is None:
         bounds = 0.5 * (1.0 - call.balance) * total, 0.5 * (1.0 + call.balance) * total
     return WeightBounds(weights, *bounds)
 
 
-def _make_result(problem, outcome, params):
+def _make_result(problem, outcome, params, counts):
     """Gather what the winning start found."""
     best, status = outcome.best, outcome.status
     solution, intercept = best.solution, best.split.threshold
@@ -434,22 +477,19 @@ def _make_result(problem, outcome, params):
     model, support, coef = _make_model(problem, solution, intercept)
     f = best.solution.scores + best.split.bias
     rank = problem.features.to_Z.shape[1] if problem.is_low_rank else None
-    size_bounds = None
-    if problem.call.sample_weight is None:
-        weights = problem.bounds
-        size_bounds = binary_size_bounds(weights.weights.size, weights.lower, weights.upper)
+    bounds, sizes = problem.bounds, np.bincount(best.labels, counts, 2).astype(np.int64)
     return outcome.result(
         MarginResult,
         params | {"rank": rank} | problem.kernel.params(),
         status=status,
-        sizes=np.bincount(best.labels, minlength=2),
+        sizes=sizes,
         model=model,
         dual_coef=coef,
         support=support,
         intercept=float(intercept),
         duality_gap=best.solution.gap,
-        n_violated=int(np.sum(best.split.y * f < 1.0 - 1e-9)),
-        size_bounds=size_bounds,
+        n_violated=int(counts[best.split.y * f < 1.0 - 1e-9].sum()),
+        size_bounds=binary_size_bounds(counts.sum(), bounds.lower, bounds.upper),
     )
 
 

@@ -309,7 +309,8 @@ def _choose(widths, judging, kept, k, rng, run):
 
 def _numbers(call, n):
     """Return the least and the largest number of clusters to try."""
-    if n < LEAST_POINTS:
+    total = n if call.sample_weight is None else float(call.sample_weight.sum())
+    if max(n, total) < LEAST_POINTS:
         raise ValueError(f"k='auto' needs at least {LEAST_POINTS} points; got {n}")
     if call.target_sizes is not None:
         raise ValueError(
@@ -317,7 +318,6 @@ def _numbers(call, n):
             f"k={np.size(call.target_sizes)}"
         )
     known, _ = read_known_labels(call.known_labels, n, n)
-    total = n if call.sample_weight is None else float(call.sample_weight.sum())
     least = 1 if known is None else max(1, int(known.max()) + 1)
     if call.max_size is not None:
         least = max(least, ceil(total / call.max_size))

@@ -321,7 +321,7 @@ class SizedResult(ClusteringResult):
         return (self.size_bounds == self.sizes[:, None]).any(axis=1)
 
 
-@stored(loo_scores="f8:nk", outlier_scores="f8:n", classes="O:k")
+@stored(loo_scores="f8:nk", outlier_scores="f8:n", sample_weight="f8:n", classes="O:k")
 @dataclass(frozen=True, eq=False, repr=False)
 class RLSResult(SizedResult):
     """A clustering by regularised least squares.
@@ -363,9 +363,12 @@ class RLSResult(SizedResult):
         others, and few that are much like it count for more than many that are a little. R is the
         hat matrix of a fifth of lam. Of many points it is that of a sample, evenly spaced, with
         point j: of m = 1,000, above 5,000 points of m = (5e9 / n)^(1/2), 70 of a million, which
-        takes O(n m^2). The scores come from X, the kernel and lam alone: neither the labels nor the
-        sizes of the clusters nor the rank play a part. A score ranks the points of one result; it
-        is not a probability, and the scores of another lam or sigma are others.
+        takes O(n m^2). A point of weight s is s equal points here. The scores come from X, the
+        kernel and lam alone: neither the labels nor the sizes of the clusters nor the rank play a
+        part. A score ranks the points of one result; it is not a probability, and the scores of
+        another lam or sigma are others.
+    sample_weight : (n,) float64 array or None
+        The weights that were given, None if all are 1.
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
         b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
@@ -425,6 +428,7 @@ class RLSResult(SizedResult):
     n_violations: int = 0
     loo_scores: NDArray[np.float64] | None = field(kw_only=True, repr=False)
     outlier_scores: NDArray[np.float64] | None = field(kw_only=True, repr=False)
+    sample_weight: NDArray[np.float64] | None = field(default=None, repr=False)
 
     @property
     def _scores_of_others(self):
@@ -436,7 +440,8 @@ class RLSResult(SizedResult):
         return self.loo_scores
 
     def _without_labels(self):
-        return replace(super()._without_labels(), loo_scores=None, outlier_scores=None)
+        long = dict.fromkeys(("loo_scores", "outlier_scores", "sample_weight"))
+        return replace(super()._without_labels(), **long)
 
     @cached_property
     def _clusters(self):
@@ -446,8 +451,9 @@ class RLSResult(SizedResult):
 
     @cached_property
     def _sharpness(self):
-        told = self.labels >= 0
-        return memberships.find_sharpness(self._scores_of_others[told], self.labels[told])
+        told, weights = self.labels >= 0, self.sample_weight
+        weights = None if weights is None else weights[told]
+        return memberships.find_sharpness(self._scores_of_others[told], self.labels[told], weights)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:

@@ -15,30 +15,33 @@ def own_scores(scores, labels):
     return np.take_along_axis(scores, labels[:, None], axis=1)[:, 0]
 
 
-def find_sharpness(scores, labels):
+def find_sharpness(scores, labels, weights=None):
     """Return b >= 0 for which softmax(b scores) is as sure as the scores are right.
 
     Both are shares, 0 for what knows nothing and 1 for what is certain and right. Sure is the mean
     of sum_h p_h^2, from 1 / k to 1; right is the explained share of the indicators, the squared
-    cosine between them and the scores, each without its mean over the clusters.
+    cosine between them and the scores, each without its mean over the clusters. ``weights`` (n,)
+    are those of the points; None: all are 1.
     """
     n, k = scores.shape
+    weights = np.ones(n) if weights is None else weights
+    total = float(weights.sum())
     centred = scores - scores.mean(axis=1, keepdims=True)
-    agreement = float(own_scores(centred, labels).sum())
+    agreement = float(np.sum(weights * own_scores(centred, labels)))
     if k == 1 or agreement <= 0.0:
         return 0.0
     # A product by BLAS would depend on its threads.
-    squares = float(np.sum(centred**2))
-    right = agreement**2 / (squares * n * (1.0 - 1.0 / k))
+    squares = float(np.sum(weights * np.sum(centred**2, axis=1)))
+    right = agreement**2 / (squares * total * (1.0 - 1.0 / k))
 
     def excess(b):
-        sure = np.mean(np.sum(softmax(b * centred, axis=1) ** 2, axis=1))
+        sure = np.sum(weights * np.sum(softmax(b * centred, axis=1) ** 2, axis=1)) / total
         return (sure - 1.0 / k) / (1.0 - 1.0 / k) - right
 
-    low, high = 0.0, np.sqrt(n / squares)
+    low, high = 0.0, np.sqrt(total / squares)
     for _ in range(DOUBLINGS):
         if excess(high) >= 0.0:
-            return float(brentq(excess, low, high, rtol=1e-6))
+            return float(brentq(excess, low, high, rtol=1e-10))
         low, high = high, 2.0 * high
     return low
 

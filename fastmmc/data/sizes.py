@@ -51,6 +51,7 @@ def size_rule(
     min_size=1,
     max_size=None,
     known=None,
+    masses=None,
     default=None,
     bounded=True,
 ):
@@ -58,7 +59,8 @@ def size_rule(
 
     Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
     means sizes that differ by at most one. ``default`` replaces a balance of None, and its targets
-    then make room for the known labels; ``bounded`` says whether a search keeps to it all along.
+    then make room for the labels ``known`` of points that count for ``masses``, with the sum n;
+    None: 1 each. ``bounded`` says whether a search keeps to the bounds all along.
     """
     targets = None
     centre = np.full(k, n / k)
@@ -70,30 +72,32 @@ def size_rule(
     share = default if balance is None else balance
     if share is not None:
         if balance is None:
-            centre = with_known(centre, known, n)
+            centre = with_known(centre, known, n, masses)
         # A size that sits on the bound up to rounding is inside it, and so is the next integer.
         slack = share * n / k
         least = np.minimum(np.ceil(centre - slack - 1e-9), np.floor(centre + 1e-9))
         most = np.maximum(np.floor(centre + slack + 1e-9), np.ceil(centre - 1e-9))
         lower = np.maximum(lower, least.astype(np.int64))
         upper = np.minimum(upper, most.astype(np.int64))
-    _check_feasible(n, k, lower, upper, known)
+    _check_feasible(n, k, lower, upper, known, masses)
     is_set = balance is not None or max_size is not None
     return SizeRule(targets, lower, upper, is_set or (default is not None and bounded))
 
 
-def held_sizes(known, k):
-    """Return how many points of each cluster are known, (k,) int64."""
+def held_sizes(known, k, masses=None):
+    """Return how many points of each cluster are known, (k,) int64, or what they count for."""
     if known is None:
         return np.zeros(k, dtype=np.int64)
-    return np.bincount(known[known >= 0], minlength=k)
+    told = known >= 0
+    counts = None if masses is None else masses[told]
+    return np.bincount(known[told], counts, k).astype(np.int64)
 
 
-def with_known(sizes, known, n):
+def with_known(sizes, known, n, masses=None):
     """Return sizes close to those given that include the known labels and sum to n."""
     if known is None:
         return sizes
-    held = held_sizes(known, len(sizes))
+    held = held_sizes(known, len(sizes), masses)
     return held + proportional_sizes(np.maximum(sizes - held, 0), n - held.sum())
 
 
@@ -120,7 +124,7 @@ def check_targets(n, k, target_sizes):
     return targets.astype(np.int64)
 
 
-def _check_feasible(n, k, lower, upper, known):
+def _check_feasible(n, k, lower, upper, known, masses):
     rules = "balance, target_sizes, min_size and max_size"
     allowed = f"at least {lower.tolist()} and at most {upper.tolist()}"
     crossed = np.flatnonzero(lower > upper)
@@ -132,7 +136,7 @@ def _check_feasible(n, k, lower, upper, known):
         )
     if known is None:
         return
-    held = held_sizes(known, k)
+    held = held_sizes(known, k, masses)
     full = np.flatnonzero(held > upper)
     if full.size:
         h = full[0]

@@ -14,6 +14,7 @@ from fastmmc.core.execution import is_first
 from fastmmc.core.saving import stored
 from fastmmc.data.blocks import in_blocks
 from fastmmc.data.columns import CATEGORY_DISTANCE
+from fastmmc.data.copies import Copies
 from fastmmc.data.metrics import has_metric, make_points
 from fastmmc.data.units import find_indicators, have_different_units
 
@@ -88,7 +89,7 @@ def in_units(call):
         call = replace(call, standardize=False)
     elif standardize == "auto":
         X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
-        call = replace(call, X=X, standardize=have_different_units(X))
+        call = replace(call, X=X, standardize=have_different_units(X, _weights(call, X)))
         is_first("units")
     if scaler is None and getattr(call, "standardize", False):
         call, scaler = _standardized(call)
@@ -106,7 +107,13 @@ def _standardized(call):
             f"standardize=True is for points, and X is {given}: scale the points it is made of"
         )
     X = validation.check_matrix(call.X, dtype=FLOATS, accept_sparse="csr")
-    scaler = fit_scaler(X, "X")
+    weights, rows = _weights(call, X), X
+    if weights is not None:
+        rows, weights = X[weights > 0], weights[weights > 0]
+    copies = Copies.of(rows, weights)
+    if copies is not None:  # for all digits to be the same
+        rows, weights = rows[copies.first], copies.weights
+    scaler = fit_scaler(rows, "X", weights)
     scaled = {"X": scaler.transform(X)}
     landmarks = getattr(call, "landmarks", None)
     if np.ndim(landmarks) == 2:
@@ -115,14 +122,20 @@ def _standardized(call):
     return replace(call, **scaled), scaler
 
 
-def fit_scaler(X, what):
+def _weights(call, X):
+    """Return the weights of the points, (n,) float64, None where the call has none."""
+    return validation.check_sample_weight(getattr(call, "sample_weight", None), X.shape[0])
+
+
+def fit_scaler(X, what, weights=None):
     """Return what gives the columns of such points unit variance, and if dense the mean 0.
 
-    Columns that code a category weigh as they do in a table. ``what`` names the points in messages.
+    Columns that code a category weigh as they do in a table. ``what`` names the points in messages,
+    and ``weights`` (n,) are theirs.
     """
     scaler = StandardScaler(with_mean=not issparse(X))
     with np.errstate(over="ignore", invalid="ignore"):
-        scaler.fit(X)
+        scaler.fit(X, sample_weight=weights)
     if not np.isfinite(scaler.scale_).all():
         column = int(np.argmin(np.isfinite(scaler.scale_)))
         raise ValueError(f"{what}: the variance of column {column} overflows; scale it down")

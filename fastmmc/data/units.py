@@ -77,11 +77,28 @@ def warn_of_units(points, X):
     )
 
 
-def have_different_units(points):
-    """Return whether some columns of points span far more than many others, as for the warning."""
-    if issparse(points) or points.shape[0] < LEAST_POINTS:
+def have_different_units(points, weights=None):
+    """Return whether some columns of points span far more than many others, as for the warning.
+
+    A point of weight s, of ``weights`` (n,), stands for s equal ones.
+    """
+    if issparse(points):
         return False
-    return _lost(*_spans(points)).size > 0
+    if weights is not None:
+        points = points[_evenly_by_weight(weights, _most_rows(points))]
+    return points.shape[0] >= LEAST_POINTS and _lost(*_spans(points)).size > 0
+
+
+def _evenly_by_weight(weights, most):
+    """Return rows in order, each about as often as its weight says, at most so many."""
+    cumulated = np.cumsum(weights)
+    n = int(min(most, np.ceil(cumulated[-1] / weights[weights > 0].min())))
+    return np.searchsorted(cumulated, cumulated[-1] * (np.arange(n) + 0.5) / n)
+
+
+def _most_rows(points):
+    """Return how many rows are looked at."""
+    return max(LEAST_POINTS, MOST_NUMBERS // points.shape[1])
 
 
 def _lost(span, whole):
@@ -92,8 +109,7 @@ def _lost(span, whole):
 
 def _spans(points):
     """Return what each column spans between its quantiles, and in all, by some of the points."""
-    n, d = points.shape
-    sample = points[evenly(n, max(LEAST_POINTS, MOST_NUMBERS // d))].astype(np.float64)
+    sample = points[evenly(points.shape[0], _most_rows(points))].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # the solvers refuse such numbers
         low, high = np.quantile(sample, QUANTILES, axis=0)
         return high - low, np.ptp(sample, axis=0)

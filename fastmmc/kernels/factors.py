@@ -611,9 +611,9 @@ def _shrink(Z, lam):
     return half, L
 
 
-def hat_matrix(kernel, X, lam):
+def hat_matrix(kernel, X, lam, weights=None):
     """Return the symmetric C-order R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 for one lam."""
-    return next(hat_path(kernel, X, [lam]))
+    return next(hat_path(kernel, X, [lam], weights=weights))
 
 
 def hat_path(kernel, X, lams, on_progress=None, weights=None):

@@ -280,18 +280,25 @@ def distinct_rows(X, most):
     return members, np.array(first)
 
 
-def first_equals(X):
-    """Return the index of the first row that equals each row, (n,), or None if all differ.
-
-    Only rows that are exactly as far from a random point as others are compared.
-    """
+def distances_from_place(X):
+    """Return the squared distance of each row from one random place, (n,): equal rows have one."""
     n, d = X.shape
     place = np.random.default_rng(0).normal(size=(1, d))
     distances = np.empty((n, 1))
     for rows in gen_batches(n, BLOCK // 16):  # sparse rows may be very wide
         loops.all_distances_in_order(dense_rows(X, rows), place, distances[rows])
-    order = np.argsort(distances[:, 0], kind="stable")
-    is_tied = distances[order[1:], 0] == distances[order[:-1], 0]
+    return distances[:, 0]
+
+
+def first_equals(X, distances=None):
+    """Return the index of the first row that equals each row, (n,), or None if all differ.
+
+    Only rows are compared that have the same distance from a random place as others.
+    """
+    n = X.shape[0]
+    distances = distances_from_place(X) if distances is None else distances
+    order = np.argsort(distances, kind="stable")
+    is_tied = distances[order[1:]] == distances[order[:-1]]
     rows = np.sort(order[np.append(is_tied, False) | np.append(False, is_tied)])
     members, first = distinct_rows(X[rows], rows.size) if rows.size else (None, rows)
     if first.size == rows.size:

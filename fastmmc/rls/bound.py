@@ -26,10 +26,11 @@ def risk_bound(factor, lower, upper, check_time=lambda ahead=0.0: None):
         tr(E^T R E) <= sum_h<k (s_h - s_h+1) L_h + s_k min(T, L_k),
 
     which is largest where the h largest sizes are as large as the bounds let them be. The result
-    is at least 0, as Q is. ``check_time`` is called with the seconds that an eigendecomposition
-    takes, or between two products of an iterative one; what it raises ends the work.
+    is at least 0, as Q is. With weights n is their sum and e has their roots, as R is scaled by
+    these. ``check_time`` is called with the seconds that an eigendecomposition takes, or between
+    two products of an iterative one; what it raises ends the work.
     """
-    n, k = factor.n, len(lower)
+    k, n = len(lower), factor.n if factor.weights is None else float(factor.weights.sum())
     largest, centred, total = _spectrum(factor, k, check_time)
     # What one more point in the h-th largest cluster can add; decreasing in h.
     weights = largest.copy()
@@ -54,31 +55,35 @@ def _spectrum(factor, k, check_time):
 
     All in descending order, padded with zeros.
     """
+    roots = np.ones(factor.n) if factor.weights is None else np.sqrt(factor.weights)
+    unit = roots / np.linalg.norm(roots)
     if isinstance(factor, LowRankFactor):
         check_time(eigh_seconds(factor.rank))
         inverse = solve_triangular(factor.scale, np.eye(factor.rank), lower=True)
         inner = np.eye(factor.rank) - factor.lam * inverse @ inverse.T
-        z = factor.Z.sum(axis=0, dtype=np.float64)
-        centred = eigvalsh(inner - np.outer(z, z / factor.n))
-        return _largest(eigvalsh(inner), k), _largest(centred, k - 1), float(z @ z)
+        z = np.einsum("i,ij->j", unit, factor.Z, dtype=np.float64)
+        centred = eigvalsh(inner - np.outer(z, z))
+        total = float(roots @ roots) * float(z @ z)
+        return _largest(eigvalsh(inner), k), _largest(centred, k - 1), total
     R, n = factor.R, factor.n
-    means = R.mean(axis=1, dtype=np.float64)
-    total = n * means.sum()
+    image = np.einsum("ij,j->i", R, unit, dtype=np.float64)
+    share = float(unit @ image)
+    total = float(roots @ roots) * share
     if n <= DIRECT or 10 * k > n:
         memory.check_memory(n, np.float64, arrays=2, what="matrix of the bound")
         check_time(eigh_seconds(n))
-        centred = R - means - means[:, None] + total / n**2
-        return _top(R, k), _top(centred, k - 1), float(total)
+        ahead = np.outer(unit, image - 0.5 * share * unit)
+        return _top(R, k), _top(R - ahead - ahead.T, k - 1), total
 
     def times(x):
         check_time()
         return R @ x.astype(R.dtype, copy=False).ravel()
 
     def times_centred(x):
-        y = times(x - x.mean())
-        return y - y.mean()
+        y = times(x - (unit @ x) * unit)
+        return y - (unit @ y) * unit
 
-    return _lanczos(times, n, k), _lanczos(times_centred, n, k - 1), float(total)
+    return _lanczos(times, n, k), _lanczos(times_centred, n, k - 1), total
 
 
 def _top(A, count):

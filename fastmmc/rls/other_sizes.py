@@ -11,6 +11,7 @@ from fastmmc.core.execution import is_first, warn_user
 from fastmmc.data.sizes import imbalance, size_rule
 from fastmmc.kernels.factors import hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points
+from fastmmc.rls.engine.coarse import mass_unit, masses_of
 from fastmmc.rls.engine.groups import Groups, cost_of, error_of
 
 # Points in the sample, and the fewest for each cluster.
@@ -40,40 +41,47 @@ def warn_of_other_sizes(factor, labels, k):
         return
     if factor not in _SAMPLES:
         _SAMPLES[factor] = _sample(factor)
-    rows, points = _SAMPLES[factor]
-    rule = size_rule(points.n, k)
+    rows, points, total = _SAMPLES[factor]
+    masses = points.masses
+    rule = size_rule(int(masses.sum()), k)
     cost, error = _judge(points, labels[rows], rule)
     if error < NO_ERROR:
         return
     ends = [points.refine(start, rule) for start in (labels[rows], points.cut(k))]
     others, least, _ = min(ends, key=lambda end: end[1])
     least_error = _judge(points, others, rule)[1]
-    price = np.exp((imbalance(others, k) - imbalance(labels[rows], k)) / 2.0)
+    more = imbalance(others, k, masses) - imbalance(labels[rows], k, masses)
+    price = np.exp(more / 2.0)
     shares = least / cost, price * least_error / error
     if max(shares) >= FAR_BETTER or not is_first("sizes"):
         return
-    sizes = np.sort(np.bincount(others, minlength=k))[::-1] * factor.n / points.n
+    sizes = np.sort(np.bincount(others, masses, k))[::-1] * total / masses.sum()
     told = ", ".join(f"{size:.0f}" for size in sizes)
     calls = 'umc_rls(X, k, sizes="free")'
     if factor.kernel.name != "precomputed" and not issparse(factor.X):
         calls += " or fastmmc.cluster(X, k)"
     warn_user(
-        f"clusters of free sizes, about {told} points, fit these {factor.n} points far better: "
+        f"clusters of free sizes, about {told} points, fit these {total:.0f} points far better: "
         f"their leave-one-out error is {least_error:.2g}, that of the labels found {error:.2g}. "
         f"Try {calls}, or give target_sizes"
     )
 
 
 def _sample(factor):
-    """Return the rows of some points, and these points with their own hat matrix."""
-    n = factor.n
-    rows = evenly(n, SAMPLE)
+    """Return the rows of some points, these with their own hat matrix, and the weight of all."""
+    weights = np.ones(factor.n) if factor.weights is None else factor.weights
+    rows, total = evenly(factor.n, SAMPLE), weights.sum()
     X = kernel_points(factor.kernel, factor.X, rows)
     if factor.kernel.name == "precomputed":
         X = X[:, rows]
+    some = weights[rows]
     # With lam in proportion the eigenvalues of R are about those of all points.
-    R = hat_matrix(factor.kernel, X.astype(np.float64), factor.lam * rows.size / n)
-    return rows, Groups.of_points(R)
+    lam = factor.lam * some.sum() / total
+    R = hat_matrix(factor.kernel, X.astype(np.float64), lam, some)
+    masses = masses_of(some, mass_unit(some))
+    roots = np.sqrt(masses)
+    groups = Groups(R * roots * roots[:, None], masses, np.ones(rows.size, dtype=np.bool_))
+    return rows, groups, total
 
 
 def _judge(points, labels, rule):

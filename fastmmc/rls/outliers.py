@@ -60,7 +60,8 @@ def outlier_scores(factor):
 def score_outliers(points, kernel, lam, weights=None):
     """Return the outlier scores of points, (n,) float64, as :class:`RLSResult` defines them.
 
-    ``weights`` (n,) are those of the points in the hat matrix; None: all are 1.
+    ``weights`` (n,) are those of the points in the hat matrix; None: all are 1. A point of weight s
+    stands for s equal ones, of which each has a share of 1 / s in a prediction by them.
     """
     lam *= LAM_SHARE
     n = points.shape[0]
@@ -69,6 +70,7 @@ def score_outliers(points, kernel, lam, weights=None):
     place[chosen] = np.arange(chosen.size)
     basis = kernel_points(kernel, points, chosen)
     roots = np.ones(n) if weights is None else np.sqrt(weights)
+    copies = np.ones(n) if weights is None else np.maximum(weights, 1.0)
     diagonal = roots**2 * kernel_diagonal(kernel, points)
     among = [values for _, values in kernel_rows(kernel, points[chosen], basis, chosen)]
     inverse = _inverse(np.vstack(among) * roots[chosen, None] * roots[chosen], lam)
@@ -89,9 +91,12 @@ def score_outliers(points, kernel, lam, weights=None):
         shares[inside] = -lam * inverse[own_column[1]]
         h[inside] = 1.0 + shares[own_column]
         shares[own_column] = 0.0
-        own[rows] = h**2
+        own[rows] = (h / copies[rows]) ** 2
         np.square(shares, out=shares)
-        others[rows] = np.sqrt(np.einsum("ij,ij->i", shares, shares))
+        if weights is not None:
+            shares /= np.sqrt(copies[chosen]) * copies[rows, None]
+        fourth = np.einsum("ij,ij->i", shares, shares) + (copies[rows] - 1.0) * own[rows] ** 2
+        others[rows] = np.sqrt(fourth)
 
     # The user's function may not be thread-safe.
     n_products = 0 if kernel.name == "callable" else n * chosen.size**2

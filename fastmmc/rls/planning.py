@@ -99,7 +99,7 @@ def _make_plan(call, source):
         )
     # Weights are worked on as links are.
     links = None if not links and call.sample_weight is None else links
-    trust = _check_trust(call, known, links)
+    trust = check_trust(call, known, links)
     is_free, method = call.sizes == "free", _method_of(call)
     is_dense = isinstance(source.factor, DenseFactor) and not is_free
     cells = 0 if is_dense else wanted_cells(call, n, k, links is not None)
@@ -109,8 +109,6 @@ def _make_plan(call, source):
     balance = default if call.balance is None and bounded else call.balance
     if links is not None:
         check_groups(links, n, k, rule, call.sample_weight)
-    if call.bound and call.sample_weight is not None and not is_free:
-        raise ValueError('bound: of weighted points there is a bound for sizes="free" only')
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
     params |= {"method": method, "balance": balance}
     if links:
@@ -164,10 +162,10 @@ def check_sizes(call, n, k, known, default, bounded):
     The latter is ``default``, or what room the heaviest point needs if that is more; sizes that are
     given are met as nearly as points allow. ``bounded`` is as for :func:`size_rule`.
     """
-    total, heaviest, told_sizes = _in_masses(call, n)
+    total, masses, told_sizes = _in_masses(call, n)
     check_least_and_most(total, k, told_sizes["min_size"], told_sizes["max_size"])
     # One point more or less must be possible however few there are.
-    least = 0.0 if call.sample_weight is None else k * heaviest / total
+    least = 0.0 if masses is None else k * masses.max() / total
     if call.target_sizes is not None:
         default = least
     elif default is not None:
@@ -176,7 +174,8 @@ def check_sizes(call, n, k, known, default, bounded):
         total,
         k,
         balance=None if call.balance is None else max(call.balance, least),
-        known=known if call.sample_weight is None else None,
+        known=known,
+        masses=masses,
         default=default,
         bounded=bounded,
         **told_sizes,
@@ -185,11 +184,11 @@ def check_sizes(call, n, k, known, default, bounded):
 
 
 def _in_masses(call, n):
-    """Return what all points and the heaviest count for, and the sizes told, in these terms."""
+    """Return what all points and each (n,) count for, and the sizes told, in these terms."""
     told_sizes = {name: getattr(call, name) for name in ("target_sizes", "min_size", "max_size")}
     weights = call.sample_weight
     if weights is None:
-        return n, 1, told_sizes
+        return n, None, told_sizes
     _check_sizes_of_weights(call, float(weights.sum()))
     unit = mass_unit(weights)
     if unit != 1:
@@ -200,7 +199,7 @@ def _in_masses(call, n):
         if call.max_size is not None:
             told_sizes["max_size"] = int(unit * call.max_size)
     masses = masses_of(weights, unit)
-    return int(masses.sum()), int(masses.max()), told_sizes
+    return int(masses.sum()), masses, told_sizes
 
 
 def _check_sizes_of_weights(call, total):
@@ -242,7 +241,7 @@ def check_groups(links, n, k, rule, weights):
         )
 
 
-def _check_trust(call, known, links):
+def check_trust(call, known, links):
     """Return how far each known label is trusted, (n,), None if entirely or if there are none."""
     trust = call.known_trust
     if call.known_labels is None and "known_trust" in told(call, UMCRLSBut):
@@ -259,7 +258,7 @@ def _check_trust(call, known, links):
     trust = np.broadcast_to(trust, known.shape)
     if (trust[known >= 0] == 1.0).all():
         return None
-    if links is not None:
+    if links:
         raise ValueError(
             "known_trust below 1 cannot go with must_link or cannot_link, by which known labels "
             "imply others; leave it out, or the links"

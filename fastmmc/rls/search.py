@@ -38,8 +38,9 @@ def search_labels(seed, factor, plan, control):
     result = (_search_groups if is_grouped else _search_claims)(seed, factor, plan, control)
     if plan.links is not None:
         hard = plan.link_penalty is None
-        return judge_links(result, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
-    if plan.default_sizes and not plan.free and result.converged:
+        told = plan.rule, plan.weights, plan.asked_sizes, hard
+        result = judge_links(result, plan.links, *told)
+    if plan.default_sizes and not (plan.free or plan.links) and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
 
@@ -103,9 +104,9 @@ def judge_links(result, links, rule, weights, asked_sizes, hard=True):
             f"{a} and {b}: no labels without were found; raise k, or remove links"
         )
     bounds = None
-    if weights is None:
-        least, most = np.minimum(rule.lower, result.sizes), np.maximum(rule.upper, result.sizes)
-        bounds = np.column_stack((least, most))
+    if unit == 1:
+        least, most = np.minimum(rule.lower, sizes), np.maximum(rule.upper, sizes)
+        bounds = np.column_stack((least, most)).astype(np.int64)
     return replace(
         result,
         n_violations=n_violations,
@@ -118,10 +119,14 @@ def _best_result(factor, make_search, n_init, plan, control):
     """Run the restarts and return the best as a result, with the bound that the plan asks for."""
 
     def bound(factor, sizes):
+        unit = mass_unit(plan.weights)
+        lower, upper = plan.rule.bounds_at(sizes * unit)
+        # Sizes of weighted points may be beyond.
+        bounds = np.minimum(lower / unit, sizes), np.maximum(upper / unit, sizes)
         try:
             if plan.free:
                 return free_bound(factor, plan.k, control.check_time)
-            return risk_bound(factor, *plan.rule.bounds_at(sizes), control.check_time)
+            return risk_bound(factor, *bounds, control.check_time)
         except OutOfTime:
             warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
             return None

@@ -283,11 +283,12 @@ def best_result(factor, make_search, n_init, control, k, params, bound=None, **f
 
 def rated_result(factor, outcome, k, params, bound=None, **fields):
     """Return the result of an outcome, with the model of its labels and what that tells of them."""
-    labels, status = outcome.best.labels, outcome.status
+    labels, status, weights = outcome.best.labels, outcome.status, factor.weights
     sizes = np.bincount(labels, minlength=k)
 
     def judge():
-        return fit_labels(factor, labels, k), None if bound is None else bound(factor, sizes)
+        fit = fit_labels(factor, labels, k)
+        return fit, None if bound is None else bound(factor, np.bincount(labels, weights, k))
 
     (fit, least), interrupted = finish(judge)
     if interrupted and status == Status.CONVERGED:
@@ -303,6 +304,7 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
         loo_mse=fit.loo_mse,
         loo_scores=fit.loo_scores,
         outlier_scores=outlier_scores(factor),
+        sample_weight=weights,
         bound=least,
         **fields,
     )

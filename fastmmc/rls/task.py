@@ -1,7 +1,8 @@
 """What a solver clusters of the points of its call, and how its result becomes one of all points.
 
-Metric and units come first, then the outlier scores that tell which points ``trim`` leaves out, and
-then points of weight 0, which the model of the others labels in the end.
+Metric and units come first, then the outlier scores that tell which points ``trim`` leaves out,
+then points of weight 0, which the model of the others labels in the end, and at last equal points,
+which become one with a weight.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import declared
+from fastmmc.core.declare import declared, told
 from fastmmc.core.execution import fixed_seed
+from fastmmc.core.parameters import SizeParameters
+from fastmmc.data.copies import Copies, values_of
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_pairs
 from fastmmc.data.standardization import Units, in_units
@@ -23,6 +26,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
 from fastmmc.kernels.gram import default_width, resolve_kernel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.outliers import score_outliers, without_outlier_scores
+from fastmmc.rls.planning import check_trust
 
 LINKS = ("must_link", "cannot_link")
 
@@ -31,23 +35,26 @@ LINKS = ("must_link", "cannot_link")
 class Task:
     """The part of a call that is clustered: ``call`` is for its points alone.
 
-    What is None, or false, where no point is left out: all ``points`` of the call, which of them
-    are trimmed and which have no weight, and the outlier scores that tell the former.
+    What is None, or false, for points in blocks: all ``points`` of the call, their weights, which
+    of them are trimmed and which have no weight, and the outlier scores that tell the former. Those
+    that are left are perhaps ``copies`` of the points that are clustered.
     """
 
     call: Any
     units: Units
     points: Any = None
+    weights: np.ndarray | None = None  # (n,) float64; None: all are 1
     is_trimmed: np.ndarray | None = None  # (n,) bool
     is_weightless: np.ndarray | None = None  # (n,) bool
     scores: np.ndarray | None = None  # (n,) float64
     trim: float | int = 0
+    copies: Copies | None = None
 
     @classmethod
     def of(cls, call, make_source):
         """Return the task of a call; ``make_source(call)`` gives the :class:`Source` of scores."""
         call, units = in_units(call)
-        if comes_in_blocks(call.X) or not (call.trim or call.sample_weight is not None):
+        if comes_in_blocks(call.X):
             return cls(call, units)
         source = make_source(call)
         n = source.points.shape[0]
@@ -67,7 +74,10 @@ class Task:
                     "clusters"
                 )
             call = _of_rows(call, source, rest)
-        return cls(call, units, source.points, is_trimmed, is_weightless, scores, trim)
+            call = replace(call, sample_weight=_unless_ones(call.sample_weight))
+        call, copies = _merged(call, source, rest)
+        points = source.points
+        return cls(call, units, points, weights, is_trimmed, is_weightless, scores, trim, copies)
 
     def running(self):
         """Return the context of the search: trimmed points have their scores already."""
@@ -77,9 +87,33 @@ class Task:
         """Return a result, or each of a list of them, as one of all points of the call."""
         if isinstance(made, list):
             return [self.result(one) for one in made]
+        if self.copies is not None:
+            made = self._of_copies(made)
         if self.points is not None and (self.trim or self.is_weightless.any()):
             made = self._of_all(made)
+        if self.weights is not None:  # bounds are those of weights, and sizes count points
+            made = replace(made, sample_weight=self.weights, size_bounds=None)
         return self.units.tell(made)
+
+    def _of_copies(self, result):
+        """Return the result of distinct points as one of the points that are these."""
+        members, first = self.copies.members, self.copies.first
+        model, labels = result.model, result.labels[members]
+        sizes = np.bincount(labels, minlength=result.sizes.size)
+        changed = {"labels": labels, "sizes": sizes, "sample_weight": None}
+        if model.indices is not None:
+            changed["model"] = replace(model, indices=first[model.indices])
+        elif result.params["rank"] is None:  # then results remember all points
+            coef = model.coef[members] / np.bincount(members)[members, None]
+            changed["model"] = replace(model, basis=model.basis[members], coef=coef)
+        for name in ("loo_scores", "outlier_scores", "cells"):
+            if getattr(result, name, None) is not None:
+                changed[name] = getattr(result, name)[members]
+        if hasattr(result, "chosen"):
+            changed["chosen"] = result.chosen | {"init": labels}
+            if "landmarks" in result.chosen:
+                changed["chosen"]["landmarks"] = first[result.chosen["landmarks"]]
+        return replace(result, **changed)
 
     def _of_all(self, result):
         """Return the result of the points that were clustered as one of all points."""
@@ -125,7 +159,11 @@ def _check_weights(call, n):
         raise ValueError(
             "sample_weight: X is a factor, whose hat matrix has no weights in it; give the points"
         )
-    weights = validation.check_sample_weight(call.sample_weight, n)
+    return _unless_ones(validation.check_sample_weight(call.sample_weight, n))
+
+
+def _unless_ones(weights):
+    """Return the weights, None if there are none or all are 1."""
     return None if weights is None or (weights == 1.0).all() else weights
 
 
@@ -200,7 +238,7 @@ def _of_rows(call, source, rows):
         if one.per == "pair" and value is not None:
             told[one.name] = np.searchsorted(rows, check_pairs(one.name, value, n))
         elif one.per == "point" and np.ndim(value) > 0:
-            told[one.name] = _rows_of(value, rows)
+            told[one.name] = values_of(value, rows)
     is_square = source.kernel.name == "precomputed"
     told["X"] = points[np.ix_(rows, rows)] if is_square else points[rows]
     if source.factor is not None:
@@ -211,9 +249,34 @@ def _of_rows(call, source, rows):
     return replace(call, **told)
 
 
-def _rows_of(values, rows):
-    """Return some of the values; those of a list keep their types."""
-    return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]
+def _merged(call, source, rest):
+    """Return the call of distinct points, and what the others have to do with them, or None.
+
+    Equal points stay apart where that is what is asked for, by sizes or links, where there are more
+    clusters than distinct points, and in the papers' own searches.
+    """
+    method = getattr(call, "method", "auto")
+    is_plain = method in ("auto", "memetic") or getattr(call, "sizes", "") == "free"
+    has_points = source.factor is None and source.kernel.name != "precomputed"
+    has_links = any(getattr(call, name) is not None for name in LINKS)
+    if not (is_plain and has_points) or has_links or told(call, SizeParameters):
+        return call, None
+    points = source.points if rest.size == source.points.shape[0] else call.X
+    copies = Copies.of(points, call.sample_weight, _keys(call, source, rest.size))
+    if copies is None or copies.first.size < (call.k if isinstance(call.k, int) else 1):
+        return call, None
+    return copies.merge(call, points), copies
+
+
+def _keys(call, source, n):
+    """Return what is known of n points, as integers (n,), after a check."""
+    k = n if isinstance(call.k, str) else validation.check_cluster_count(call.k, n)
+    keys = [known] = [read_known_labels(call.known_labels, n, k)[0]]
+    if hasattr(call, "known_trust"):
+        keys.append(check_trust(call, known, None))
+    if np.ndim(getattr(call, "init", None)) > 0:
+        keys.append(check_init(call.init, n, k, source.kernel))
+    return [np.unique(one, return_inverse=True)[1] for one in keys if one is not None]
 
 
 def _factor_of_rows(source, points, rows, seed):

@@ -502,3 +502,40 @@ def test_landmarks_must_count(overlapping):
 def test_one_point_that_counts_is_too_few(overlapping):
     with pytest.raises(ValueError, match="sample_weight must be above 0 for at least 2 points"):
         fastmmc.iter_svr(overlapping, sample_weight=np.eye(60)[3])
+
+
+@pytest.mark.parametrize("function", [fastmmc.iter_svr, fastmmc.iter_svm, fastmmc.iter_ls_svm])
+@pytest.mark.parametrize(
+    "told", [{}, {"rank": 20}, {"kernel": "linear"}, {"init": "random"}, {"init": 1}], ids=str
+)
+def test_equal_rows_are_one_row_with_a_weight(function, told, overlapping):
+    w, order = np.arange(60) % 4, np.random.default_rng(0).permutation(60)
+    labels = np.where(np.arange(60) < 30, 0, 1)
+    is_given = told.get("init") == 1
+    of_copies = told | ({"init": np.repeat(labels, w)} if is_given else {})
+    of_weights = told | ({"init": labels[order]} if is_given else {})
+    copies = function(np.repeat(overlapping, w, axis=0), random_state=0, **of_copies)
+    result = function(overlapping[order], sample_weight=w[order], random_state=0, **of_weights)
+    back = np.argsort(order)
+    np.testing.assert_array_equal(np.repeat(result.labels[back], w), copies.labels)
+    assert result.objective == copies.objective
+    np.testing.assert_array_equal(
+        result.decision_function(overlapping), copies.decision_function(overlapping)
+    )
+    np.testing.assert_array_equal(copies.sizes, np.bincount(copies.labels))
+    least, most = copies.size_bounds.T
+    assert ((least <= copies.sizes) & (copies.sizes <= most)).all()
+    assert copies.size_bounds[0].sum() == w.sum() and result.size_bounds is None
+    scores = copies.decision_function(np.repeat(overlapping, w, axis=0))
+    if copies.support is not None:
+        rows = np.repeat(overlapping, w, axis=0)[copies.support]
+        assert len(np.unique(rows, axis=0)) == len(copies.dual_coef)
+    assert copies.n_violated <= w.sum() == len(scores)
+
+
+def test_copies_are_parted_where_sizes_ask_for_it(overlapping):
+    X = overlapping.copy()
+    X[:40] = X[0]
+    assert fastmmc.iter_svr(X, max_size=31, random_state=0).sizes.max() <= 31
+    whole = fastmmc.iter_svr(X, random_state=0)
+    assert np.ptp(whole.labels[:40]) == 0 and whole.size_bounds.max() >= 40

@@ -218,13 +218,18 @@ def leave_one_out_scores(K, lam, labels, k):
     return scores
 
 
-def outlier_scores(K, lam, sample):
+def outlier_scores(K, lam, sample, weights):
     """How much of each point's prediction by the sample and itself is its own."""
     scores = np.empty(len(K))
     for j in range(len(K)):
         joined = np.append(np.setdiff1d(sample, j), j)
-        row = hat_matrix(K[np.ix_(joined, joined)], lam / 5)[-1]
-        scores[j] = row[-1] ** 2 / (row[-1] ** 2 + np.sqrt(np.sum(row[:-1] ** 4)))
+        roots = np.sqrt(weights[joined])
+        row = hat_matrix(K[np.ix_(joined, joined)] * np.outer(roots, roots), lam / 5)[-1]
+        # The shares of each of so many copies.
+        copies = np.maximum(weights[joined], 1.0)
+        shares = row / np.sqrt(copies * copies[-1])
+        others = np.sum((copies * shares**4)[:-1]) + (copies[-1] - 1.0) * shares[-1] ** 4
+        scores[j] = shares[-1] ** 2 / (shares[-1] ** 2 + np.sqrt(others))
     return scores
 
 

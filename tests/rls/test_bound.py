@@ -1,15 +1,20 @@
 """The spectral lower bound on the risk."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import fastmmc
-from fastmmc.kernels.factors import DenseFactor
+from fastmmc.kernels.factors import DenseFactor, make_factor
+from fastmmc.kernels.gram import Kernel
+from fastmmc.kernels.nystroem import Form
 from fastmmc.rls import bound
 from fastmmc.rls.bound import risk_bound
 from tests.rls import naive
+
+SEED = np.random.SeedSequence(0)
 
 
 def dense(R):
@@ -89,3 +94,22 @@ def test_in_the_result(blobs, how):
     assert all(0 <= path.bound <= path.objective for path in paths)
     with pytest.raises(TypeError, match="bound"):
         fastmmc.umc_rls(X, 3, bound="yes", **how, sizes="equal")
+
+
+@pytest.mark.parametrize("rank", [None, 60])
+def test_weights_are_as_many_equal_points(overlapping, rank, monkeypatch):
+    w = 1.0 + np.arange(60) % 3
+    form = Form(rank, weights=w)
+    weighted = make_factor(overlapping, 0.1, Kernel("rbf", sigma=1.5), form, SEED)
+    rows = fastmmc.factor(np.repeat(overlapping, w.astype(int), axis=0), lam=0.1, sigma=1.5)
+    for k in (1, 2, 4):
+        lower, upper = np.full(k, 120 // k - 3), np.full(k, 120 // k + 3)
+        wanted = pytest.approx(risk_bound(rows, lower, upper), rel=1e-6)
+        assert risk_bound(weighted, lower, upper) == wanted
+        with monkeypatch.context() as patch:
+            patch.setattr(bound, "DIRECT", 10)
+            assert risk_bound(weighted, lower, upper) == wanted
+    # Half the weights and lam are half the risk.
+    form = replace(form, weights=w / 2)
+    halved = make_factor(overlapping, 0.05, Kernel("rbf", sigma=1.5), form, SEED)
+    assert 2.0 * risk_bound(halved, lower / 2, upper / 2) == wanted

@@ -47,7 +47,7 @@ def test_leave_one_out_scores_equal_refitting(overlapping, result):
     np.testing.assert_allclose(result.loo_scores, expected, atol=1e-10)
     errors = (naive.codes(result.labels, 3) - expected) ** 2
     assert errors.mean() == pytest.approx(result.loo_mse, rel=1e-9)
-    expected = naive.outlier_scores(K, 0.1, np.arange(60))
+    expected = naive.outlier_scores(K, 0.1, np.arange(60), np.ones(60))
     np.testing.assert_allclose(result.outlier_scores, expected, atol=1e-12)
 
 
@@ -96,11 +96,16 @@ def test_outlier_scores_of_a_sample_and_each_point(overlapping, weights, most, m
     for name, value in most.items():
         monkeypatch.setattr(outliers, name, value)
     found = outliers.score_outliers(overlapping, Kernel("rbf", sigma=1.5), 0.1, weights)
-    K = gram_of(overlapping)
-    if weights is not None:
-        K *= np.sqrt(weights[:, None] * weights)
-    sample = np.linspace(0, 59, 25).astype(int)
-    np.testing.assert_allclose(found, naive.outlier_scores(K, 0.1, sample), atol=1e-12)
+    weights = np.ones(60) if weights is None else weights
+    K, sample = gram_of(overlapping), np.linspace(0, 59, 25).astype(int)
+    np.testing.assert_allclose(found, naive.outlier_scores(K, 0.1, sample, weights), atol=1e-12)
+
+
+def test_outlier_scores_of_weights_are_those_of_as_many_copies(overlapping):
+    counts, kernel = 1 + np.arange(60) % 4, Kernel("rbf", sigma=1.5)
+    copies = outliers.score_outliers(np.repeat(overlapping, counts, axis=0), kernel, 0.1)
+    found = outliers.score_outliers(overlapping, kernel, 0.1, counts.astype(float))
+    np.testing.assert_allclose(np.repeat(found, counts), copies, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,20 @@ def test_clusters_of_other_sizes_that_fit_far_better_are_told(method):
         assert adjusted_rand_score(y, result.labels) > 0.99
 
 
+@pytest.mark.parametrize("share", [None, 1.5])
+def test_equal_points_and_weights_are_counted(share):
+    X, _ = uneven_blobs((300, 20, 10))
+    w = np.repeat([3, 4, 2], [300, 20, 10])
+    told = {"X": np.repeat(X, w, axis=0)}
+    if share is not None:
+        told = {"X": X, "sample_weight": share * w}
+        w = share * w
+    sizes = re.escape("{:.0f}, {:.0f}, {:.0f}".format(*(np.array([900, 80, 20]) * w[0] / 3)))
+    message = rf"about {sizes} points, fit these {w.sum():.0f} points"
+    with pytest.warns(ConvergenceWarning, match=message):
+        fastmmc.umc_rls(k=3, random_state=0, **told)
+
+
 @pytest.mark.parametrize("name", ["evo_mmc", "fast_evo_mmc", "recursive_mmc"])
 def test_two_clusters_of_other_sizes_are_told_once(name):
     X, y = uneven_blobs((900, 100))
@@ -90,7 +104,7 @@ def test_a_gram_matrix_is_not_sent_to_what_takes_points():
 def test_the_error_compared_is_that_of_models_without_a_point(overlapping):
     labels = np.arange(len(overlapping)) % 3
     factor = fastmmc.factor(overlapping, lam=0.1)
-    rows, points = _sample(factor)
+    rows, points, _ = _sample(factor)
     assert_array_equal(rows, np.arange(len(overlapping)))
     assert_allclose(points.matrix, factor.R, atol=1e-12)
     K = factor.kernel.block(overlapping, overlapping)

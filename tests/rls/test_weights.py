@@ -57,6 +57,103 @@ def test_integer_weights_are_so_many_equal_rows(iris, form, rank):
         assert 0 < res.bound <= res.objective
 
 
+COPIES = {
+    "plain": {},
+    "free": {"sizes": "free"},
+    "low rank": {"rank": 20, "bound": True},
+    "k-means++": {"rank": 30, "landmarks": "k-means++", "init": "kmeans"},
+    "standardised": {"standardize": True},
+    "Laplace": {"kernel": "laplacian", "sigma": 2.0},
+    "bound": {"bound": True, "n_init": 2},
+}
+
+
+def repeated_and_weighted(X, w, told):
+    """Return a call's arguments with rows repeated, and with weights in another order."""
+    order = np.random.default_rng(1).permutation(len(X))
+    rows = {name: np.repeat(value, w) for name, value in told.items() if np.ndim(value) == 1}
+    some = {name: value[order] for name, value in told.items() if np.ndim(value) == 1}
+    weighted = told | some | {"X": X[order], "sample_weight": w[order]}
+    return order, told | rows | {"X": np.repeat(X, w, axis=0)}, weighted
+
+
+def check_copies(solver, k, X, w, **told):
+    """Check that a weight and as many copies give one result; return it with copies."""
+    order, copies, weighted = repeated_and_weighted(X, w, told)
+    of_copies = solver(k=k, random_state=0, **copies)
+    result = solver(k=k, random_state=0, **weighted)
+    back = np.argsort(order)
+    for name in ("labels", "loo_scores", "outlier_scores", "margins", "probabilities"):
+        found, wanted = np.repeat(getattr(result, name)[back], w, axis=0), getattr(of_copies, name)
+        np.testing.assert_allclose(found, wanted, atol=1e-9, err_msg=name)
+    for name in ("objective", "loo_mse", "bound"):
+        assert getattr(result, name) == pytest.approx(getattr(of_copies, name), abs=1e-9)
+    for name in ("decision_function", "predict_proba"):
+        found, wanted = getattr(result, name)(X), getattr(of_copies, name)(X)
+        np.testing.assert_allclose(found, wanted, atol=1e-9, err_msg=name)
+    return of_copies
+
+
+@pytest.mark.parametrize("form", COPIES)
+def test_equal_rows_are_one_row_with_a_weight(iris, form):
+    X = np.unique(iris[0], axis=0)
+    w = np.random.default_rng(0).integers(0, 4, len(X))
+    res = check_copies(fastmmc.umc_rls, K, X, w, **COPIES[form])
+    assert res.sample_weight is None and len(res.labels) == w.sum()
+    np.testing.assert_array_equal(res.sizes, np.bincount(res.labels))
+    if "rank" not in COPIES[form]:
+        assert len(res.model.points) == w.sum()
+
+
+def test_what_is_known_of_copies_is_known_of_their_row(iris):
+    X, first = np.unique(iris[0], axis=0, return_index=True)
+    y = iris[1][first]
+    w = np.random.default_rng(0).integers(1, 4, len(X))
+    known = np.where(np.arange(len(X)) % 9 == 0, y, -1)
+    check_copies(fastmmc.umc_rls, K, X, w, known_labels=known)
+    check_copies(fastmmc.umc_rls, K, X, w, known_labels=known, known_trust=0.7)
+    check_copies(fastmmc.cluster, K, X, w, known_labels=known)
+    check_copies(fastmmc.umc_rls, K, X, w, init=y)
+    # Copies of which different labels are known stay apart.
+    rows, labels = np.repeat(X, 2, axis=0), np.full(2 * len(X), -1)
+    labels[:4] = 0, 1, 2, 2
+    for solver in (fastmmc.umc_rls, fastmmc.cluster):
+        res = solver(rows, K, known_labels=labels, random_state=0)
+        np.testing.assert_array_equal(res.labels[:4], labels[:4])
+        assert (res.labels[4::2] == res.labels[5::2]).all()
+
+
+@pytest.mark.parametrize("k", [K, "auto"])
+def test_cluster_takes_equal_rows_for_one_with_a_weight(iris, k):
+    X = np.unique(iris[0], axis=0)
+    w = np.random.default_rng(0).integers(0, 4, len(X))
+    res = check_copies(fastmmc.cluster, k, X, w)
+    again = fastmmc.umc_rls(np.repeat(X, w, axis=0), len(res.sizes), **res.chosen)
+    assert (again.labels == res.labels).mean() > 0.99
+    assert len(res.cells) == len(res.labels)
+
+
+def test_copies_are_parted_where_sizes_or_clusters_ask_for_it():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    X[:25] = X[0]
+    assert np.ptp(fastmmc.umc_rls(X, 3, random_state=0).labels[:25]) == 0
+    res = fastmmc.umc_rls(X, 3, max_size=14, random_state=0)
+    assert res.sizes.max() <= 14 and np.ptp(res.labels[:25]) > 0
+    paper = fastmmc.umc_rls(X, 3, method="shaking", sigma=3.0, random_state=0)
+    assert paper.sizes.max() <= 20 and np.ptp(paper.labels[:25]) > 0
+    with pytest.warns(ConvergenceWarning, match="2 distinct points"):
+        assert fastmmc.umc_rls(X[20:27][[0, 1, 2, 6, 6]], 3, random_state=0).sizes.min() == 1
+
+
+def test_landmarks_are_rows_of_the_call(iris):
+    X = np.repeat(np.unique(iris[0], axis=0), 2, axis=0)
+    told = {"random_state": 0, "sigma": SIGMA}
+    res = fastmmc.umc_rls(X, K, landmarks=np.arange(0, 200, 7), **told)
+    assert set(res.model.indices) <= set(range(200))
+    np.testing.assert_array_equal(X[res.model.indices], res.model.points)
+    assert fastmmc.umc_rls(X, K, rank=len(X), **told).params["rank"] == len(X) // 2
+
+
 def test_the_best_of_repeated_rows_is_found(iris):
     X, _, w = iris
     rows = np.repeat(X, w, axis=0)
@@ -197,7 +294,6 @@ def test_weights_go_with_other_options(iris, tmp_path):
         (np.arange(30) < 2, {}, "above 0 in 2 rows, fewer than k = 3"),
         (np.arange(30.0), {"must_link": [(0, 1)]}, "must_link concerns row 0, whose .* is 0"),
         (np.arange(30.0), {"known_labels": [1] + [-1] * 29}, "known_labels concerns row 0"),
-        (np.arange(30.0), {"bound": True, "sizes": "equal"}, 'bound for sizes="free" only'),
         (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
         (np.full(30, 0.7), {"max_size": 6}, "max_size must be at least 7, the weight of an"),
         (np.full(30, 0.7), {"min_size": 8}, "min_size must be at most 7, the weight of an average"),

@@ -68,6 +68,9 @@ class GroupSearch:
             stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
             self.fraction = max(self.fraction, 0.4 + 0.6 * stale / self._patience)
             yield
+        if len(self._all) == 1 and max_iter > 0:
+            # A single labelling has no children; making it counts as one iteration.
+            self.n_iter = max(1, self.n_iter)
 
     def _admit(self, labels):
         """Improve labels and give them a place: a free one or that of the worst, not a twin's."""

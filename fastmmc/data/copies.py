@@ -1,0 +1,71 @@
+"""Equal points as one point with a weight: s of them, or one of weight s, are the same to a method.
+
+So that their results are equal to the last digit, the points are put in an order that depends on
+their values alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastmmc.core.declare import declared
+from fastmmc.kernels.gram import distances_from_place, first_equals
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Distinct points, and what the points of a call have to do with them."""
+
+    members: np.ndarray  # (n,) int64, the distinct point that each point is
+    first: np.ndarray  # (g,) int64, a point that is it
+    weights: np.ndarray  # (g,) float64, the sum of its points' weights
+
+    @classmethod
+    def of(cls, X, weights, told=()):
+        """Return the distinct points of X, or None if all are distinct and have the weight 1.
+
+        ``weights`` (n,) are positive; None: all are 1. ``told`` are integers (n,) that are known of
+        the points; equal points of which different ones are known stay apart.
+        """
+        weights = None if weights is None or (weights == 1.0).all() else weights
+        distances = distances_from_place(X)
+        equals = first_equals(X, distances)
+        if equals is None and weights is None:
+            return None
+        equals = np.arange(X.shape[0]) if equals is None else equals
+        keys = equals
+        for one in told:
+            keys = np.unique(keys * (np.ptp(one) + 1) + one - one.min(), return_inverse=True)[1]
+        _, first, members = np.unique(keys, return_index=True, return_inverse=True)
+        if weights is None and first.size == keys.size:
+            return None
+        # By distance their order tells where they lie, and landmarks are often evenly spaced.
+        order = np.lexsort((*(one[first] for one in told), distances[first]))
+        order = order[np.random.default_rng(0).permutation(order.size)]
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        members = place[members]
+        return cls(members, first[order], np.bincount(members, weights).astype(np.float64))
+
+    def merge(self, call, points):
+        """Return the call for the distinct points among those it is for."""
+        changed = {"X": points[self.first]}
+        for one in declared(type(call)):
+            value = getattr(call, one.name)
+            if one.per == "point" and np.ndim(value) > 0:
+                changed[one.name] = values_of(value, self.first)
+        is_weighted = (self.weights != 1.0).any()
+        changed["sample_weight"] = self.weights if is_weighted else None
+        if np.ndim(getattr(call, "landmarks", None)) == 1:
+            changed["landmarks"] = np.unique(self.members[np.asarray(call.landmarks)])
+            changed["rank"] = changed["landmarks"].size
+        elif isinstance(getattr(call, "rank", None), int):
+            changed["rank"] = min(call.rank, self.first.size)
+        return replace(call, **changed)
+
+
+def values_of(values, rows):
+    """Return the values of some rows; those of a list keep their types."""
+    return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]
