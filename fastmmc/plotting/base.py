@@ -208,13 +208,14 @@ def _points_of(result):
     """Return the points that a result remembers, which only a dense hat matrix needs."""
     if result.params.get("kernel") == "precomputed":
         raise ValueError("X is missing: with a precomputed kernel the result has no points")
-    if not isinstance(result, RLSResult) or result.params["rank"] is not None:
+    if (result.labels < 0).any():
+        raise ValueError("X is missing: the result has no points that were left out; give all")
+    is_dense = isinstance(result, RLSResult) and result.params["rank"] is None
+    if not is_dense or result.model.points.shape[0] < result.labels.size:
         raise ValueError(
             "X is missing: this result does not remember its points; give them as "
             "from_result(result, X)"
         )
-    if (result.labels < 0).any():
-        raise ValueError("X is missing: the result has no points that were left out; give all")
     return result.model.points
 
 

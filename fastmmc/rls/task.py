@@ -24,7 +24,7 @@ from fastmmc.data.standardization import Units, in_units
 from fastmmc.kernels.block_factor import comes_in_blocks
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
 from fastmmc.kernels.gram import default_width, resolve_kernel
-from fastmmc.kernels.nystroem import Form
+from fastmmc.kernels.nystroem import DENSE_LIMIT, Form
 from fastmmc.rls.outliers import score_outliers, without_outlier_scores
 from fastmmc.rls.planning import check_trust
 
@@ -103,7 +103,8 @@ class Task:
         changed = {"labels": labels, "sizes": sizes, "sample_weight": None}
         if model.indices is not None:
             changed["model"] = replace(model, indices=first[model.indices])
-        elif result.params["rank"] is None:  # then results remember all points
+        elif result.params["rank"] is None and members.size <= DENSE_LIMIT:
+            # Results of so few points remember them all.
             coef = model.coef[members] / np.bincount(members)[members, None]
             changed["model"] = replace(model, basis=model.basis[members], coef=coef)
         for name in ("loo_scores", "outlier_scores", "cells"):

@@ -145,6 +145,19 @@ def test_copies_are_parted_where_sizes_or_clusters_ask_for_it():
         assert fastmmc.umc_rls(X[20:27][[0, 1, 2, 6, 6]], 3, random_state=0).sizes.min() == 1
 
 
+@pytest.mark.parametrize("solver", [fastmmc.umc_rls, fastmmc.cluster])
+def test_many_rows_of_few_kinds_are_few_points(solver):
+    kinds = np.random.default_rng(0).standard_normal((40, 3))
+    members = np.random.default_rng(1).permutation(np.arange(12_000) % 40)
+    res = solver(kinds[members], 3, random_state=0)
+    assert res.model.points.shape == (40, 3)
+    np.testing.assert_array_equal(res.predict(kinds)[members], res.labels)
+    with pytest.raises(ValueError, match="does not remember its points"):
+        fastmmc.plotting.ClusterDisplay.from_result(res)
+    few = solver(kinds[members[:9_000]], 3, random_state=0)
+    np.testing.assert_array_equal(few.model.points, kinds[members[:9_000]])
+
+
 def test_landmarks_are_rows_of_the_call(iris):
     X = np.repeat(np.unique(iris[0], axis=0), 2, axis=0)
     told = {"random_state": 0, "sigma": SIGMA}
