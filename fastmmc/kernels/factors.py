@@ -551,7 +551,7 @@ def check_lam(lam, kernel, X, dtype, weights=None):
         wider = "; or give dtype='float64'" if kinds == "float32" else ""
         values = "for this kernel, whose values reach"
         if weights is not None:
-            values = "for this kernel and sample_weight, as values times weights reach"
+            values = "for this kernel, whose values times weights (of equal rows the sum) reach"
             wider += "; or lower sample_weight in proportion"
         raise ValueError(
             f"lam={lam:g} is lost in the rounding of {kinds} {values} {largest:.3g}: lam must be "

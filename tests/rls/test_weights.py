@@ -313,7 +313,7 @@ def test_weights_go_with_other_options(iris, tmp_path):
         (
             np.full(30, 1e15),
             {},
-            "sample_weight, as values times .* 1e\\+15.*lower sample_weight",
+            "values times weights .* 1e\\+15.*lower sample_weight",
         ),
         (np.full(30, 0.5), {"target_sizes": [10, 10, 10]}, "weight of all points, 15, .*sum to 30"),
     ],
