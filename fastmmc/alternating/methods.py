@@ -370,8 +370,8 @@ def _only(counting, points, kernel, call):
 def _extend(result, counting, points):
     """Return the result with labels for the points that do not count, and indices of all points."""
     model, support = result.model, result.support
-    if model.kernel.name == "precomputed":
-        model = replace(model, indices=counting[model.indices], n_features=points.shape[0])
+    if model.indices is not None:
+        model = replace(model, indices=counting[model.indices], n_features=points.shape[1])
     labels = np.empty(points.shape[0], dtype=np.int64)
     labels[counting] = result.labels
     others = np.setdiff1d(np.arange(labels.size), counting)

@@ -612,7 +612,10 @@ def _shrink(Z, lam):
 
 
 def hat_matrix(kernel, X, lam, weights=None):
-    """Return the symmetric C-order R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 for one lam."""
+    """Return the symmetric C-order R = K (K + lam I)^-1 = I - lam (K + lam I)^-1 for one lam.
+
+    ``weights`` are as for :func:`hat_path`.
+    """
     return next(hat_path(kernel, X, [lam], weights=weights))
 
 

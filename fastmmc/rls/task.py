@@ -111,9 +111,12 @@ class Task:
             if getattr(result, name, None) is not None:
                 changed[name] = getattr(result, name)[members]
         if hasattr(result, "chosen"):
-            changed["chosen"] = result.chosen | {"init": labels}
-            if "landmarks" in result.chosen:
-                changed["chosen"]["landmarks"] = first[result.chosen["landmarks"]]
+            changed["chosen"] = chosen = result.chosen | {"init": labels}
+            if "landmarks" in chosen:
+                chosen["landmarks"] = first[chosen["landmarks"]]
+            elif members.size > DENSE_LIMIT:  # of which umc_rls makes no dense hat matrix
+                chosen["landmarks"] = first
+                del chosen["rank"]
         return replace(result, **changed)
 
     def _of_all(self, result):

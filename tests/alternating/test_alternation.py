@@ -533,6 +533,15 @@ def test_equal_rows_are_one_row_with_a_weight(function, told, overlapping):
     assert copies.n_violated <= w.sum() == len(scores)
 
 
+@pytest.mark.parametrize("balance", [None, 0.2])
+def test_landmarks_are_rows_of_the_call(balance, overlapping):
+    X, weights = np.repeat(overlapping, 2, axis=0), np.repeat(np.arange(60) % 3, 2)
+    told = {"balance": balance, "rank": 10, "random_state": 0}
+    for some in (weights, np.minimum(weights, 1), None):
+        model = fastmmc.iter_svr(X, sample_weight=some, **told).model
+        np.testing.assert_array_equal(X[model.indices], model.points)
+
+
 def test_copies_are_parted_where_sizes_ask_for_it(overlapping):
     X = overlapping.copy()
     X[:40] = X[0]

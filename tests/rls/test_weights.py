@@ -154,6 +154,10 @@ def test_many_rows_of_few_kinds_are_few_points(solver):
     np.testing.assert_array_equal(res.predict(kinds)[members], res.labels)
     with pytest.raises(ValueError, match="does not remember its points"):
         fastmmc.plotting.ClusterDisplay.from_result(res)
+    if solver is fastmmc.cluster:
+        # Copies go on one by one, so their labels may change.
+        again = fastmmc.umc_rls(kinds[members], 3, **res.chosen)
+        assert again.params["rank"] == 40 and again.objective <= res.objective + 1e-9
     few = solver(kinds[members[:9_000]], 3, random_state=0)
     np.testing.assert_array_equal(few.model.points, kinds[members[:9_000]])
 
