@@ -29,8 +29,8 @@ SLOW = pytest.mark.slow
 # Checks that an estimator cannot pass, and why.
 BLOBS = {"check_clustering": "asks for three blobs, of which two equal clusters cut one in two"}
 DENSE_COPIES = {
-    "check_sample_weight_equivalence_on_dense_data": "equal rows may be parted where sizes are "
-    "asked for and in the papers' own searches, and heavy rows may not"
+    "check_sample_weight_equivalence_on_dense_data": "equal rows may be parted where narrow sizes "
+    "are asked for and in the papers' own searches, and heavy rows may not"
 }
 COPIES = DENSE_COPIES | {
     "check_sample_weight_equivalence_on_sparse_data": "equal rows may be parted, heavy ones not"

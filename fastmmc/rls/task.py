@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import declared, told
+from fastmmc.core.declare import declared
 from fastmmc.core.execution import fixed_seed
-from fastmmc.core.parameters import SizeParameters
 from fastmmc.data.copies import Copies, values_of
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_pairs
@@ -256,18 +255,19 @@ def _of_rows(call, source, rows):
 def _merged(call, source, rest):
     """Return the call of distinct points, and what the others have to do with them, or None.
 
-    Equal points stay apart where that is what is asked for, by sizes or links, where there are more
-    clusters than distinct points, and in the papers' own searches.
+    Equal points stay apart where links or sizes may ask for it, where there are more clusters than
+    distinct points, and in the papers' own searches.
     """
     method = getattr(call, "method", "auto")
     is_plain = method in ("auto", "memetic") or getattr(call, "sizes", "") == "free"
     has_points = source.factor is None and source.kernel.name != "precomputed"
     has_links = any(getattr(call, name) is not None for name in LINKS)
-    if not (is_plain and has_points) or has_links or told(call, SizeParameters):
+    if not (is_plain and has_points) or has_links:
         return call, None
     points = source.points if rest.size == source.points.shape[0] else call.X
     copies = Copies.of(points, call.sample_weight, _keys(call, source, rest.size))
-    if copies is None or copies.first.size < (call.k if isinstance(call.k, int) else 1):
+    least = call.k if isinstance(call.k, int) else 1
+    if copies is None or copies.first.size < least or not copies.has_room(call):
         return call, None
     return copies.merge(call, points), copies
 

@@ -133,6 +133,27 @@ def test_cluster_takes_equal_rows_for_one_with_a_weight(iris, k):
     assert len(res.cells) == len(res.labels)
 
 
+@pytest.mark.parametrize("sizes", [{"min_size": 2}, {"max_size": 200}, {"balance": 0.3}], ids=str)
+def test_copies_stay_together_where_sizes_leave_room(iris, sizes):
+    X = np.unique(iris[0], axis=0)
+    w = np.random.default_rng(0).integers(0, 4, len(X))
+    for form in ({}, {"sizes": "free"}):
+        res = check_copies(fastmmc.umc_rls, K, X, w, **sizes, **form)
+        assert res.sizes.min() >= sizes.get("min_size", 1)
+        assert res.sizes.max() <= sizes.get("max_size", (1 + sizes.get("balance", 2)) * w.sum() / K)
+    # A bound that changes nothing changes nothing.
+    if "balance" not in sizes:
+        bits = np.random.default_rng(0).integers(0, 2, (300, 6))
+        plain, bounded = (fastmmc.umc_rls(bits, 3, random_state=0, **s) for s in ({}, sizes))
+        np.testing.assert_array_equal(plain.labels, bounded.labels)
+
+
+def test_an_unknown_number_of_clusters_keeps_to_sizes_asked_for():
+    bits = np.random.default_rng(0).integers(0, 2, (300, 4))
+    res = fastmmc.cluster(bits, random_state=0, max_size=100)
+    assert len(res.sizes) > 2 and res.sizes.max() <= 100
+
+
 def test_copies_are_parted_where_sizes_or_clusters_ask_for_it():
     X = np.random.default_rng(0).standard_normal((40, 2))
     X[:25] = X[0]
