@@ -340,16 +340,11 @@ def _alternate_distinct(loss, points, kernel, call, control, copies):
     least = copies.weights.max() / copies.weights.sum()
     merged = replace(merged, balance=max(call.balance, least))
     result = _alternate(loss, merged.X, kernel, merged, control, np.bincount(members))
-    labels, support, model = result.labels[members], result.support, result.model
+    support, model = result.support, result.model
     if model.indices is not None:
         model = replace(model, indices=first[model.indices])
-    return replace(
-        result,
-        labels=labels,
-        sizes=np.bincount(labels, minlength=2),
-        support=None if support is None else first[support],
-        model=model,
-    )
+    support = None if support is None else first[support]
+    return replace(result, labels=result.labels[members], support=support, model=model)
 
 
 def _only(counting, points, kernel, call):

@@ -118,7 +118,4 @@ class Widths:
         form, kernel = Form(weights=weights), Kernel("rbf", sigma=sigma)
         lam = lam_of(self.cells, lam)
         factor = make_factor(self.cells.points, lam, kernel, form, None, self._look)
-        matrix = factor.R
-        if weights is not None:
-            matrix = factor.R * np.sqrt(masses) * np.sqrt(masses)[:, None]
-        return Width(factor, Groups(matrix, masses, np.ones(masses.size, dtype=np.bool_)))
+        return Width(factor, Groups.of_masses(factor.R, masses))

@@ -30,7 +30,7 @@ class Copies:
         ``weights`` (n,) are positive; None: all are 1. ``known`` are integers (n,) that are
         known of the points; equal points of which different ones are known stay apart.
         """
-        weights = None if weights is None or (weights == 1.0).all() else weights
+        weights = unless_ones(weights)
         distances = distances_from_place(X)
         equals = first_equals(X, distances)
         if equals is None and weights is None:
@@ -67,13 +67,8 @@ class Copies:
 
     def merge(self, call, points):
         """Return the call for the distinct points among those it is for."""
-        changed = {"X": points[self.first]}
-        for one in declared(type(call)):
-            value = getattr(call, one.name)
-            if one.per == "point" and np.ndim(value) > 0:
-                changed[one.name] = values_of(value, self.first)
-        is_weighted = (self.weights != 1.0).any()
-        changed["sample_weight"] = self.weights if is_weighted else None
+        changed = of_points(call, self.first) | {"X": points[self.first]}
+        changed["sample_weight"] = unless_ones(self.weights)
         if np.ndim(getattr(call, "landmarks", None)) == 1:
             changed["landmarks"] = np.unique(self.members[np.asarray(call.landmarks)])
             changed["rank"] = changed["landmarks"].size
@@ -82,6 +77,17 @@ class Copies:
         return replace(call, **changed)
 
 
-def values_of(values, rows):
+def unless_ones(weights):
+    """Return weights, None if there are none or all are 1."""
+    return None if weights is None or (weights == 1.0).all() else weights
+
+
+def of_points(call, rows):
+    """Return what a call says of each point, by parameter, for some rows alone."""
+    said = {one.name: getattr(call, one.name) for one in declared(type(call)) if one.per == "point"}
+    return {name: _values(value, rows) for name, value in said.items() if np.ndim(value) > 0}
+
+
+def _values(values, rows):
     """Return the values of some rows; those of a list keep their types."""
     return [values[i] for i in rows] if isinstance(values, list) else np.asarray(values)[rows]

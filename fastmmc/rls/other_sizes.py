@@ -78,10 +78,7 @@ def _sample(factor):
     # With lam in proportion the eigenvalues of R are about those of all points.
     lam = factor.lam * some.sum() / total
     R = hat_matrix(factor.kernel, X.astype(np.float64), lam, some)
-    masses = masses_of(some, mass_unit(some))
-    roots = np.sqrt(masses)
-    groups = Groups(R * roots * roots[:, None], masses, np.ones(rows.size, dtype=np.bool_))
-    return rows, groups, total
+    return rows, Groups.of_masses(R, masses_of(some, mass_unit(some))), total
 
 
 def _judge(points, labels, rule):

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from fastmmc.core import validation
-from fastmmc.core.declare import declared
 from fastmmc.core.execution import fixed_seed
-from fastmmc.data.copies import Copies, values_of
+from fastmmc.data.copies import Copies, of_points, unless_ones
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_pairs
 from fastmmc.data.standardization import Units, in_units
@@ -73,7 +72,7 @@ class Task:
                     "clusters"
                 )
             call = _of_rows(call, source, rest)
-            call = replace(call, sample_weight=_unless_ones(call.sample_weight))
+            call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
         points = source.points
         return cls(call, units, points, weights, is_trimmed, is_weightless, scores, trim, copies)
@@ -162,12 +161,7 @@ def _check_weights(call, n):
         raise ValueError(
             "sample_weight: X is a factor, whose hat matrix has no weights in it; give the points"
         )
-    return _unless_ones(validation.check_sample_weight(call.sample_weight, n))
-
-
-def _unless_ones(weights):
-    """Return the weights, None if there are none or all are 1."""
-    return None if weights is None or (weights == 1.0).all() else weights
+    return unless_ones(validation.check_sample_weight(call.sample_weight, n))
 
 
 def _refuse_told(call, is_out):
@@ -234,14 +228,10 @@ def _count(call, movable):
 
 def _of_rows(call, source, rows):
     """Return the call for some of its points alone."""
-    points, told = source.points, {}
-    n = points.shape[0]
-    for one in declared(type(call)):
-        value = getattr(call, one.name)
-        if one.per == "pair" and value is not None:
-            told[one.name] = np.searchsorted(rows, check_pairs(one.name, value, n))
-        elif one.per == "point" and np.ndim(value) > 0:
-            told[one.name] = values_of(value, rows)
+    points, told = source.points, of_points(call, rows)
+    for name in LINKS:
+        if (pairs := getattr(call, name)) is not None:
+            told[name] = np.searchsorted(rows, check_pairs(name, pairs, points.shape[0]))
     is_square = source.kernel.name == "precomputed"
     told["X"] = points[np.ix_(rows, rows)] if is_square else points[rows]
     if source.factor is not None:
@@ -275,7 +265,8 @@ def _merged(call, source, rest):
 def _keys(call, source, n):
     """Return what is known of n points, as integers (n,), after a check."""
     k = n if isinstance(call.k, str) else validation.check_cluster_count(call.k, n)
-    keys = [known] = [read_known_labels(call.known_labels, n, k)[0]]
+    known, _ = read_known_labels(call.known_labels, n, k)
+    keys = [known]
     if hasattr(call, "known_trust"):
         keys.append(check_trust(call, known, None))
     if np.ndim(getattr(call, "init", None)) > 0:

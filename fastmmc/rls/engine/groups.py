@@ -54,6 +54,14 @@ class Groups:
         movable = np.ones(len(R), dtype=np.bool_) if movable is None else movable
         return cls(R, np.ones(len(R), dtype=np.int64), movable)
 
+    @classmethod
+    def of_masses(cls, R, masses):
+        """Return points that count for masses, with the hat matrix R of points of such weights."""
+        if (masses != 1).any():
+            roots = np.sqrt(masses)
+            R = R * roots * roots[:, None]
+        return cls(R, masses, np.ones(masses.size, dtype=np.bool_))
+
     @property
     def n(self):
         """Number of groups."""
