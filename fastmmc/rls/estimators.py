@@ -1,6 +1,5 @@
 """The scikit-learn estimator of UMC-RLS, and what it shares with those of evolution."""
 
-from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from fastmmc.core.parameters import ClusterCount, SemiSupervised
 from fastmmc.core.types import MatrixLike
 from fastmmc.rls.methods import umc_rls
 from fastmmc.rls.parameters import UMCRLSParameters
-from fastmmc.rls.planning import count_starts, wanted_cells
+from fastmmc.rls.planning import count_starts
 
 
 class RLSClusterer(Clusterer):
@@ -157,7 +156,4 @@ class UMCRLS(
     _fields = (*GuidedClusterer._fields, "bound", "gap")
 
     def _count_tasks(self, n):
-        # What is no number of clusters is refused by the function.
-        is_count = isinstance(self.n_clusters, Integral)
-        on_cells = is_count and wanted_cells(self, n, self.n_clusters) > 0
-        return count_starts(self, n, self.n_clusters, on_cells)
+        return count_starts(self, n)

@@ -136,14 +136,14 @@ class UMCRLSBut(
     rank: Rank = parameter(
         default="auto",
         doc="""
-        Landmarks, or their share of n. None: dense. "auto": 500 above 3,000 points for "memetic"
-        with equal sizes, else 1,000 above 10,000.
+        Landmarks, or their share of n. None: dense. "auto": 500 or 3 k above 3,000 points
+        ("memetic", equal sizes), else 1,000 above 10,000.
         """,
     )
     n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         doc="""
-        Starts; the lowest objective wins. "auto": few for "memetic" and free sizes, else up to 30.
+        Starts; the lowest objective wins. "auto": 1 for "memetic" and free sizes, else up to 30.
         """,
     )
     known_trust: float | ArrayLike = parameter(

@@ -1,5 +1,7 @@
 """What a call of UMC-RLS asks for, checked and made into the plan of its search."""
 
+import math
+
 import numpy as np
 
 from fastmmc.core import validation
@@ -11,8 +13,7 @@ from fastmmc.data.links import check_links_of_clusters, join
 from fastmmc.data.sizes import check_least_and_most, size_rule
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.kernels.nystroem import DENSE_LIMIT
-from fastmmc.rls.engine.cells import count_cells
-from fastmmc.rls.engine.coarse import mass_unit, masses_of
+from fastmmc.rls.engine.coarse import count_cells, mass_unit, masses_of
 from fastmmc.rls.parameters import UMCRLSBut, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
 
@@ -21,19 +22,21 @@ from fastmmc.rls.plan import LabelSearchPlan
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
 
-# Starts on cells, fewer of many clusters. A second and third one lower Q of 10 clusters by 5 %
-# (pendigits, ARI .74 -> .77), of 26 by 2 % (letter), of 100 by .5 % and of 500 by .01 %.
-STARTS_ON_CELLS = 3
-STARTS_TIMES_CLUSTERS = 90
-
 # Points up to which the hat matrix is dense where the search is left to us, and its rank for more:
 # from there on low rank is as good and quicker (asv_benchmarks/paper_tables/dense_or_low_rank.md).
-# No more clusters than its rank have scores of their own, so it is k at least, up to so many
-# entries: 60,000 x 20 in 1,000 blobs have ARI .91 with rank 500 and 1.00 with 1,000, a million .78
-# with rank 300 (184 processor s, 1.9 GB) and .98 with 1,000 (350 s, 4.5 GB).
 DENSE_CHOICE = 3_000
 CHOICE_RANK = 500
-MOST_ENTRIES = 1_000_000_000
+
+# The rank is this many times k at least, as clusters have no scores of their own where it is not
+# above k: blobs of 5,000 x 2 in 500 clusters have ARI .71, .83 and .85 at rank k, 2 k and 3 k
+# (k-means .83), of 20,000 x 10 in 500 .82, .98 and .99 (.94). But n r^2 is at most the last number:
+# 100,000 x 20 in 1,000 clusters take 64, 72 and 114 processor s, a million at rank k 350.
+RANK_PER_CLUSTER = 3
+MOST_PRODUCTS = 10**12
+
+# Points for each cell, at least, unless there are many clusters: 5,000 x 2 in 500 take 5.6 s with 3
+# and 9.1 s with 2, for the same ARI.
+POINTS_PER_CELL = 3
 
 # How far sizes may end from their targets unless the user says otherwise, as a share of n / k. The
 # memetic search keeps to it all along, shaking is brought back to it where it ends beyond.
@@ -45,7 +48,7 @@ def prepare(call, make_source):
     source = make_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
     if plan.cells and not plan.free and plan.method == "memetic" and call.rank == "auto":
-        least = min(plan.k, MOST_ENTRIES // plan.n)
+        least = min(RANK_PER_CLUSTER * plan.k, math.isqrt(MOST_PRODUCTS // plan.n))
         source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK, least)
     return source, plan
 
@@ -61,7 +64,8 @@ def wanted_cells(call, n, k, is_linked=False):
     if k == 1 or not (is_free or ((method in BALANCE or is_linked) and call.rank is not None)):
         return 0
     most = DENSE_LIMIT if method == "shaking" and not is_free else DENSE_CHOICE
-    return count_cells(n, k) if n > most else 0
+    cells = max(2 * k, min(count_cells(n, k), n // POINTS_PER_CELL))
+    return cells if n > most and n >= 2 * cells else 0
 
 
 def _method_of(call):
@@ -69,13 +73,11 @@ def _method_of(call):
     return "memetic" if call.method == "auto" else call.method
 
 
-def count_starts(call, n, k, on_cells=False):
-    """Return the number of starts; if none is given, it depends on the search, n and k alone."""
+def count_starts(call, n):
+    """Return the number of starts; if none is given, it depends on the search and n alone."""
     if not isinstance(call.n_init, str):
         return call.n_init
     if call.sizes == "free" or _method_of(call) == "memetic":
-        if on_cells and call.sizes != "free":
-            return max(1, min(STARTS_ON_CELLS, STARTS_TIMES_CLUSTERS // k))
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 
@@ -138,7 +140,7 @@ def _make_plan(call, source):
         weights=call.sample_weight,
         asked_sizes=bool(told(call, SizeParameters)),
         cells=cells,
-        n_init=count_starts(call, n, k, cells > 0),
+        n_init=count_starts(call, n),
     )
 
 

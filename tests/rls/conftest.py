@@ -1,14 +1,14 @@
 import pytest
 
 from fastmmc.rls import planning
-from fastmmc.rls.engine import cells
+from fastmmc.rls.engine import coarse
 
 
 @pytest.fixture
 def few_cells(monkeypatch):
     """Search on 60 cells, and at rank 40, from 121 points on."""
-    monkeypatch.setattr(cells, "CELLS", 60)
-    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
+    monkeypatch.setattr(coarse, "CELLS", 60)
+    monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 1)
     monkeypatch.setattr(planning, "DENSE_CHOICE", 100)
     monkeypatch.setattr(planning, "CHOICE_RANK", 40)
     monkeypatch.setattr(planning, "DENSE_LIMIT", 100)

@@ -11,7 +11,7 @@ from fastmmc.data.sizes import balanced_random_labels, size_rule
 from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls import multilevel, planning
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine import cells
+from fastmmc.rls.engine import coarse
 from fastmmc.rls.multilevel import Descent
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
@@ -28,8 +28,8 @@ def factor(overlapping):
 def small_cells(monkeypatch):
     """Let 60 points be enough for a search on cells."""
     monkeypatch.setattr(planning, "DENSE_LIMIT", 30)
-    monkeypatch.setattr(cells, "CELLS", 20)
-    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 6)
+    monkeypatch.setattr(coarse, "CELLS", 20)
+    monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 6)
 
 
 def start(seed=0, n=N, k=K):
@@ -223,7 +223,7 @@ def test_a_stopped_run_returns_labels(factor):
 
 def test_automatic_number_of_starts():
     def count(n, **told):
-        return count_starts(fastmmc.UMCRLS(**told), n, 3)
+        return count_starts(fastmmc.UMCRLS(**told), n)
 
     assert count(10_000, method="shaking") == 30
     assert count(10_001, method="shaking") == 29
@@ -319,10 +319,15 @@ def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     assert n_passed > 300
 
 
-@pytest.mark.parametrize(("k", "rank"), [(3, 4), (9, 9)])
-def test_the_rank_that_is_chosen_is_at_least_k(overlapping, monkeypatch, k, rank):
+@pytest.mark.parametrize(
+    ("k", "products", "rank"), [(3, 10**6, 12), (6, 10**6, 18), (6, 15_000, 15), (6, 60, 12)]
+)
+def test_the_rank_that_is_chosen_is_at_least_three_times_k(
+    overlapping, monkeypatch, k, products, rank
+):
     monkeypatch.setattr(planning, "DENSE_CHOICE", 30)
-    monkeypatch.setattr(planning, "CHOICE_RANK", 4)
+    monkeypatch.setattr(planning, "CHOICE_RANK", 12)
+    monkeypatch.setattr(planning, "MOST_PRODUCTS", products)
     res = fastmmc.umc_rls(overlapping, k, random_state=0)
     assert len(res.model.basis) == rank
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
@@ -10,19 +11,20 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import size_rule
-from fastmmc.rls.engine.cells import count_cells, draw_cells_of
+from fastmmc.rls.engine.coarse import draw_cells_of
 from fastmmc.rls.engine.groups import Groups, cost_of
+from fastmmc.rls.planning import wanted_cells
 from tests.rls import naive
 from tests.rls.points import gaussians
 
 
-def cells_of(n=90, count=20, k=3, rank=30):
+def cells_of(n=90, count=20, rank=30, kernel="rbf"):
     """Return the hat matrix of points, cells of them, and which cell each point is in."""
     X = np.random.default_rng(0).standard_normal((n, 3))
-    factor = fastmmc.factor(X, lam=0.3, rank=rank, random_state=0)
+    factor = fastmmc.factor(X, lam=0.3, rank=rank, kernel=kernel, random_state=0)
     R = factor.R if rank is None else factor.Z @ factor.Z.T
     members, seeds = run_to_end(
-        draw_cells_of(factor, k, count, np.random.default_rng(1)), lambda n_rows: None
+        draw_cells_of(factor, count, np.random.default_rng(1)), lambda n_rows: None
     )
     E = (members[:, None] == np.arange(count)).astype(float)
     matrix = E.T @ R @ E
@@ -40,8 +42,14 @@ def test_labels_of_cells_cost_what_those_of_their_points_do(rank):
     assert cost_of(state) == pytest.approx(wanted)
 
 
-def test_points_are_in_the_cell_of_their_nearest_seed():
-    X, _, _, members, seeds = cells_of(rank=None)
+def rbf(X, Z):
+    return np.exp(-cdist(X, Z, "sqeuclidean"))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", rbf], ids=["rbf", "callable"])
+@pytest.mark.parametrize("rank", [30, None])
+def test_points_are_in_the_cell_of_their_nearest_seed(rank, kernel):
+    X, _, _, members, seeds = cells_of(rank=rank, kernel=kernel)
     distances = np.linalg.norm(X[:, None] - X[seeds], axis=2)
     assert_allclose(distances[np.arange(90), members], distances.min(axis=1))
 
@@ -57,12 +65,26 @@ def test_cells_leave_a_cluster_that_is_too_large():
     assert fitted.max() < sizes.max() and fitted.sum() == 90
 
 
+def test_equal_seeds_have_a_cell_each():
+    X = np.repeat(np.arange(3.0), 40)[:, None]
+    factor = fastmmc.factor(X, rank=3, landmarks="pivoted")
+    members, seeds = run_to_end(draw_cells_of(factor, 20, np.random.default_rng(0)), lambda _: None)
+    assert_array_equal(members[seeds], np.arange(seeds.size))
+    assert_array_equal(X[seeds[members]], X)
+    assert seeds.size >= 10
+
+
 def test_few_points_have_no_cells():
-    assert count_cells(3, 2) == 0
-    assert count_cells(1_999, 2) == 999
-    assert count_cells(2_000, 2) == 1_000
-    assert count_cells(50_000, 30) == 1_500
-    assert count_cells(50_000, 10_000) == 20_000
+    def count(n, k):
+        return wanted_cells(fastmmc.UMCRLS(k, sizes="free"), n, k)
+
+    assert count(3_000, 2) == 0
+    assert count(3_001, 2) == 612
+    assert count(4_000, 200) == 1_333
+    assert count(4_000, 1_000) == 2_000
+    assert count(4_000, 1_001) == 0
+    assert count(50_000, 30) == 780
+    assert count(50_000, 10_000) == 20_000
 
 
 @pytest.mark.jit

@@ -15,7 +15,7 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import planning
 from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import cells
+from fastmmc.rls.engine import coarse
 from fastmmc.rls.engine._loops_ward import merge_groups
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, Whole, move_groups
@@ -324,8 +324,8 @@ def test_every_search_keeps_links_and_bounds(method):
 @pytest.mark.parametrize("sizes", SIZES)
 def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
     monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
-    monkeypatch.setattr(cells, "CELLS", 150)
-    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
+    monkeypatch.setattr(coarse, "CELLS", 150)
+    monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * rng.standard_normal((5, 3))[y] + rng.standard_normal((600, 3))
@@ -338,8 +338,8 @@ def test_links_of_more_points_than_are_searched_hold(sizes, form, monkeypatch):
 @pytest.mark.jit
 def test_links_between_more_points_than_are_searched_hold(monkeypatch):
     monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
-    monkeypatch.setattr(cells, "CELLS", 150)
-    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
+    monkeypatch.setattr(coarse, "CELLS", 150)
+    monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

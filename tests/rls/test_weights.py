@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.rls import planning
-from fastmmc.rls.engine import cells
+from fastmmc.rls.engine import coarse
 from tests.rls import naive
 from tests.rls.test_linked import broken, some_links
 
@@ -289,8 +289,8 @@ def test_points_without_weight_are_labelled_by_the_others(iris):
 @pytest.mark.parametrize("sizes", ["equal", "free"])
 def test_weights_of_more_points_than_are_searched(sizes, form, monkeypatch):
     monkeypatch.setattr(planning, "DENSE_CHOICE", 200)
-    monkeypatch.setattr(cells, "CELLS", 150)
-    monkeypatch.setattr(cells, "CELLS_PER_CLUSTER", 1)
+    monkeypatch.setattr(coarse, "CELLS", 150)
+    monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 1)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 120)
     X = 12.0 * np.eye(5)[y] + rng.standard_normal((600, 5))

@@ -18,11 +18,14 @@ from sklearn.utils import gen_batches
 from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import (
     BLOCK,
+    EXP_PRODUCTS,
     Kernel,
     dense_rows,
     distinct_rows,
+    kernel_diagonal,
     kernel_points,
     squared_distances,
+    values_by_rows,
 )
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
@@ -124,21 +127,36 @@ def coarsen(X, count, k, rng, look=lambda: None, weights=None):
     return Coarsening(members, np.bincount(members), seeds, points, False)
 
 
+def draw_cells_of(factor, count, rng):
+    """Return what :func:`draw_cells` does of the points of a factor; yield after each block.
+
+    Cells are in the metric of the kernel where only that can be known, else in that of the points.
+    """
+    if factor.kernel.name in ("precomputed", "callable"):
+        nearest = partial(_nearest_by_kernel, factor)
+    else:
+        nearest = partial(_nearest, factor.X)
+    return draw_cells(factor.n, count, rng, nearest, factor.weights)
+
+
 def draw_cells(n, count, rng, nearest, weights=None):
     """Return the cell of each of n points, and the seed of each of at most ``count`` cells.
 
     ``nearest(seeds)`` returns each point's nearest seed and its squared distance from it. It is a
-    generator that yields now and then, as this one is.
+    generator that yields now and then, as this one is. Of equal seeds each has a cell.
     """
     shares = None if weights is None else weights / weights.sum()
     seeds = np.sort(rng.choice(n, count // 2, replace=False, p=shares))
     members, distances = yield from nearest(seeds)
+    members[seeds] = np.arange(seeds.size)
     distances[seeds] = 0.0
     chances = distances if weights is None else distances * weights
     n_far = min(count - seeds.size, np.count_nonzero(chances))
     if n_far:  # distances of points that differ may be rounded to 0
         far = np.sort(rng.choice(n, n_far, replace=False, p=chances / chances.sum()))
         nearest_far, far_distances = yield from nearest(far)
+        nearest_far[far] = np.arange(n_far)
+        far_distances[far] = -1.0
         members = np.where(far_distances < distances, seeds.size + nearest_far, members)
         seeds = np.concatenate((seeds, far))
     used, members = np.unique(members, return_inverse=True)
@@ -179,5 +197,25 @@ def _nearest(X, seeds):
         distances[rows] = squares.min(axis=1)
 
     for _ in in_threads(n * m * X.shape[1], assign, gen_batches(n, BLOCK)):
+        yield
+    return cells, distances
+
+
+def _nearest_by_kernel(factor, seeds):
+    """Return what :func:`_nearest` does, in the metric of a kernel that is given."""
+    kernel, X, n = factor.kernel, factor.X, factor.n
+    squares = kernel_diagonal(kernel, X)
+    values_of = values_by_rows(kernel, X, kernel_points(kernel, X, seeds), seeds)
+    half = squares[seeds] / 2
+    cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
+
+    def assign(rows):
+        scores = values_of(rows) - half
+        cells[rows] = scores.argmax(axis=1)
+        distances[rows] = np.maximum(squares[rows] - 2.0 * scores.max(axis=1), 0.0)
+
+    # The user's function may not be thread-safe.
+    width = 0 if kernel.name == "callable" else X.shape[1] + EXP_PRODUCTS
+    for _ in in_threads(n * width * seeds.size, assign, gen_batches(n, BLOCK)):
         yield
     return cells, distances

@@ -51,6 +51,15 @@ def descent(state, least, budget):
             yield
 
 
+def feasible(groups, plan, labels):
+    """Name clusters as the known labels and the sizes asked for do, and fit their sizes."""
+    if plan.known is not None:
+        labels = plan.with_known(named_clusters(labels, plan.known, plan.k))
+    elif plan.rule.targets is not None:
+        labels = reorder_to_targets(labels, plan.rule.targets, groups.masses)
+    return groups.fitted(labels, plan.rule)
+
+
 class Population(GroupSearch):
     """The search over all points of a problem, from what the call gave or first labels."""
 
@@ -83,22 +92,13 @@ class Population(GroupSearch):
 
     def _improved(self, labels):
         if self.plan.method == "steepest":
-            return self.groups.descend(self.feasible(labels), self._rule)
-        return self.groups.refine(self.feasible(labels), self._rule)
-
-    def feasible(self, labels):
-        """Name the clusters as the known labels and the sizes asked for do, and fit their sizes."""
-        plan = self.plan
-        if plan.known is not None:
-            labels = plan.with_known(named_clusters(labels, plan.known, plan.k))
-        elif plan.rule.targets is not None:
-            labels = reorder_to_targets(labels, plan.rule.targets)
-        return self.groups.fitted(labels, plan.rule)
+            return self.groups.descend(feasible(self.groups, self.plan, labels), self._rule)
+        return self.groups.refine(feasible(self.groups, self.plan, labels), self._rule)
 
     def finish(self):
         """Return the best labels, those of a first start if there are none yet."""
         if not self._all:
-            labels = self.feasible(self.plan.start_labels(self._rng))
+            labels = feasible(self.groups, self.plan, self.plan.start_labels(self._rng))
             self._all.append((cost_of(self.groups.state(labels, self.plan.rule)), labels))
             self.history.note(0, self.best[0])
         return self.best[1]

@@ -299,6 +299,8 @@ class LinkedGroups(Groups):
 
     def fitted(self, labels, rule):
         """Return labels of parted groups whose sizes keep to the rule as far as can be."""
+        if not len(self.merging.cannot):
+            return super().fitted(labels, rule)
         state = self.state(labels, rule)
         self.merging.part(state)
         return state.labels.astype(np.int64)

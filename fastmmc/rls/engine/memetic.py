@@ -17,18 +17,21 @@ TOLERANCE = 1e-9
 class MemeticSearch(SlicedSearch):
     """One start: a population from the shaking, then children of it, one at a time.
 
+    ``start`` are labels that one of the population comes from, None if there are none.
+
     The clusters of two parents are matched by their overlap, and the child takes each cluster's
     sums, and so its scores, from one of them. Every point goes to the cluster that it fits best,
     the sizes are brought within bounds, and a gentle shake and a descent follow. The child replaces
     the worst individual if it is better. No two individuals are the same partition.
     """
 
-    def __init__(self, factor, diag, plan, rng):
+    def __init__(self, factor, diag, plan, rng, start=None):
         super().__init__()
         self._factor = factor
         self._diag = diag
         self._plan = plan
         self._rng = rng
+        self._start = start
         self._population = []
         self._current = None
 
@@ -49,7 +52,9 @@ class MemeticSearch(SlicedSearch):
         """Make the population, then children."""
         plan = self._plan
         for index in range(plan.population):
-            yield from self._improve(self._search(plan.of_parent(index), index))
+            of_start = self._start is not None and index == plan.population - 1
+            parent = plan.of_child(self._start) if of_start else plan.of_parent(index)
+            yield from self._improve(self._search(parent, index))
             self._fraction = 0.4 * (index + 1) / plan.population
         stale = 0
         while len(self._population) > 1 and stale < plan.patience:
