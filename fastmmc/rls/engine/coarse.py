@@ -182,40 +182,45 @@ def points_of(X, rows):
 def _nearest(X, seeds):
     """Return each point's nearest seed and its squared distance from it; yield after each block."""
     centers = points_of(X, seeds)
-    n, m = X.shape[0], seeds.size
-    cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
     tree = None if issparse(centers) or X.shape[1] > TREE_COLUMNS else KDTree(centers)
 
-    def assign(rows):
+    def closest(rows):
         if tree is not None:
-            distances[rows], cells[rows] = tree.query(dense_rows(X, rows))
-            distances[rows] **= 2
-            return
+            lengths, cells = tree.query(dense_rows(X, rows))
+            return cells, lengths**2
         some = X[rows] if issparse(centers) else dense_rows(X, rows)
         squares = squared_distances(some, centers)
-        cells[rows] = squares.argmin(axis=1)
-        distances[rows] = squares.min(axis=1)
+        return squares.argmin(axis=1), squares.min(axis=1)
 
-    for _ in in_threads(n * m * X.shape[1], assign, gen_batches(n, BLOCK)):
-        yield
-    return cells, distances
+    return (yield from _in_blocks(X.shape[0], seeds.size * X.shape[1], closest))
 
 
 def _nearest_by_kernel(factor, seeds):
     """Return what :func:`_nearest` does, in the metric of a kernel that is given."""
-    kernel, X, n = factor.kernel, factor.X, factor.n
+    kernel, X = factor.kernel, factor.X
     squares = kernel_diagonal(kernel, X)
     values_of = values_by_rows(kernel, X, kernel_points(kernel, X, seeds), seeds)
     half = squares[seeds] / 2
-    cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
 
-    def assign(rows):
+    def closest(rows):
         scores = values_of(rows) - half
-        cells[rows] = scores.argmax(axis=1)
-        distances[rows] = np.maximum(squares[rows] - 2.0 * scores.max(axis=1), 0.0)
+        return scores.argmax(axis=1), np.maximum(squares[rows] - 2.0 * scores.max(axis=1), 0.0)
 
     # The user's function may not be thread-safe.
     width = 0 if kernel.name == "callable" else X.shape[1] + EXP_PRODUCTS
-    for _ in in_threads(n * width * seeds.size, assign, gen_batches(n, BLOCK)):
+    return (yield from _in_blocks(factor.n, seeds.size * width, closest))
+
+
+def _in_blocks(n, products, closest):
+    """Return the nearest seeds and squared distances that ``closest`` gives of rows, of all n.
+
+    Yields after each block; each row takes so many ``products``.
+    """
+    cells, distances = np.empty(n, dtype=np.int64), np.empty(n)
+
+    def assign(rows):
+        cells[rows], distances[rows] = closest(rows)
+
+    for _ in in_threads(n * products, assign, gen_batches(n, BLOCK)):
         yield
     return cells, distances
