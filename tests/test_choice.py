@@ -137,13 +137,13 @@ def test_vote_is_that_of_the_definition(iris):
         assert one.criterion == pytest.approx(min(np.sqrt(a * b) for a, b in errors), rel=1e-6)
         shares = np.bincount(one.labels, minlength=3) / len(X)
         shares = shares[shares > 0]
-        price = np.exp(-1.5 * (np.log(3) + np.sum(shares * np.log(shares))))
-        floor = 0.03 if one.rule == "k-means" else 1e-3
+        price = np.exp(-2.0 * (np.log(3) + np.sum(shares * np.log(shares))))
+        floor = 0.05 if one.rule == "k-means" else 1e-3
         weights.append(price * sum(((a + floor) * (b + floor)) ** -0.5 for a, b in errors))
     weights = np.array(weights) / sum(weights)
     assert_allclose([one.weight for one in table], weights, rtol=1e-6)
     for one in table:
-        votes = [adjusted_rand_score(one.labels, other.labels) for other in table]
+        votes = [max(0, adjusted_rand_score(one.labels, other.labels)) ** 2 for other in table]
         assert one.vote == pytest.approx(np.dot(weights, votes))
 
 
@@ -153,10 +153,10 @@ def test_weights_price_unequal_sizes_and_have_a_floor():
     errors = np.array([[[0.1, 0.2]] * 2, [[0.1, 0.2]] * 2, *[[[0.0, 0.0]] * 2] * 2])
     rules = ["free", "near", "free", "k-means"]
     weights = vote.weigh(errors, rules, labellings, 2, masses)
-    price = (2.0 * 0.75**0.75 * 0.25**0.25) ** 1.5
+    price = (2.0 * 0.75**0.75 * 0.25**0.25) ** 2
     assert weights[0] / weights[1] == pytest.approx(price)
     assert weights[2] / weights[0] == pytest.approx(np.sqrt(0.101 * 0.201) / 0.001)
-    assert weights[2] / weights[3] == pytest.approx(0.03 / 0.001)
+    assert weights[2] / weights[3] == pytest.approx(0.05 / 0.001)
 
 
 def test_dithering_fills_the_gaps_between_few_values_and_leaves_others():

@@ -10,11 +10,20 @@ def off(count, least, most):
 
 
 @njit
+def off_by(counts, lower, upper, h, mass):
+    """Return how much farther a cluster's size is from its bounds if it gets so much mass."""
+    return off(counts[h] + mass, lower[h], upper[h]) - off(counts[h], lower[h], upper[h])
+
+
+@njit
 def brings_nearer(counts, lower, upper, own, to, mass):
-    """Tell whether a point that goes to another cluster brings sizes nearer to their bounds."""
-    before = off(counts[own], lower[own], upper[own]) + off(counts[to], lower[to], upper[to])
-    after = off(counts[own] - mass, lower[own], upper[own])
-    return after + off(counts[to] + mass, lower[to], upper[to]) < before
+    """Tell whether a point that goes to another cluster brings one size nearer to its bounds.
+
+    The other size must not be farther from its own bounds then: else most moves of points that have
+    masses would only hand on what is too much or too little.
+    """
+    of_own, of_to = off_by(counts, lower, upper, own, -mass), off_by(counts, lower, upper, to, mass)
+    return of_own <= 0 and of_to <= 0 and of_own + of_to < 0
 
 
 @njit

@@ -393,18 +393,19 @@ def seed_clusters(R, masses, first, draws):
 def fit_sizes_by_offers(labels, scores, lower, upper, movable, masses):
     """Rounds of offers: clusters that are too large give, then those too small take.
 
-    Each point offers itself to the cluster it fits best of those that it brings nearer to their
-    bounds, as long as it does so. Those that lose least for their mass come first, until as many of
-    a cluster were tried as it has too many.
+    Each point offers itself to the cluster it fits best of those where one of both sizes comes
+    nearer to its bounds and none goes farther from them, as long as that is so. Those that lose
+    least for their mass come first, until as many of a cluster were tried as it has too many.
     """
     labels, k = labels.copy(), len(lower)
 
     def off(labels):
         sizes = sizes_of(labels, k, masses)
-        return np.maximum(0, np.maximum(sizes - upper, lower - sizes)).sum()
+        return np.maximum(0, np.maximum(sizes - upper, lower - sizes))
 
     def helps(i, h):
-        return off(np.where(np.arange(len(labels)) == i, h, labels)) < off(labels)
+        change = off(np.where(np.arange(len(labels)) == i, h, labels)) - off(labels)
+        return (change <= 0).all() and (change < 0).any()
 
     for bounds, sign in ((upper, 1), (lower, -1)):
         wish = {}
