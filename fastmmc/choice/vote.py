@@ -9,16 +9,20 @@ from fastmmc.data.labels import agreement
 from fastmmc.data.sizes import imbalance
 from fastmmc.rls.engine.groups import mean_error, predictions
 
-# An error below this is as good as none; that of k-means is larger, which has no say where gaps
-# divide the points. With .001, .03, .05, .1 and .2 for k-means the mean index of 26 tables is .405,
-# .404, .404, .390 and .372, of a suite .829, .833, .836, .836 and .836, of 12 real sets .556, .569,
-# .579, .578 and .578 (six seeds). Then the power of the price of unequal sizes: with 1, 1.5, 2 and
-# 2.5 tables have .388, .396, .404 and .405, the suite .836, .836, .836 and .825. And the power of
-# the agreement of two labellings: with 1, 2 and 3 the suite has .818, .836 and .838, tables .402,
-# .404 and .401. Labellings that agree by halves tell little.
+# An error below this is as good as none.
 FLOOR = 1e-3
+
+# That of k-means, which has no say where gaps divide the points. With .001, .03, .05, .1 and .2 the
+# mean index of 26 tables is .405, .404, .404, .390 and .372, of a suite .829, .833, .836, .836 and
+# .836, of 12 real sets .556, .569, .579, .578 and .578 (six seeds, as below).
 MEANS_FLOOR = 0.05
+
+# Power of the price of unequal sizes. With 1, 1.5, 2 and 2.5 the mean index of the tables is .388,
+# .396, .404 and .405, of the suite .836, .836, .836 and .825.
 PRICE = 2.0
+
+# Power of the agreement of two labellings: those that agree by halves tell little. With 1, 2 and 3
+# the mean index of the suite is .818, .836 and .838, of the tables .402, .404 and .401.
 AGREEMENT = 2.0
 
 # Of equal labellings the one comes first that a search found, and so cannot improve.

@@ -28,7 +28,7 @@ def brings_nearer(counts, lower, upper, own, to, mass):
 
 @njit
 def take_back(points, wish, labels, counts, lower, upper, units):
-    """Forget the wishes of points that bring no size nearer to its bounds any more."""
+    """Forget the wishes of points whose move would not help the sizes any more."""
     for i in points:
         if wish[i] >= 0 and not brings_nearer(counts, lower, upper, labels[i], wish[i], units[i]):
             wish[i] = -1
