@@ -97,6 +97,7 @@ BENCHMARKS = {
         "blocks": "Points in blocks",
         "parquet": "A large Parquet file",
         "ablation_search": "Searches compared",
+        "ablation_choice": "Numbers of cluster, changed alone",
     },
 }
 
