@@ -49,7 +49,12 @@ def without(rule):
     return {"choice.methods.vote": voted}
 
 
-STARTS, PATIENCE = "rls.engine.group_search.STARTS", "rls.engine.group_search.PATIENCE"
+def searched(starts, patience):
+    """Return the change of how many starts a search has, and children without gain."""
+    search = partial(candidates.GroupSearch, patience=patience)
+    return {"choice.candidates.STARTS": starts, "choice.candidates.GroupSearch": search}
+
+
 CHANGES = {
     "as it is": {},
     "300 cells": {"rls.engine.coarse.CELLS": 300},
@@ -79,8 +84,8 @@ CHANGES = {
     "cube of the agreement": {"choice.vote.AGREEMENT": 3.0},
     "floor .0001": {"choice.vote.FLOOR": 1e-4},
     "floor .01": {"choice.vote.FLOOR": 1e-2},
-    "2 starts, patience 6": {STARTS: 2, PATIENCE: 6},
-    "10 starts, patience 24": {STARTS: 10, PATIENCE: 24},
+    "2 starts, patience 6": searched(2, 6),
+    "10 starts, patience 24": searched(10, 24),
 }
 
 
