@@ -107,7 +107,7 @@ _MACHINES = "one n × n array up to 10,000 points, low rank above"
 _STREAMS = "streams in bounded memory; several workers"
 COSTS = {
     "c-rpcl": ("n k d an epoch, for each constraint of a point once more", _STREAMS),
-    "cluster": ("the cube of up to 3,000 cells, for each kernel", "any n, and blocks"),
+    "cluster": ("the cube of up to 4,500 cells, for each kernel", "any n, and blocks"),
     "cpm3c": ("n k d a plane; n³ once for a dense kernel", _MACHINES),
     "cpmmc": ("n d a plane", "a million points"),
     "cvqe": ("n k d a round, k² a violated constraint", "what fits into memory"),

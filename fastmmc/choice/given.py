@@ -127,8 +127,7 @@ class Given:
         labels = majority(labels, merging.members, self.weights, rule.lower.size)
         labels = np.where(known >= 0, known, labels)
         state = Whole.of(factor, merging).state(labels, known < 0, rule, True)
-        merging.part(state)
-        return state.labels.astype(np.int64)[merging.members]
+        return merging.parted(state)[merging.members]
 
 
 def size_rules(call, n, k, known=None):
@@ -234,5 +233,4 @@ class KeptGroups(Groups):
             labels = reorder_to_targets(labels, rule.targets, self.masses)
         labels = named_clusters(labels, self.known, k, self.masses)
         state = self.state(np.where(self.known >= 0, self.known, labels), rule)
-        self.merging.part(state)
-        return state.labels.astype(np.int64)
+        return self.merging.parted(state)

@@ -135,7 +135,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
-    The choice is made on at most 3,000 cells of the points. Dask arrays and large memory maps allow
+    The choice is made on at most 4,500 cells of the points. Dask arrays and large memory maps allow
     no known labels, links, weights or ``trim``.
 
     References

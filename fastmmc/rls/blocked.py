@@ -48,12 +48,11 @@ from fastmmc.kernels.factors import check_lam, factor_sample, leave_one_out_resi
 from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.labelling import is_worth_more, sums_of
 from fastmmc.rls.engine.tangent import tangent
 from fastmmc.rls.source import refuse_beside_factor
 
-# The search ends with a pass that lowers the objective by less than this share, or with the last.
-GAIN = 1e-5
+# The search ends with a pass that is not worth one more, or with the last.
 MOST_PASSES = 200
 
 # How far sizes may be from those aimed at, as a share of n / k, and passes made to get there.
@@ -301,7 +300,7 @@ class Descent:
         if self._value(sums) >= before:
             return False
         self._accept(rule, sums)
-        return before - self.objective > GAIN * abs(before)
+        return is_worth_more(before, self.objective)
 
     def _value(self, sums):
         return self._goal.value(sums.features @ self._factor.half, sums.sizes)

@@ -30,7 +30,7 @@ from fastmmc.rls.engine.free import (
     quick_labels,
 )
 from fastmmc.rls.engine.groups import cost_of
-from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.labelling import is_worth_more, sums_of
 from fastmmc.rls.engine.linked import MOST_IN_CHAIN, LinkedGroups, Whole, majority
 from fastmmc.rls.engine.memetic import MemeticSearch
 
@@ -218,13 +218,14 @@ class MultilevelSearch(SlicedSearch):
     def _parted(self, labels):
         """Return the state of labels that keep links and sizes as far as can be."""
         state = self._make_state(labels)
-        self._merging.part(state)
-        return state
+        labels = self._merging.parted(state)
+        return state if (labels == state.labels).all() else self._make_state(labels)
 
     def _note(self):
-        """Note where the descent of all groups stands."""
-        state = self._state
-        self._history.note(state.pos[loops.MOVES], self._value(state))
+        """Note where the descent of all groups stands; return the objective."""
+        value = self._value(self._state)
+        self._history.note(self._state.pos[loops.MOVES], value)
+        return value
 
     def _labels_of_all(self):
         """Return the labels of all groups that the search found, or those to start from."""
@@ -268,10 +269,10 @@ class Descent:
         self._threads = threads
 
     def run(self, end_sweep):
-        """Go on until a sweep of all points finds nothing; yield what each block cost.
+        """Go on until a sweep is worth no other; yield what each block cost.
 
-        The sweeps between see the points whose shifts may have become low enough to count.
-        ``end_sweep()`` is called at the end of each.
+        Sweeps after the first see the points whose shifts may have become low enough to count.
+        ``end_sweep()`` is called at the end of each, and returns the objective.
         """
         with ThreadPoolExecutor(self._threads) as self._pool:
             yield from self._sweeps(end_sweep)
@@ -283,10 +284,10 @@ class Descent:
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         drift = Drift(state)
-        points = np.arange(n)
-        while True:
+        points, value = np.arange(n), np.inf
+        while points.size:
             drift.begin_sweep(points)
-            changed, before = 0, state.labels.copy()
+            changed, labels = 0, state.labels.copy()
             for rows in gen_batches(points.size, ROWS):
                 some = points[rows]
                 scores = self._cluster_scores(some)
@@ -296,13 +297,10 @@ class Descent:
             changed += 2 * self._exchange(shift, target)
             drift.follow()
             state.pos[moves.MOVES] += changed
-            end_sweep()
-            if changed > 0:
-                points = drift.due(shift, target, state.labels != before)
-            elif points.size < n:
-                points = np.arange(n)
-            else:
+            before, value = value, end_sweep()
+            if not is_worth_more(before, value):
                 return
+            points = drift.due(shift, target, state.labels != labels)
 
     def _cluster_scores(self, points):
         """Return Z W^T for some points."""

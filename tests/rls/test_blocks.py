@@ -11,7 +11,7 @@ from fastmmc.data.sizes import balanced_random_labels, size_rule
 from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls import multilevel, planning
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine import coarse
+from fastmmc.rls.engine import coarse, labelling
 from fastmmc.rls.multilevel import Descent
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
@@ -330,6 +330,19 @@ def test_the_rank_that_is_chosen_is_at_least_three_times_k(
     monkeypatch.setattr(planning, "MOST_PRODUCTS", products)
     res = fastmmc.umc_rls(overlapping, k, random_state=0)
     assert len(res.model.basis) == rank
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+def test_the_descent_ends_where_a_sweep_gains_little(monkeypatch, rng, sizes):
+    X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
+    found = {}
+    for gain in (0.0, 1e-3, 0.5):
+        monkeypatch.setattr(labelling, "GAIN", gain)
+        found[gain] = fastmmc.umc_rls(X, 16, sizes=sizes, n_init=1, random_state=0, rank=60)
+    every, some, one = found.values()
+    assert every.n_moves > some.n_moves > one.n_moves
+    assert every.objective < some.objective < one.objective
+    assert some.objective == pytest.approx(every.objective, rel=1e-2)
 
 
 def test_sweeps_see_fewer_points(monkeypatch, rng):

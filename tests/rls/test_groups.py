@@ -227,6 +227,22 @@ def test_blocks_of_rows_use_sizes_up_to_their_bounds(bounds, free, seed):
     np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)
 
 
+@pytest.mark.parametrize("masses", [None, 3])
+def test_rows_are_brought_within_bounds_as_their_matrix_is(masses):
+    rng, k = np.random.default_rng(0), 5
+    F = fastmmc.factor(rng.standard_normal((90, 2)), rank=30, random_state=0)
+    units = np.ones(90, dtype=np.int64) if masses is None else rng.integers(1, 1 + masses, 90)
+    Z, total = np.sqrt(units)[:, None] * F.Z, int(units.sum())
+    rule = size_rule(total, k, balance=0.2)
+    labels = np.minimum(rng.integers(0, 3 * k, 90), k - 1)
+    of = np.sum(Z**2, axis=1), labels, units, rng.random(90) < 0.9, rule, True
+    found = [groups.fitted(make_state(*matrix, *of)) for matrix in ((Z, False), (Z @ Z.T, True))]
+    np.testing.assert_array_equal(*found)
+    sizes = np.bincount(found[0], units, k)
+    assert rule.allows(sizes) and not rule.allows(np.bincount(labels, units, k))
+    assert np.array_equal(found[0][~of[3]], labels[~of[3]])
+
+
 @pytest.mark.parametrize("free", [True, False])
 def test_many_scales_are_no_worse_than_one(free):
     R, rule = hat(60), size_rule(60, 4, balance=0.3)

@@ -20,7 +20,7 @@ from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import Groups, cost_of, nearness
-from fastmmc.rls.engine.labelling import Scores
+from fastmmc.rls.engine.labelling import Scores, is_worth_more
 from fastmmc.rls.engine.tangent import step, tangent
 
 # Points that are searched where max_time is too short for more.
@@ -135,15 +135,15 @@ def hat_of_sample(factor, indices):
 
 
 def descend_rows(state, end_sweep):
-    """Descend on the factor Z until a sweep makes no move; yield after each block.
+    """Descend on the factor Z until a sweep is worth no other; yield after each block.
 
-    Calls ``end_sweep`` at the end of each sweep.
+    ``end_sweep()`` is called at the end of each sweep, and returns the cost.
     """
-    Z, k, made = state.matrix, state.counts.size, -1
+    Z, k = state.matrix, state.counts.size
+    value, is_worth = np.inf, True
     scores = np.empty((min(ROWS, len(Z)), k), dtype=Z.dtype)
     with map_of_threads(Z.size * k) as map_pieces:
-        while made != state.pos[loops.MOVES]:
-            made = int(state.pos[loops.MOVES])
+        while is_worth:
             for block in gen_batches(len(Z), ROWS):
                 sums = state.sums.T.astype(Z.dtype)
 
@@ -155,7 +155,8 @@ def descend_rows(state, end_sweep):
                     pass
                 loops.descend_rows(state, block.start, scores[:n_rows])
                 yield
-            end_sweep()
+            before, value = value, end_sweep()
+            is_worth = is_worth_more(before, value)
 
 
 def quick_labels(factor, plan, rng):

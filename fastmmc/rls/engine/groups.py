@@ -17,12 +17,13 @@ from scipy.linalg import eigh, polar, qr
 
 from fastmmc.core.jit import read_only
 from fastmmc.data.links import join
-from fastmmc.data.sizes import fit_sizes
+from fastmmc.data.sizes import are_within, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
-from fastmmc.rls.engine.labelling import compact, sums_of
+from fastmmc.rls.engine.labelling import Scores, compact, sums_of
+from fastmmc.rls.engine.tangent import tangent
 
 # A change of the cost below this, or below this share of the mass where sizes are ruled, is
 # rounding.
@@ -138,12 +139,7 @@ class Groups:
 
         Those change that are nearest to other clusters.
         """
-        if rule.allows(np.bincount(labels, self.masses, minlength=rule.lower.size)):
-            return labels
-        state = self.state(labels, rule, True)
-        scores = nearness(state)
-        masses = None if (self.masses == 1).all() else self.masses
-        return fit_sizes(labels, scores, rule.lower, rule.upper, self.movable, masses)
+        return fitted(self.state(labels, rule))
 
     def error(self, labels, k):
         """Return the leave-one-out error of labels."""
@@ -227,6 +223,22 @@ def nearness(state, sums=None, masses=None):
     near /= sizes
     near -= masses * state.within[:, None] / sizes**2
     return near
+
+
+def fitted(state):
+    """Return the labels of a state, (g,) int64, with sizes within bounds as nearly as groups allow.
+
+    Those change that are nearest to other clusters.
+    """
+    labels = state.labels.astype(np.int64)
+    if are_within(state.counts, state.lower, state.upper):
+        return labels
+    masses = None if (state.masses == 1).all() else state.masses
+    if state.dense:
+        scores = nearness(state)
+    else:
+        scores = Scores(state.matrix, *tangent(state.sums, state.counts, state.within), masses)
+    return fit_sizes(labels, scores, state.lower, state.upper, state.movable, masses)
 
 
 def cost_of(state):

@@ -19,12 +19,11 @@ from scipy.sparse.csgraph import connected_components
 
 from fastmmc.core import memory
 from fastmmc.data.links import join
-from fastmmc.data.sizes import are_within
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.engine.groups import Groups, make_state
+from fastmmc.rls.engine.groups import Groups, fitted, make_state
 from fastmmc.rls.plan import LabelSearchPlan
 
 # A pair that must be apart is worth this much of the sums of R for each point of its lighter group,
@@ -230,18 +229,23 @@ class Merging:
             plan = replace(plan, init=majority(plan.init, members, self.masses, plan.k)[members])
         return merging, merging.plan(plan)
 
-    def part(self, state):
-        """Part groups that must not be together, and bring sizes within bounds as far as can be."""
-        if not len(self.cannot) and are_within(state.counts, state.lower, state.upper):
-            return
+    def parted(self, state):
+        """Return labels that part groups which must not be together, (g,) int64.
+
+        Sizes are within bounds as far as can be. Where there are such pairs, the state has the
+        labels that are returned, else those that it had.
+        """
+        if not len(self.cannot):
+            return fitted(state)
         pairs = self.pairs(0.0)
         n_linked = np.unique(self.cannot).size
-        if self.hard and n_linked:
+        if self.hard:
             # Most pairs are parted by groups that go where they fit; a search parts the others.
             move_groups(state, pairs, True)
             if self.count_together(state.labels):
                 loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
         move_groups(state, pairs, False)
+        return state.labels.astype(np.int64)
 
     def merge_rows(self, Z):
         """Return the sums of the rows of Z over the groups: Z where every group is a point."""
@@ -299,11 +303,7 @@ class LinkedGroups(Groups):
 
     def fitted(self, labels, rule):
         """Return labels of parted groups whose sizes keep to the rule as far as can be."""
-        if not len(self.merging.cannot):
-            return super().fitted(labels, rule)
-        state = self.state(labels, rule)
-        self.merging.part(state)
-        return state.labels.astype(np.int64)
+        return self.merging.parted(self.state(labels, rule))
 
 
 def majority(labels, members, masses, k):
