@@ -122,6 +122,23 @@ def test_a_triangular_staircase_works_in_place(monkeypatch, rng):
     np.testing.assert_allclose(A, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_a_staircase_takes_numbers_that_are_lost_beside_others_as_zero(monkeypatch, rng):
+    monkeypatch.setattr(pieces, "PANEL", 5)
+    monkeypatch.setattr(pieces, "FEW_ROWS", 10)
+    M = np.triu(rng.standard_normal((17, 17)) * 10.0 ** -rng.uniform(0, 40, size=(17, 17)))
+    A = rng.standard_normal((9, 17)) * 10.0 ** -rng.uniform(0, 40, size=(9, 17))
+    A[3] *= 1e-20
+    out = np.empty((9, 17), dtype=np.float32)
+    stairs = pieces.Staircase(M, out.dtype)
+    stairs.multiply(A, out)
+    bound = np.abs(A).max(axis=1, keepdims=True) * np.abs(M).max(axis=0)
+    assert (np.abs(out - A @ M) <= 1e-6 * bound).all()
+    for _, panel in stairs._panels:
+        held = np.abs(panel)
+        share = held / held.max(axis=0, keepdims=True)
+        assert (share[held > 0] > 1e-19).all()
+
+
 def test_a_staircase_multiplies_short_columns_in_single_precision(monkeypatch, rng):
     monkeypatch.setattr(pieces, "PANEL", 5)
     monkeypatch.setattr(pieces, "FEW_ROWS", 10)

@@ -161,11 +161,24 @@ def test_values_beyond_single_precision_are_named(points):
         huge.block(*(p.astype(np.float32) for p in points))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_radial_kernels_have_no_values_that_are_slow(dtype):
+    X = np.linspace(0.0, 30.0, 400, dtype=dtype)[:, None]
+    for kernel in (Kernel("rbf", sigma=1.0), Kernel("laplacian", sigma=0.1)):
+        K = kernel.block(X, X[:1])
+        far = abs(X) if kernel.name == "laplacian" else X.astype(np.float64) ** 2
+        expected = np.exp(-far / kernel.sigma)
+        least = np.finfo(dtype).eps ** 2.0
+        np.testing.assert_allclose(K, expected, rtol=100 * np.finfo(dtype).eps, atol=1.1 * least)
+        assert (K[expected < least] == 0).all() and (expected < least).any()
+        assert (K[K > 0] >= np.finfo(dtype).tiny).all()
+
+
 def test_small_examples():
     linear = Kernel("linear", coef0=0.0)
     assert Kernel("linear", coef0=1.0).block(np.eye(2), np.eye(2)).tolist() == [[2, 1], [1, 2]]
     point, norm = np.zeros((1, 2)), np.zeros(1)
-    assert Kernel("rbf", sigma=1.0).gaussian(point, point, norm, norm) == 1.0
+    assert Kernel("rbf", sigma=1.0).log_gaussian(point, point, norm, norm) == 0.0
     assert Kernel("rbf", sigma=1.0).check_values(np.ones((1, 1))) == 1.0
     Kernel("callable", function=lambda X, Z: X @ Z.T).check_symmetric(np.eye(2))
     assert gram.dense_rows(np.eye(2), slice(1)).tolist() == [[1, 0]]

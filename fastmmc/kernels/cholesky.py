@@ -23,6 +23,12 @@ ROWS = 192
 PANEL = 64
 FEW_ROWS = 256
 
+# Numbers below this share of the largest in their row are 0, by the type of the row: no sum tells
+# the difference, and subnormal numbers make a product take three times as long or more. `cluster`
+# of 100,000 x 2 points in 100 clusters takes 13 s if those of M stay, 12 s if those of A do, and
+# 9 s as it is.
+FAINT = {np.dtype(dtype): np.sqrt(np.finfo(dtype).tiny) for dtype in (np.float32, np.float64)}
+
 # Columns of a matrix up to this long may be multiplied in single precision: that rounds the product
 # to 1e-5 of the rows of the other one.
 SHORT_COLUMNS = 100.0
@@ -105,14 +111,24 @@ class Staircase:
             panel = M[begun, columns]
             if np.sum(panel**2, axis=0).max() <= SHORT_COLUMNS**2:
                 panel = panel.astype(dtype)
+            _drop_faint(panel.T)
             self._panels.append((columns, panel))
 
     def multiply(self, A, out):
         """Write A M to ``out``, which may be A itself if M is triangular."""
-        rounded = A.astype(out.dtype, copy=False)
+        rounded = A
+        if A.dtype != out.dtype:
+            rounded = A.astype(out.dtype)
+            _drop_faint(rounded)
         for columns, panel in self._panels:
             left = rounded if panel.dtype == out.dtype else A
             out[:, columns] = left[:, : len(panel)] @ panel
+
+
+def _drop_faint(A):
+    """Set numbers to 0 that are far smaller than the largest of their row, in place."""
+    sizes = np.abs(A)
+    A *= sizes >= FAINT[A.dtype] * sizes.max(axis=1, keepdims=True, initial=0.0)
 
 
 def _blocks(start, stop, size):

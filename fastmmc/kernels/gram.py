@@ -133,13 +133,11 @@ class Kernel(OneLine):
             np.power(values, self.degree, out=values)
         return values
 
-    def gaussian(self, X, Z, X_norms, Z_norms):
-        """Return Gaussian kernel values of centred float64 points, given their squared norms."""
-        values = self.log_gaussian(X, Z, X_norms, Z_norms)
-        return np.exp(values, out=values)
-
     def log_gaussian(self, X, Z, X_norms, Z_norms):
-        """Return the logarithms of Gaussian kernel values, as :meth:`gaussian` does."""
+        """Return logarithms of Gaussian kernel values of centred float64 points of these norms.
+
+        The norms are squared.
+        """
         if self.sigma**2 < NARROW * max(X_norms.max(), Z_norms.max()):
             values = _exact_distances(X, Z)
         else:
@@ -180,6 +178,20 @@ class Kernel(OneLine):
             )
 
 
+def falling_values(logarithms, dtype):
+    """Return the values of a radial kernel in place of their logarithms.
+
+    They are 0 from the square of the rounding of ``dtype`` down. No sum tells smaller ones from 0,
+    and subnormal numbers are slow: exponentials take ten times as long, and `cluster` of
+    100,000 x 2 points in 100 clusters 15 s in place of 9.
+    """
+    least = 2.0 * math.log(np.finfo(dtype).eps)
+    is_seen = logarithms > least
+    values = np.exp(np.maximum(logarithms, least, out=logarithms), out=logarithms)
+    values *= is_seen
+    return values
+
+
 class KernelColumns:
     """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x."""
 
@@ -211,8 +223,7 @@ class KernelColumns:
 
     def _values(self, X):
         if self._kernel.name in RADIAL:
-            values = self._logarithms(X)
-            return np.exp(values, out=values)
+            return falling_values(self._logarithms(X), X.dtype)
         return self._kernel.of_products(_products(X, self._Z))
 
     def _logarithms(self, X):
@@ -566,7 +577,8 @@ def fill_lower_gram(kernel, X, out, on_progress=lambda share: None):
             values = X[rows, :stop]
         elif kernel.name == "rbf":
             with np.errstate(over="ignore", invalid="ignore"):
-                values = kernel.gaussian(X[rows], X[:stop], norms[rows], norms[:stop])
+                logarithms = kernel.log_gaussian(X[rows], X[:stop], norms[rows], norms[:stop])
+                values = falling_values(logarithms, out.dtype)
             kernel.check_values(values)
         else:
             values = kernel.block(X[rows], X[:stop])

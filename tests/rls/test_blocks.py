@@ -332,6 +332,7 @@ def test_the_rank_that_is_chosen_is_at_least_three_times_k(
     assert len(res.model.basis) == rank
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("sizes", ["equal", "free"])
 def test_the_descent_ends_where_a_sweep_gains_little(monkeypatch, rng, sizes):
     X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
@@ -345,6 +346,7 @@ def test_the_descent_ends_where_a_sweep_gains_little(monkeypatch, rng, sizes):
     assert some.objective == pytest.approx(every.objective, rel=1e-2)
 
 
+@pytest.mark.jit
 def test_sweeps_see_fewer_points(monkeypatch, rng):
     X = rng.normal(size=(3200, 2)) + rng.integers(0, 4, (3200, 2)) * 3.0
     scored = []

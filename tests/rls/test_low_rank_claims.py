@@ -111,6 +111,7 @@ def test_a_path_has_the_same_landmarks_for_every_lam():
         np.testing.assert_array_equal(res.labels, alone.labels)
 
 
+@pytest.mark.jit
 def test_threads_and_slices_change_nothing():
     X = points(200)
     runs = [
