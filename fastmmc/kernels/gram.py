@@ -69,6 +69,8 @@ class Kernel(OneLine):
     ``"precomputed"``       the entries given
     ``"callable"``          ``function(X, Z, **kernel_params)``, a (n_X, n_Z) array
     ======================  ==========================================================
+
+    The first two are at least 5e-32, or 1.4e-14 in single precision: the square of its rounding.
     """
 
     name: str
@@ -181,15 +183,13 @@ class Kernel(OneLine):
 def falling_values(logarithms, dtype):
     """Return the values of a radial kernel in place of their logarithms.
 
-    They are 0 from the square of the rounding of ``dtype`` down. No sum tells smaller ones from 0,
-    and subnormal numbers are slow: exponentials take ten times as long, and `cluster` of
-    100,000 x 2 points in 100 clusters 15 s in place of 9.
+    They fall to the square of the rounding of ``dtype`` and no further: no sum tells smaller ones
+    from 0, but they and the products of them become subnormal numbers, which are slow. Without
+    this, exponentials take ten times as long, `cluster` of 100,000 x 2 points in 100 clusters 15 s
+    in place of 9, and a hat matrix of 2,500 points in single precision 5 s in place of .2.
     """
-    least = 2.0 * math.log(np.finfo(dtype).eps)
-    is_seen = logarithms > least
-    values = np.exp(np.maximum(logarithms, least, out=logarithms), out=logarithms)
-    values *= is_seen
-    return values
+    np.maximum(logarithms, 2.0 * math.log(np.finfo(dtype).eps), out=logarithms)
+    return np.exp(logarithms, out=logarithms)
 
 
 class KernelColumns:
