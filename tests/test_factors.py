@@ -37,6 +37,15 @@ def test_blocks_do_not_show(overlapping, monkeypatch):
     np.testing.assert_allclose(factors.hat_matrix(RBF, overlapping, 0.1), whole, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigma", [0.1, 0.3, 0.5])
+def test_narrow_kernels_make_no_subnormal_numbers(rng, dtype, sigma):
+    """Processors are slow with these: products and loops take up to 25 times as long."""
+    X = rng.uniform(0, 20, (300, 2)).astype(dtype)
+    R = factors.hat_matrix(Kernel("rbf", sigma=sigma), X, 0.25)
+    assert (np.abs(R) >= np.finfo(dtype).tiny).all()
+
+
 def test_both_routes_agree(overlapping):
     w, V = factors.eigh_lower(gram_of(overlapping))
     for lam, R in zip((0.01, 1.0), factors.hat_path(RBF, overlapping, [0.01, 1.0]), strict=True):
