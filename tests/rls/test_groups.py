@@ -67,6 +67,33 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
     np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
 
 
+@pytest.mark.parametrize("free", [True, False])
+def test_a_second_descent_is_the_naive_one_though_it_looks_only_at_what_changed(free):
+    _, points, _ = cells(60, 30, 5)
+    rule = SizeRule(None, np.array([6, 2, 0]), np.array([24, 60, 40]), True)
+    labels = np.random.default_rng(0).permutation(np.arange(30) % 3)
+    state = points.state(labels, rule, free)
+    assert groups.settle(state) > 0
+    others = state.labels.astype(np.int64)
+    others[[4, 5, 6]] = (others[[4, 5, 6]] + 1) % 3
+    loops.relabel(state, others)
+    fresh = points.state(others, rule, free)
+    np.testing.assert_allclose(state.sums, fresh.sums, atol=1e-9)
+    np.testing.assert_allclose(state.within, fresh.within, atol=1e-9)
+    groups.settle(state)
+    no_links = np.zeros((30, 30))
+    args = points.matrix, points.masses, others, 3, no_links, free, rule.lower, rule.upper
+    np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
+
+
+def test_sums_of_merged_groups():
+    _, points, _ = cells(60, 30, 1)
+    members = np.random.default_rng(0).permutation(np.arange(30) % 7)
+    sums, out = points.matrix[:3] ** 2, np.empty((3, 7))
+    ward.merge_columns(sums, members, out)
+    np.testing.assert_allclose(out, sums @ (members[:, None] == np.arange(7)))
+
+
 def test_of_equal_moves_the_first_is_made():
     """Empty clusters are all alike to a point that founds one."""
     R, rule = hat(20), SizeRule(None, np.zeros(4, dtype=int), np.full(4, 20), True)

@@ -57,6 +57,8 @@ class State(NamedTuple):
     free: bool  # which cost it is: whether q_h is divided by s_h
     tol: float  # a change must be below -tol
     pos: np.ndarray  # (N_POS,) int64
+    changed: np.ndarray  # (k,) int64, pos[MOVES] when each cluster last changed
+    seen: np.ndarray  # (g,) int64, pos[MOVES] when a descent last looked at each group, -1 before
 
 
 @njit
@@ -78,23 +80,26 @@ def fill_near(pairs, labels, i, near):
 
 
 @njit
-def fill_changes(state, i, near, changes):
-    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by."""
+def fill_changes(state, i, near, since, changes):
+    """Fill ``changes`` (k,) with what moving group i to each cluster changes the cost by.
+
+    It is inf for clusters that have not changed since State.pos[MOVES] was ``since``.
+    """
     counts, within, sums, free = state.counts, state.within, state.sums, state.free
     a = np.int64(state.labels[i])
     w, own = state.masses[i], state.diag[i]
-    if state.dense:
-        for h in range(changes.size):
-            changes[h] = sums[h, i]
-    else:
-        for h in range(changes.size):
-            changes[h] = row_dot(state.matrix, i, sums, h)
+    for h in range(changes.size):
+        if h == a or state.changed[h] > since:
+            changes[h] = sums[h, i] if state.dense else row_dot(state.matrix, i, sums, h)
+        else:
+            changes[h] = np.inf
     rest = within[a] - 2.0 * changes[a] + own
     loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a]) - near[a]
     for h in range(changes.size):
-        joined = within[h] + 2.0 * changes[h] + own
-        gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
-        changes[h] = loss + gain + near[h]
+        if changes[h] < np.inf:
+            joined = within[h] + 2.0 * changes[h] + own
+            gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
+            changes[h] = loss + gain + near[h]
     changes[a] = 0.0
 
 
@@ -107,6 +112,15 @@ def shift_group(state, i, d):
     within[d] += diag[i] + 2.0 * fit(state.matrix, state.dense, state.sums, d, i)
     move(state.matrix, None, state.labels, state.counts, state.sums, i, d, state.masses[i])
     state.pos[MOVES] += 1
+    state.changed[a] = state.changed[d] = state.pos[MOVES]
+
+
+@njit
+def relabel(state, labels):
+    """Move groups to where they have these labels."""
+    for i in range(labels.size):
+        if state.labels[i] != labels[i]:
+            shift_group(state, i, np.int64(labels[i]))
 
 
 @njit
@@ -165,12 +179,15 @@ def try_chain(state, pairs, i, d, chain, inside):
     if counts[d] + more < lower[d] or counts[d] + more > upper[d]:
         return False
     before = part(free, within[a], counts[a]) + part(free, within[d], counts[d])
+    changed_a, changed_d = state.changed[a], state.changed[d]
     flip_chain(state, chain, length, a, d)
     after = part(free, within[a], counts[a]) + part(free, within[d], counts[d])
     if after - before < -state.tol:
         return True
     flip_chain(state, chain, length, a, d)
     state.pos[MOVES] -= 2 * length
+    state.changed[a] = changed_a
+    state.changed[d] = changed_d
     return False
 
 
@@ -195,9 +212,12 @@ def descend(state, pairs, chain, budget):
         w = masses[i]
         if not state.movable[i]:
             continue
+        # Where its own cluster is as it was, no other that is as it was has become better.
+        since = state.seen[i] if state.changed[a] <= state.seen[i] else -1
+        state.seen[i] = pos[MOVES]
         if pairs is not None:
             fill_near(pairs, labels, i, near)
-        fill_changes(state, i, near, changes)
+        fill_changes(state, i, near, since, changes)
         target = -1
         best = -state.tol
         if counts[a] - w >= state.lower[a]:
@@ -212,7 +232,7 @@ def descend(state, pairs, chain, budget):
             continue
         if pairs is not None:
             for h in range(k):
-                if h != a and near[h] > 0.0:
+                if h != a and near[h] > 0.0 and state.changed[h] > since:
                     budget -= 8 * width
                     if try_chain(state, pairs, i, h, chain, inside):
                         pos[CLEAN] = 0
@@ -411,7 +431,7 @@ def part_pairs(state, pairs, most):
             troubled += 1
             if not state.movable[i]:
                 continue
-            fill_changes(state, i, near, changes)
+            fill_changes(state, i, near, -1, changes)
             for h in range(k):
                 more = near[h] - near[a]
                 if h == a or closed[i, h] > step:
@@ -431,9 +451,7 @@ def part_pairs(state, pairs, most):
         if found >= 0:
             closed[found, labels[found]] = step + 1 + step % 7 + (6 * troubled) // 10
             shift_group(state, found, to)
-    for i in range(g):
-        if labels[i] != best_labels[i]:
-            shift_group(state, i, np.int64(best_labels[i]))
+    relabel(state, best_labels)
     return best_price
 
 
@@ -479,7 +497,7 @@ def price_moves(state, pairs, parting, costs, goals):
             if h == labels[i] or not helps(state, near, i, h, parting):
                 continue
             if not ready:
-                fill_changes(state, i, near, changes)
+                fill_changes(state, i, near, -1, changes)
                 ready = True
             if changes[h] / masses[i] < costs[i]:
                 costs[i] = changes[h] / masses[i]

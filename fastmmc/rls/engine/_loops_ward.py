@@ -7,22 +7,40 @@ from fastmmc.core.jit import njit
 
 @njit
 def merge_groups(R, members, scales, out):
-    """Fill ``out`` (m, m) with the sums of s_i R_ij s_j over pairs of groups.
+    """Fill ``out`` (m, m) with the sums of s_i R_ij s_j over pairs of groups; R is symmetric.
 
     ``members`` (n,) names the groups; ``scales`` (n,) are the s, None if all are 1.
     """
     for g in range(out.shape[0]):
         for h in range(out.shape[0]):
             out[g, h] = 0.0
+    # Pairs of points are in it once and points by halves, until the other half is added.
     for i in range(members.size):
         row = out[members[i]]
         entries = R[i]
         if scales is None:
-            for j in range(members.size):
+            for j in range(i):
                 row[members[j]] += entries[j]
+            row[members[i]] += 0.5 * entries[i]
         else:
-            for j in range(members.size):
+            for j in range(i):
                 row[members[j]] += scales[i] * entries[j] * scales[j]
+            row[members[i]] += 0.5 * scales[i] * entries[i] * scales[i]
+    for g in range(out.shape[0]):
+        for h in range(g + 1):
+            out[g, h] += out[h, g]
+            out[h, g] = out[g, h]
+
+
+@njit
+def merge_columns(sums, members, out):
+    """Fill ``out`` (k, m) with the sums of the columns of each group, from those of all, (k, n)."""
+    for h in range(sums.shape[0]):
+        row = out[h]
+        for g in range(row.size):
+            row[g] = 0.0
+        for i in range(members.size):
+            row[members[i]] += sums[h, i]
 
 
 @njit

@@ -20,7 +20,6 @@ from fastmmc.data.links import join
 from fastmmc.data.sizes import are_within, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.labelling import Scores, compact, sums_of
 from fastmmc.rls.engine.tangent import tangent
@@ -87,10 +86,10 @@ class Groups:
         """Least entry of each row, (g,) float64."""
         return self.matrix.min(axis=1).astype(np.float64)
 
-    def state(self, labels, rule, free=True):
-        """Return what the compiled loops work on."""
+    def state(self, labels, rule, free=True, sums=None):
+        """Return what the compiled loops work on; the sums are found if they are not given."""
         of = self.diagonal, labels, self.masses, self.movable
-        return make_state(self.matrix, True, *of, rule, free)
+        return make_state(self.matrix, True, *of, rule, free, sums)
 
     @cached_property
     def tree(self):
@@ -139,6 +138,8 @@ class Groups:
 
         Those change that are nearest to other clusters.
         """
+        if rule.allows(np.bincount(labels, self.masses, rule.lower.size)):
+            return labels
         return fitted(self.state(labels, rule))
 
     def error(self, labels, k):
@@ -148,8 +149,8 @@ class Groups:
     def descend(self, labels, rule, free=True):
         """Return labels that no move of a group improves, their cost, and the moves made."""
         state = self.state(labels, rule, free)
-        settle(state)
-        return state.labels.astype(np.int64), cost_of(state), int(state.pos[loops.MOVES])
+        made = settle(state)
+        return state.labels.astype(np.int64), cost_of(state), made
 
     def refine(self, labels, rule, free=True):
         """Return labels no worse than those given, their cost, and the moves made.
@@ -157,38 +158,46 @@ class Groups:
         Groups move, then parts of the tree within the clusters as a whole, the largest first, and
         groups again.
         """
-        k = rule.lower.size
-        labels, _, made = self.descend(labels, rule, free)
-        levels, names = [self], [np.arange(self.n)]
+        state = self.state(labels, rule, free)
+        made = settle(state)
+        # States of fewer and fewer groups, of which each is in one cluster, the groups of one state
+        # in the next, and one of our groups of each.
+        groups, states, joined, some = self, [state], [], np.arange(self.n)
         for part in self.cuts:
-            if part.max() < k:
+            if part.max() < rule.lower.size:
                 break
-            key = (part * k + labels) * 2 + self.movable
-            of_all = np.unique(key, return_inverse=True)[1]
-            members = np.empty(levels[-1].n, dtype=np.int64)
-            members[names[-1]] = of_all
-            levels.append(levels[-1].merge(members))
-            names.append(of_all)
-        for level, name in zip(levels[::-1], names[::-1], strict=True):
-            of_level = np.empty(level.n, dtype=np.int64)
-            of_level[name] = labels
-            state = level.state(of_level, rule, free)
-            settle(state)
-            if level is self and rule.bounded:
-                # One look at each group's partners; the best labelling has the rest in the end.
-                state.pos[[loops.AT, loops.CLEAN]] = 0
-                loops.swap(state, self.least, 4 * self.n**2)
+            key = (part[some] * rule.lower.size + state.labels) * 2 + groups.movable
+            first, members = np.unique(key, return_index=True, return_inverse=True)[1:]
+            sums = np.empty((rule.lower.size, first.size))
+            ward.merge_columns(state.sums, members, sums)
+            groups = groups.merge(members)
+            state = groups.state(state.labels[first], rule, free, sums)
+            states.append(state)
+            joined.append(members)
+            some = some[first]
+        made += settle(state)
+        for members, fine in zip(joined[::-1], states[-2::-1], strict=True):
+            loops.relabel(fine, state.labels[members])
+            state = fine
+            made += settle(state)
+        if rule.bounded:
+            # One look at each group's partners; the best labelling has the rest in the end.
+            state.pos[[loops.AT, loops.CLEAN]] = 0
+            made -= int(state.pos[loops.MOVES])
+            loops.swap(state, self.least, 4 * self.n**2)
             made += int(state.pos[loops.MOVES])
-            labels = state.labels[name].astype(np.int64)
-        return labels, cost_of(state), made
+        return state.labels.astype(np.int64), cost_of(state), made
 
 
-def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free):
-    """Return what the compiled loops work on: ``matrix`` is R of the groups if dense, else Z."""
+def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free, sums=None):
+    """Return what the compiled loops work on: ``matrix`` is R of the groups if dense, else Z.
+
+    The sums are found if they are not given.
+    """
     k = rule.lower.size
     labels = compact(labels, k)
-    sums = np.empty((k, matrix.shape[1]))
-    moves.build_sums(matrix, labels, sums)
+    if sums is None:
+        sums = sums_of(matrix, labels, k)
     if dense:
         within = np.bincount(labels, sums[labels, np.arange(labels.size)], k)
     else:
@@ -208,6 +217,8 @@ def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free):
         free=free,
         tol=TOLERANCE if free else TOLERANCE * float(masses.sum()),
         pos=np.zeros(loops.N_POS, dtype=np.int64),
+        changed=np.zeros(k, dtype=np.int64),
+        seen=np.full(labels.size, -1),
     )
 
 
@@ -272,6 +283,8 @@ def mean_error(residuals, counts, masses):
 
 
 def settle(state):
-    """Descend to where no move helps."""
+    """Descend to where no move helps; return how many are made."""
+    before = int(state.pos[loops.MOVES])
     state.pos[[loops.AT, loops.CLEAN]] = 0
     loops.descend(state, None, None, ENDLESS)
+    return int(state.pos[loops.MOVES]) - before
