@@ -55,30 +55,31 @@ class Counts:
                 return groups.descend(labels, rule, True)[:2]
 
             linked = [descend(labels) for labels in of_genie.values()]
-            found += [("linked", width, labels) for labels, _ in linked]
+            own = [("linked", labels) for labels, _ in linked]
             best, cost = min([descend(groups.cut(k)), *linked], key=itemgetter(1))
             if width in former:
                 crossed = descend(groups.recombine(former[width], best, k))
                 best, cost = min((best, cost), crossed, key=itemgetter(1))
             former[width] = groups.refine(best, rule, True)[0]
-            found.append(("free", width, former[width]))
+            own.append(("free", former[width]))
+            found += [(name, width, labels, groups.error(labels, k)) for name, labels in own]
             self._run.look()
         n_own = len(found)
         for labels in of_genie.values():
-            width = min(widths, key=lambda one: one.groups.error(labels, k))
-            found.append(("genie", width, labels))
-        errors = np.array([width.groups.error(labels, k) for _, width, labels in found])
+            least_error = min(width.groups.error(labels, k) for width in widths)
+            found.append(("genie", None, labels, least_error))
+        errors = np.array([error for *_, error in found])
         errors = np.maximum(errors, LEAST_ERROR)
         self.errors[k] = k * float(errors.min())
         self._votes[k] = float(self._vote(found, errors, k)[:n_own].max())
         by_width = self._errors_by_width[k] = {}
-        for (_, width, _), error in zip(found[:n_own], errors, strict=False):
+        for (_, width, *_), error in zip(found[:n_own], errors, strict=False):
             by_width[width.sigma] = min(k * error, by_width.get(width.sigma, np.inf))
 
     def _vote(self, found, errors, k):
         """Return the expected adjusted Rand index of each labelling, those of a rule as one."""
         masses = self._widths.cells.masses
-        rules, _, labellings = zip(*found, strict=True)
+        rules, _, labellings, _ = zip(*found, strict=True)
         weights = errors**-NUMBERS_POWER
         for i, labels in enumerate(labellings):
             weights[i] *= np.exp(-imbalance(labels, k, masses)) / rules.count(rules[i])

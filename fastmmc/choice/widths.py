@@ -73,6 +73,7 @@ class Widths:
         self.cells = cells
         self._look = look
         self._made: dict[tuple[float, float], Width] = {}
+        self._reached: dict[int, float] = {}
         self._distances = squared_distances(cells.points, cells.points)
         np.fill_diagonal(self._distances, 0.0)
 
@@ -86,7 +87,10 @@ class Widths:
 
         Its width is ``factor`` times the root of the median squared distance to the m-th neighbour.
         """
-        key = factor * self._distance(max(1, round(neighbours))), lam
+        m = max(1, round(neighbours))
+        if m not in self._reached:
+            self._reached[m] = self._distance(m)
+        key = factor * self._reached[m], lam
         if key not in self._made:
             self._made[key] = self._make(*key)
         return self._made[key]

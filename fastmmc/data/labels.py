@@ -6,6 +6,7 @@ import numbers
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 from fastmmc.core import validation
 
@@ -147,14 +148,16 @@ def named_clusters(labels, known, k, masses=None):
 
 def agreement(labellings, k, weights=None):
     """Return the adjusted Rand index of each pair, (m, m), of points that count ``weights``."""
-    m = len(labellings)
-    n = labellings[0].size if weights is None else weights.sum()
-    together = np.empty((m, m))
-    for i in range(m):
-        for j in range(i + 1):
-            names = np.unique(labellings[i] * k + labellings[j], return_inverse=True)[1]
-            counts = np.bincount(names, weights)
-            together[i, j] = together[j, i] = np.sum(counts * (counts - 1.0)) / 2.0
+    m, n_objects = np.shape(labellings)
+    weights = np.ones(n_objects) if weights is None else weights
+    n = weights.sum()
+    clusters = (np.transpose(labellings) + k * np.arange(m)).ravel()
+    rows, shape = m * np.arange(n_objects + 1), (n_objects, m * k)
+    members = csr_array((np.ones(clusters.size), clusters, rows), shape=shape)
+    weighted = csr_array((np.repeat(weights, m), clusters, rows), shape=shape)
+    counts = (members.T @ weighted).tocoo()
+    pairs = counts.row // k * m + counts.col // k
+    together = np.bincount(pairs, counts.data * (counts.data - 1.0) / 2.0, m * m).reshape(m, m)
     own = np.diagonal(together)
     expected = np.outer(own, own) / max(1.0, n * (n - 1) / 2.0)
     most = (own[:, None] + own) / 2.0

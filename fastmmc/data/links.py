@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import warn_user
+from fastmmc.data import _loops_links as loops
 from fastmmc.data.labels import (
     MOST_OBJECTS,
     check_known_labels,
@@ -277,8 +278,9 @@ def join(pairs, n, labels=None):
         kinds, kind = np.unique(labels[known], return_inverse=True)
         a, b = np.concatenate((a, known)), np.concatenate((b, n + kind))
         n += kinds.size
-    graph = coo_array((np.ones(a.size), (a, b)), shape=(n, n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    names = np.empty(n, dtype=np.int64)
+    loops.join(np.ascontiguousarray(a), np.ascontiguousarray(b), names)
+    return names
 
 
 def _count_different(group, labels):
