@@ -7,7 +7,7 @@ from fastmmc.core.jit import njit
 
 @njit
 def join(first, second, names):
-    """Number what pairs join in ``names`` (n,), in the order of the first objects."""
+    """Fill ``names`` (n,) with numbers, equal where pairs join, in the order of first objects."""
     n = names.size
     parent = np.empty(n, dtype=np.int64)
     for i in range(n):

@@ -14,7 +14,10 @@ GINIS = (0.1, 0.3, 0.5, 0.7)
 def cosine_distances(R):
     """Return 1 - R_ij / sqrt(R_ii R_jj), (n, n)."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(np.float64).tiny))
-    distances = np.maximum(1.0 - R * scale[:, None] * scale, 0.0)
+    distances = R * scale[:, None]
+    distances *= -scale
+    distances += 1.0
+    np.maximum(distances, 0.0, out=distances)
     np.fill_diagonal(distances, 0.0)
     return distances
 

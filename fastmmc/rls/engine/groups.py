@@ -59,7 +59,8 @@ class Groups:
         """Return points that count for masses, with the hat matrix R of points of such weights."""
         if (masses != 1).any():
             roots = np.sqrt(masses)
-            R = R * roots * roots[:, None]
+            R = R * roots
+            R *= roots[:, None]
         return cls(R, masses, np.ones(masses.size, dtype=np.bool_))
 
     @property
@@ -104,6 +105,13 @@ class Groups:
     def cut(self, count):
         """Return which of ``count`` parts of the tree each group belongs to."""
         return join(self.tree[: max(0, self.n - count)], self.n)
+
+    def coarse(self, count):
+        """Return at most ``count`` groups to search in place of these, and which each is in."""
+        if self.n <= count:
+            return self, np.arange(self.n)
+        parts = self.cut(count)
+        return self.merge(parts), parts
 
     def recombine(self, a, b, k):
         """Return k clusters of the parts on which two labellings agree, by Ward's rule."""
