@@ -280,6 +280,7 @@ def descend_rows(state, start, scores):
             within[target] = joined
             move(state.matrix, None, labels, counts, state.sums, i, target, w)
             state.pos[MOVES] += 1
+            state.changed[a] = state.changed[target] = state.pos[MOVES]
     return state.pos[MOVES] - before
 
 
