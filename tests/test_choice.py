@@ -16,13 +16,13 @@ from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
-from fastmmc.choice.widths import Widths, cells_of_choice, dithered
+from fastmmc.choice.widths import Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.status import Status
 from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
 from fastmmc.rls.engine import coarse
-from fastmmc.rls.engine.coarse import coarsen
+from fastmmc.rls.engine.coarse import coarsen, count_cells
 from fastmmc.rls.engine.genie import Genie
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.source import QUICK_RANK
@@ -56,7 +56,7 @@ def test_chooses_on_cells_of_many_points():
     (size,) = {one.labels.size for one in result.candidates}
     assert_array_equal(np.unique(result.cells), np.arange(size))
     assert adjusted_rand_score(result.winner.labels[result.cells], result.labels) > 0.99
-    assert 0.9 * cells_of_choice(3000, 3) < size <= cells_of_choice(3000, 3)
+    assert 0.9 * count_cells(3000, 3) < size <= count_cells(3000, 3)
     lams = {lam for *_, lam in KERNELS}
     assert any(result.chosen["lam"] == pytest.approx(lam * 3000 / 2000) for lam in lams)
 

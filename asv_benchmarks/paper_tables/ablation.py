@@ -59,7 +59,7 @@ CHANGES = {
     "as it is": {},
     "300 cells": {"rls.engine.coarse.CELLS": 300},
     "1,000 cells": {"rls.engine.coarse.CELLS": 1000},
-    "6 cells for each cluster": {"choice.widths.CELLS_PER_CLUSTER": 6},
+    "20 cells for each cluster": {"rls.engine.coarse.CELLS_PER_CLUSTER": 20},
     "without the widest kernel": kernels(1, 2, 3),
     "without the wide kernel": kernels(0, 2, 3),
     "without the narrow kernel": kernels(0, 1, 3),

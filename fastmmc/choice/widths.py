@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.coarse import Coarsening, count_cells
+from fastmmc.rls.engine.coarse import Coarsening
 from fastmmc.rls.engine.genie import Genie, cosine_distances
 from fastmmc.rls.engine.groups import Groups
 
@@ -19,16 +19,6 @@ from fastmmc.rls.engine.groups import Groups
 # that what a hat matrix tells of a cluster of a given share does not change with n.
 LAM = 0.25
 LAM_POINTS = 2_000
-
-# Cells for each cluster; a search has fewer groups. With 6, 15 and 20 letter has a mutual
-# information of .448, .463 and .467, and 100,000 x 2 points in 100 clusters an index of .79, .84
-# and .83 in 10, 16 and 21 s; a suite, tables and real sets are level.
-CELLS_PER_CLUSTER = 15
-
-
-def cells_of_choice(n, k):
-    """Return how many cells n points have at most for the choice of k clusters."""
-    return count_cells(n, k, CELLS_PER_CLUSTER)
 
 
 def lam_of(cells, lam=LAM):

@@ -89,10 +89,9 @@ class Coarsening:
         return Coarsening(members, masses, first, points, self.is_exact, of_cells)
 
 
-def count_cells(n, k, per_cluster=None):
+def count_cells(n, k):
     """Return how many cells n points have at most for k clusters."""
-    per_cluster = CELLS_PER_CLUSTER if per_cluster is None else per_cluster
-    return min(n, max(min(CELLS + per_cluster * k, MOST_CELLS), 2 * k))
+    return min(n, max(min(CELLS + CELLS_PER_CLUSTER * k, MOST_CELLS), 2 * k))
 
 
 def mass_unit(weights):
