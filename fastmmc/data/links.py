@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import breadth_first_order
 
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
@@ -182,7 +182,7 @@ def _odd_cycle(edges):
     n = edges.shape[0]
     a, b = edges.nonzero()
     # One more node, linked to a node of each component, is where one search begins.
-    firsts = np.unique(connected_components(edges, directed=False)[1], return_index=True)[1]
+    firsts = np.unique(join(np.column_stack((a, b)), n), return_index=True)[1]
     ends = np.concatenate((a, np.full(firsts.size, n))), np.concatenate((b, firsts))
     whole = csr_array((np.ones(ends[0].size), ends), shape=(n + 1, n + 1))
     order, before = breadth_first_order(whole, n, directed=False)

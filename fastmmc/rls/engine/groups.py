@@ -159,34 +159,33 @@ class Groups:
         Groups move, then parts of the tree within the clusters as a whole, the largest first, and
         groups again.
         """
+        k = rule.lower.size
         state = self.state(labels, rule, free)
         made = settle(state)
-        # States of fewer and fewer groups, of which each is in one cluster, the groups of one state
-        # in the next, and one of our groups of each.
-        groups, states, joined, some = self, [state], [], np.arange(self.n)
+        # States of more groups, the most first, and which groups of the next these are in; and one
+        # of our groups in each group of the last.
+        finer, groups, some = [], self, np.arange(self.n)
         for part in self.cuts:
-            if part.max() < rule.lower.size:
+            if part.max() < k:
                 break
-            key = (part[some] * rule.lower.size + state.labels) * 2 + groups.movable
+            key = (part[some] * k + state.labels) * 2 + groups.movable
             first, members = np.unique(key, return_index=True, return_inverse=True)[1:]
-            sums = np.empty((rule.lower.size, first.size))
+            finer.append((state, members))
+            sums = np.empty((k, first.size))
             ward.merge_columns(state.sums, members, sums)
-            groups = groups.merge(members)
+            groups, some = groups.merge(members), some[first]
             state = groups.state(state.labels[first], rule, free, sums)
-            states.append(state)
-            joined.append(members)
-            some = some[first]
         made += settle(state)
-        for members, fine in zip(joined[::-1], states[-2::-1], strict=True):
+        for fine, members in reversed(finer):
             loops.relabel(fine, state.labels[members])
             state = fine
             made += settle(state)
         if rule.bounded:
             # One look at each group's partners; the best labelling has the rest in the end.
+            before = int(state.pos[loops.MOVES])
             state.pos[[loops.AT, loops.CLEAN]] = 0
-            made -= int(state.pos[loops.MOVES])
             loops.swap(state, self.least, 4 * self.n**2)
-            made += int(state.pos[loops.MOVES])
+            made += int(state.pos[loops.MOVES]) - before
         return state.labels.astype(np.int64), cost_of(state), made
 
 

@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
 
 from fastmmc.core import memory
 from fastmmc.data.links import join
@@ -170,7 +169,7 @@ class Merging:
 
         Where these are too many, groups are drawn one by one.
         """
-        linked = connected_components(self.priced, directed=False)[1]
+        linked = join(self.cannot, self.n_groups)
         chain = linked[self.members]
         if np.bincount(chain).max() > size:
             chain = self.members
