@@ -226,6 +226,10 @@ class KeptGroups(Groups):
     merging: Merging
     known: np.ndarray
 
+    def coarse(self, count):
+        """Return these groups: those of which something is known may not be merged."""
+        return self, np.arange(self.n)
+
     def fitted(self, labels, rule):
         """Return labels that keep what is known and the links, and the sizes as far as can be."""
         k = rule.lower.size

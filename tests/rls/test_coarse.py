@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 import fastmmc
-from fastmmc.rls.engine.coarse import coarsen, count_cells
+from fastmmc.rls.engine.coarse import cells_of_choice, coarsen, count_cells
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.tangent import step, tangent
 
@@ -68,6 +68,14 @@ def test_the_number_of_cells_grows_smoothly():
     counts = np.array([count_cells(10**6, k) for k in range(1, 3000)])
     assert (np.diff(counts) >= 0).all() and np.diff(counts).max() <= 10
     assert count_cells(10**6, 3000) == 6000
+
+
+def test_the_cells_of_a_choice_grow_on():
+    counts = np.array([cells_of_choice(n, 5) for n in range(1, 20_000)])
+    assert (np.diff(counts) >= 0).all() and (np.diff(counts) <= 1).all()
+    assert cells_of_choice(2_000, 5) == count_cells(2_000, 5)
+    assert cells_of_choice(512_000, 5) == 2 * count_cells(2_000, 5)
+    assert cells_of_choice(10**6, 1_000) == count_cells(10**6, 1_000)
 
 
 def free_cost(Z, labels, k):

@@ -94,6 +94,19 @@ def test_sums_of_merged_groups():
     np.testing.assert_allclose(out, sums @ (members[:, None] == np.arange(7)))
 
 
+@pytest.mark.parametrize("free", [True, False])
+def test_labels_of_parts_cost_the_same_with_all_groups(free):
+    _, points, _ = cells(60, 30, 2)
+    few, parts = points.coarse(12)
+    assert few.n == 12 and parts.shape == (30,)
+    np.testing.assert_array_equal(few.masses, np.bincount(parts, points.masses))
+    labels, rule = np.arange(12) % 3, size_rule(60, 3)
+    with_all = cost_of(points.state(labels[parts], rule, free))
+    assert cost_of(few.state(labels, rule, free)) == pytest.approx(with_all)
+    same, everyone = points.coarse(30)
+    assert same is points and np.array_equal(everyone, np.arange(30))
+
+
 def test_of_equal_moves_the_first_is_made():
     """Empty clusters are all alike to a point that founds one."""
     R, rule = hat(20), SizeRule(None, np.zeros(4, dtype=int), np.full(4, 20), True)

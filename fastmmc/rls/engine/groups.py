@@ -106,6 +106,13 @@ class Groups:
         """Return which of ``count`` parts of the tree each group belongs to."""
         return join(self.tree[: max(0, self.n - count)], self.n)
 
+    def coarse(self, count):
+        """Return at most ``count`` groups to search in place of these, and which each is in."""
+        if self.n <= count:
+            return self, np.arange(self.n)
+        parts = self.cut(count)
+        return self.merge(parts), parts
+
     def recombine(self, a, b, k):
         """Return k clusters of the parts on which two labellings agree, by Ward's rule."""
         members = np.unique((a * k + b) * 2 + self.movable, return_inverse=True)[1]
