@@ -17,9 +17,9 @@ from fastmmc.core.declare import told
 from fastmmc.core.parameters import SizeParameters
 from fastmmc.data.blocks import check_block
 from fastmmc.kernels.block_factor import make_block_factor
-from fastmmc.kernels.gram import evenly, squared_distances
+from fastmmc.kernels.gram import evenly
 from fastmmc.rls.blocked import Descent, Goal
-from fastmmc.rls.engine.coarse import Coarsening
+from fastmmc.rls.engine.coarse import Coarsening, nearest_of
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.source import fit_model
 
@@ -41,8 +41,7 @@ class _Nearest(NamedTuple):
     def __call__(self, rows):
         """Return the checked points, the nearest seed of each and the squared distance from it."""
         rows = check_block(rows, self.seeds.shape[1], self.dtype)
-        squares = squared_distances(rows, self.seeds)
-        return rows, squares.argmin(axis=1), squares.min(axis=1)
+        return rows, *nearest_of(self.seeds)(rows)
 
 
 def coarsen_blocks(blocks, sample, count, rng):

@@ -272,14 +272,9 @@ class LowRankFactor(OneLine, Named):
         """Return W Z^T, (k, n) float64, in ``out`` if given: how well points fit k directions."""
         if out is None:
             out = np.empty((W.shape[0], self.n))
-        for rows, scores in self._score_blocks(W):
-            out[:, rows] = scores
-        return out
-
-    def _score_blocks(self, W):
-        """Yield slices of points and their columns of W Z^T."""
         for rows, Z in self._blocks():
-            yield rows, W @ Z.T
+            np.matmul(W, Z.T, out=out[:, rows])
+        return out
 
     def _blocks(self):
         """Yield slices and these rows of Z in double precision: Z as a whole is not converted."""

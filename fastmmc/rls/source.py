@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from fastmmc.core import validation
 from fastmmc.core.declare import told
@@ -19,15 +20,11 @@ from fastmmc.core.execution import (
 from fastmmc.core.parameters import kernel_of
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
+from fastmmc.core.threads import in_threads
 from fastmmc.data.sizes import MOST_SCORES
 from fastmmc.kernels.block_factor import BlockFactor
-from fastmmc.kernels.factors import (
-    DenseFactor,
-    LowRankFactor,
-    leave_one_out_residuals,
-    make_factor,
-)
-from fastmmc.kernels.gram import Kernel, count_distinct, first_equals, resolve_kernel
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
+from fastmmc.kernels.gram import BLOCK, Kernel, count_distinct, first_equals, resolve_kernel
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form, check_form
 from fastmmc.rls.engine.labelling import sums_of
@@ -178,25 +175,29 @@ class LabelFit(NamedTuple):
 
 
 def fit_model(factor, labels, k):
-    """Return the model that fits the labels, and slices of all points with their (R E)^T.
+    """Return the model that fits the labels, and what it misses of the codes of some points.
 
-    Of points with weights the latter are (R S E)^T.
+    The latter is a function of a slice of the points, which returns P - R P of these, (k, m)
+    float64, a fresh array. P = 2E - 1 are the codes; of points with weights it is P - S^-1 R S P.
     """
     d = factor.X.shape[1]
+    weights, roots = _weights_of(factor)
     if isinstance(factor, LowRankFactor):
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
-        return _as_given(model, factor), factor._score_blocks(W)
-    weights, roots = _weights_of(factor)
+        rounded = W.astype(factor.Z.dtype)  # Z is no more exact
+        return _as_given(model, factor), lambda rows: _missed(
+            rounded @ factor.Z[rows].T, labels[rows], roots[rows]
+        )
     if factor.weights is None:
         U = sums_of(factor.R, labels, k)
     else:
         U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
-    P, predictions = _codes_and_predictions(U, labels, roots)
-    coef = weights[:, None] * ((P - predictions) / factor.lam)
+    missed = _missed(U, labels, roots)
+    coef = np.ascontiguousarray((weights * missed / factor.lam).T)
     model = KernelModel(factor.kernel, factor.X, coef, d)
-    return _as_given(model, factor), [(slice(None), U)]
+    return _as_given(model, factor), lambda rows: missed[:, rows].copy()
 
 
 def fit_labels(factor, labels, k):
@@ -204,15 +205,20 @@ def fit_labels(factor, labels, k):
 
     A point that is left out takes all equal ones with it.
     """
-    model, blocks = fit_model(factor, labels, k)
-    left_out, (weights, roots) = _LeftOut.of(factor, labels, k), _weights_of(factor)
-    total, scores = 0.0, None if factor.n * k > MOST_SCORES else np.empty((factor.n, k))
-    for rows, U in blocks:
-        P, predictions = _codes_and_predictions(U, labels[rows], roots[rows])
-        residuals = left_out.residuals(P, predictions, rows)
-        total += float(np.sum(weights[rows, None] * residuals**2))
+    model, missed_of = fit_model(factor, labels, k)
+    left_out, (weights, _) = _LeftOut.of(factor, labels, k), _weights_of(factor)
+    scores = None if factor.n * k > MOST_SCORES else np.full((factor.n, k), -1.0)
+
+    def judge(rows):
+        residuals = left_out.residuals(missed_of(rows), labels[rows], rows)
         if scores is not None:
-            np.subtract(P, residuals, out=scores[rows])
+            some = scores[rows]
+            some[np.arange(len(some)), labels[rows]] = 1.0
+            some -= residuals.T
+        return float(np.einsum("hj,hj->j", residuals, residuals) @ weights[rows])
+
+    rank = factor.rank if isinstance(factor, LowRankFactor) else 1
+    total = sum(in_threads(factor.n * k * rank, judge, gen_batches(factor.n, BLOCK)))
     return LabelFit(model, scores, total / (k * float(weights.sum())))
 
 
@@ -222,50 +228,57 @@ def _weights_of(factor):
     return weights, np.sqrt(weights)
 
 
+def _missed(U, labels, roots):
+    """Return P - R P of some points, (k, m) float64, from their columns of U = (R E)^T.
+
+    Of points with weights U is (R S E)^T and these are predicted by S^-1 R S P.
+    """
+    missed = np.multiply(U, -2.0, dtype=np.float64)
+    missed += np.sum(U, axis=0, dtype=np.float64)
+    missed /= roots
+    missed -= 1.0
+    missed[labels, np.arange(labels.size)] += 2.0
+    return missed
+
+
 class _LeftOut(NamedTuple):
     """What a point takes with it when it is left out."""
 
     diag: np.ndarray  # (n,), R_jj summed over all points equal to each
     rows: np.ndarray  # (m,), points that have an equal one of another label
-    shares: np.ndarray  # (m, k), R_jj of points equal to these, summed over those of each label
+    shares: np.ndarray  # (k, m), R_jj of points equal to these, summed over those of each label
 
     @classmethod
     def of(cls, factor, labels, k):
         diag, equals = factor.diagonal(), first_equals(factor.X)
         if equals is None:
-            return cls(diag, np.empty(0, dtype=np.intp), np.empty((0, k)))
+            return cls(diag, np.empty(0, dtype=np.intp), np.empty((k, 0)))
         together = np.bincount(equals, diag)[equals]
         rows = np.flatnonzero(np.isin(equals, equals[labels != labels[equals]]))
         _, members = np.unique(equals[rows], return_inverse=True)
         shares = np.bincount(
             members * k + labels[rows], diag[rows], (members.max(initial=-1) + 1) * k
         )
-        return cls(together, rows, shares.reshape(-1, k)[members])
+        return cls(together, rows, shares.reshape(-1, k)[members].T)
 
-    def residuals(self, P, predictions, rows):
-        """Return P minus what the points that differ predict, for a slice of the rows."""
+    def residuals(self, missed, labels, rows):
+        """Turn P - R P of a slice of points into P minus what the points that differ predict."""
         start, stop, _ = rows.indices(self.diag.size)
         first, last = np.searchsorted(self.rows, (start, stop))
         some = self.rows[first:last]
         if some.size:
-            at, own = some - start, self.diag[some, None]
+            at, own = some - start, self.diag[some]
+            codes = np.where(labels[at] == np.arange(len(missed))[:, None], 1.0, -1.0)
             # Each point predicts itself and equal ones by R_jj times its label.
-            predictions[at] += own * P[at] - (2.0 * self.shares[first:last] - own)
-        return leave_one_out_residuals(P, predictions, self.diag[rows])
+            missed[:, at] += 2.0 * self.shares[:, first:last] - own - own * codes
+        # 1 - R_jj is at least lam / (K_jj + lam), which is well above rounding.
+        missed /= 1.0 - self.diag[rows]
+        return missed
 
 
 def _as_given(model, factor):
     """Return the model that takes what the factor was made of."""
     return model if factor.scaler is None else model.with_scaler(factor.scaler)
-
-
-def _codes_and_predictions(U, labels, roots):
-    """Return P = 2E - 1 and R P of some points, from their columns of U = (R E)^T.
-
-    Of points with weights U is (R S E)^T and these are predicted by S^-1 R S P.
-    """
-    P = np.where(labels[:, None] == np.arange(len(U)), 1.0, -1.0)
-    return P, (2.0 * U.T - U.sum(axis=0)[:, None]) / roots[:, None]
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None, **fields):

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 import fastmmc
-from fastmmc.rls.engine.coarse import cells_of_choice, coarsen, count_cells
+from fastmmc.rls.engine.coarse import cells_of_choice, coarsen, count_cells, nearest_of
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.tangent import step, tangent
 
@@ -26,6 +26,20 @@ def test_cells_hold_what_is_nearest_to_their_seeds(kind):
     far = cdist(X, X[cells.seeds])
     assert_allclose(far[np.arange(300), cells.members], far.min(axis=1))
     assert not cells.is_exact and not cells.is_plain
+
+
+@pytest.mark.parametrize(
+    ("d", "kind"), [(1, np.asarray), (6, np.asarray), (7, np.asarray), (40, csr_array)]
+)
+def test_the_nearest_center_and_its_distance(d, kind):
+    X = points(200, d) + 1e4
+    cells, squares = nearest_of(kind(X[:30]))(kind(X))
+    exact = cdist(X, X[:30], "sqeuclidean")
+    # Sparse points cannot be moved to the origin, which costs them digits.
+    atol = 1e-6 if kind is csr_array else 1e-9
+    assert_allclose(squares, exact.min(axis=1), rtol=1e-9, atol=atol * d)
+    assert_allclose(exact[np.arange(200), cells], exact.min(axis=1), rtol=1e-9, atol=atol * d)
+    assert (squares >= 0).all()
 
 
 def test_cells_lie_at_the_mean_of_their_points():

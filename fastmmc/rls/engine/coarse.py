@@ -14,17 +14,18 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms
 
 from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import (
     BLOCK,
     EXP_PRODUCTS,
+    Centred,
     Kernel,
     dense_rows,
     distinct_rows,
     kernel_diagonal,
     kernel_points,
-    squared_distances,
     values_by_rows,
 )
 
@@ -198,17 +199,41 @@ def points_of(X, rows):
 def _nearest(X, seeds):
     """Return each point's nearest seed and its squared distance from it; yield after each block."""
     centers = points_of(X, seeds)
-    tree = None if issparse(centers) or X.shape[1] > TREE_COLUMNS else KDTree(centers)
+    find = nearest_of(centers)
 
     def closest(rows):
-        if tree is not None:
-            lengths, cells = tree.query(dense_rows(X, rows))
-            return cells, lengths**2
-        some = X[rows] if issparse(centers) else dense_rows(X, rows)
-        squares = squared_distances(some, centers)
-        return squares.argmin(axis=1), squares.min(axis=1)
+        return find(X[rows] if issparse(centers) else dense_rows(X, rows))
 
     return (yield from _in_blocks(X.shape[0], seeds.size * X.shape[1], closest))
+
+
+def nearest_of(centers):
+    """Return a function of points that gives the nearest center of each, and how far it is.
+
+    That is the squared distance; both are (m,).
+    """
+    if not issparse(centers) and centers.shape[1] <= TREE_COLUMNS:
+        tree = KDTree(centers)
+
+        def find(X):
+            lengths, cells = tree.query(X)
+            return cells, lengths**2
+
+        return find
+    centred = Centred(centers)
+    columns = -2.0 * centred.points.T
+
+    def find(X):
+        X = centred.move(X)
+        rest = X @ columns
+        if issparse(rest):
+            rest = rest.toarray()
+        rest += centred.norms
+        cells = rest.argmin(axis=1)
+        squares = rest[np.arange(cells.size), cells] + row_norms(X, squared=True)
+        return cells, np.maximum(squares, 0.0, out=squares)
+
+    return find
 
 
 def _nearest_by_kernel(factor, seeds):
