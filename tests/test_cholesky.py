@@ -40,6 +40,18 @@ def test_factor(small_blocks, n):
     np.testing.assert_allclose(A, cholesky(K, lower=True), rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("n", [0, 1, 7])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_inverse_of_a_triangle(n, order):
+    L = np.asarray(np.linalg.cholesky(positive_definite(n)), order=order)
+    np.testing.assert_allclose(pieces.invert_triangle(L) @ L, np.eye(n), rtol=0, atol=1e-13)
+    A = positive_definite(n)
+    half = pieces.ridge_root(A, 2.0)
+    K = positive_definite(n) + 2.0 * np.eye(n)
+    np.testing.assert_allclose(half.T @ K @ half, np.eye(n), rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(half, np.triu(half))
+
+
 @pytest.mark.parametrize("at", [0, 3, 12])
 def test_an_indefinite_matrix_is_told(small_blocks, at):
     K = positive_definite(15)

@@ -10,7 +10,7 @@ to four times as long.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from fastmmc.core.threads import counter, map_of_threads
 
@@ -58,7 +58,16 @@ def ridge_root(A, lam):
     """Turn A into L, with L L^T the former A + lam I, in place, and return L^-T."""
     add_to_diagonal(A, lam)
     factor_lower(A)
-    return solve_triangular(A, np.eye(len(A)), lower=True, check_finite=False).T
+    return invert_triangle(A).T
+
+
+def invert_triangle(L):
+    """Return the inverse of a lower triangular matrix, which has zeros above the diagonal."""
+    if len(L) == 0:
+        return L
+    # The transpose of a C-order matrix is upper triangular and needs no copy.
+    (trtri,) = lapack.get_lapack_funcs(("trtri",), (L,))
+    return trtri(L.T, lower=0)[0].T
 
 
 def add_to_diagonal(A, value):

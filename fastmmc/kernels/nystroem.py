@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import restart_stream
+from fastmmc.kernels.cholesky import invert_triangle
 from fastmmc.kernels.gram import kernel_diagonal, kernel_points, kernel_product, kernel_rows
 from fastmmc.kernels.kmeans import choose_points
 
@@ -254,8 +255,7 @@ def _inverse_root(K):
     left_out = diag.sum() - np.sum(corner**2)
     noise = NOISE * n * np.finfo(np.float64).eps * diag.sum()
     root = np.zeros((n, rank))
-    inverse = solve_triangular(corner[:rank], np.eye(rank), lower=True, check_finite=False)
-    root[order[:rank]] = inverse.T
+    root[order[:rank]] = invert_triangle(corner[:rank]).T
     return root, float(left_out) if left_out > noise else 0.0
 
 
@@ -308,7 +308,7 @@ def _pivoted_cholesky(X, kernel, form, advance):
         missing[pivots] = 0.0
         advance(n * (before - missing.sum()) / total)
     advance(n * missing.sum() / total)
-    to_Z = solve_triangular(np.tril(L[pivots]), np.eye(pivots.size), lower=True).T
+    to_Z = invert_triangle(np.tril(L[pivots])).T
     basis = kernel_points(kernel, X, pivots).astype(np.float64)
     return L, pivots, basis, to_Z
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvalsh, solve_triangular
+from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastmmc.core import memory
+from fastmmc.kernels.cholesky import invert_triangle
 from fastmmc.kernels.factors import LowRankFactor, eigh_seconds
 
 # Up to this many points the matrix is reduced to a tridiagonal one; above, the eigenvalues come
@@ -59,7 +60,7 @@ def _spectrum(factor, k, check_time):
     unit = roots / np.linalg.norm(roots)
     if isinstance(factor, LowRankFactor):
         check_time(eigh_seconds(factor.rank))
-        inverse = solve_triangular(factor.scale, np.eye(factor.rank), lower=True)
+        inverse = invert_triangle(factor.scale)
         inner = np.eye(factor.rank) - factor.lam * inverse @ inverse.T
         z = np.einsum("i,ij->j", unit, factor.Z, dtype=np.float64)
         centred = eigvalsh(inner - np.outer(z, z))
