@@ -114,7 +114,7 @@ class Staircase:
             panel = M[begun, columns]
             if np.sum(panel**2, axis=0).max() <= SHORT_COLUMNS**2:
                 panel = panel.astype(dtype)
-            _drop_faint(panel.T)
+            drop_faint(panel.T)
             self._panels.append((columns, panel))
 
     def multiply(self, A, out):
@@ -122,18 +122,19 @@ class Staircase:
         rounded = A
         if A.dtype != out.dtype:
             rounded = A.astype(out.dtype)
-            _drop_faint(rounded)
+            drop_faint(rounded)
         for columns, panel in self._panels:
             left = rounded if panel.dtype == out.dtype else A
             out[:, columns] = left[:, : len(panel)] @ panel
 
 
-def _drop_faint(A):
+def drop_faint(A):
     """Set numbers to 0 that are far smaller than the largest of their row, in place.
 
     No sum tells the difference, but subnormal numbers make a product take three times as long or
     more. `cluster` of 100,000 x 2 points in 100 clusters takes 13 s if those of M stay, 12 s if
-    those of A do, and 9 s without both.
+    those of A do, and 9 s without both. `umc_rls` of 20,000 x 2 points in 1,000 clusters takes 131
+    s if those of Z stay, and 67 s without.
     """
     sizes = np.abs(A)
     share = np.sqrt(np.finfo(A.dtype).tiny)

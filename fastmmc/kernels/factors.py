@@ -39,6 +39,7 @@ from fastmmc.kernels.block_factor import (
 from fastmmc.kernels.cholesky import (
     Staircase,
     add_to_diagonal,
+    drop_faint,
     invert_lower,
     mirror_lower,
     ridge_root,
@@ -600,6 +601,7 @@ def _shrink(Z, lam):
 
         def multiply(rows):
             stairs.multiply(Z[rows], Z[rows])
+            drop_faint(Z[rows])
             return len(Z[rows])
 
         yield from map_pieces(multiply, gen_batches(len(Z), BLOCK))
