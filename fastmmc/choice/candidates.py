@@ -119,6 +119,7 @@ class Labellings:
                 self._run.look()
         finally:
             for labels in search.ranked[:count]:
+                # A second refinement of the same groups may change labels that are as good.
                 if coarse is not groups:
                     labels = groups.refine(groups.fitted(labels[parts], rule), rule, free)[0]
                 self.found.append((name, None, self._kept.of_cells(labels)))

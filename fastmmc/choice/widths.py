@@ -11,14 +11,13 @@ from scipy.sparse import issparse
 from fastmmc.kernels.factors import DenseFactor, make_factor
 from fastmmc.kernels.gram import Kernel, squared_distances
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.coarse import Coarsening
+from fastmmc.rls.engine.coarse import MANY, Coarsening
 from fastmmc.rls.engine.genie import Genie, cosine_distances
 from fastmmc.rls.engine.groups import Groups
 
-# lam of the narrow kernels, of up to so many points; of more all lam are in proportion to them, so
+# lam of the narrow kernels, of up to MANY points; of more all lam are in proportion to them, so
 # that what a hat matrix tells of a cluster of a given share does not change with n.
 LAM = 0.25
-LAM_POINTS = 2_000
 
 
 def lam_of(cells, lam=LAM):
@@ -27,7 +26,7 @@ def lam_of(cells, lam=LAM):
     Weights are in the hat matrix. If they add up to less than as many points, so does lam.
     """
     n = cells.n if cells.weights is None else float(cells.weights.sum())
-    return lam * max(1.0, max(cells.n, n) / LAM_POINTS) * min(1.0, n / cells.n)
+    return lam * max(1.0, max(cells.n, n) / MANY) * min(1.0, n / cells.n)
 
 
 def dithered(cells, values, rng):

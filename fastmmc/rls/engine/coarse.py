@@ -37,13 +37,15 @@ CELLS = 600
 CELLS_PER_CLUSTER = 6
 MOST_CELLS = 4_500
 
-# The power of n with which the cells of a choice grow above so many points, as the vote needs more
+# Above so many points, a choice has more cells and larger lam.
+MANY = 2_000
+
+# The power of n with which the cells of a choice grow above MANY points, as the vote needs more
 # than a search does. Without it letter has a mutual information of .442 (.465; eight and twenty
 # seeds) and three draws of 100,000 x 2 points in 100 clusters an index of .78 (.80); mean indices
 # of 32 sets of 2,000 to 105,600 points are level. With 1/6 letter has .470, and a million moons
 # take 31 s (27; 17 without).
 GROWTH = 1 / 8
-GROWS_FROM = 2_000
 
 # Up to so many columns a tree finds the nearest seed faster than all distances do: with 3,000 seeds
 # in a tenth of the time in 2 columns, in the same time in 8.
@@ -106,7 +108,7 @@ def count_cells(n, k, growth=1.0):
 
 def cells_of_choice(n, k):
     """Return how many cells n points have at most for the choice of k clusters."""
-    return count_cells(n, k, max(1.0, n / GROWS_FROM) ** GROWTH)
+    return count_cells(n, k, max(1.0, n / MANY) ** GROWTH)
 
 
 def mass_unit(weights):
