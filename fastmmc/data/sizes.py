@@ -199,12 +199,13 @@ def shaking_quota(n, k, n_rounds, start_round=0, targets=None):
     2012, equation 11).
     """
     # m_d as fractions of Python integers: 2^i outgrows every fixed width.
-    sizes = [(n, k)] * k if targets is None else [(int(m), 1) for m in targets]
+    sizes = [(n, k)] if targets is None else [(int(m), 1) for m in targets]
     rows = [
         [min(n, size * (1 + 2**i) // (2**i * parts)) for size, parts in sizes]
         for i in range(start_round, n_rounds)
     ]
-    return np.array(rows, dtype=np.int64).reshape(n_rounds - start_round, k)
+    quota = np.array(rows, dtype=np.int64).reshape(n_rounds - start_round, len(sizes))
+    return quota if targets is not None else np.repeat(quota, k, axis=1)
 
 
 def balanced_random_labels(n, k, rng, rule=None, known=None):

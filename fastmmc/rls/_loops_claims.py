@@ -404,9 +404,9 @@ class Swaps(NamedTuple):
     order: np.ndarray  # (n,) int64, the points sorted by cluster
     starts: np.ndarray  # (k + 1,) int64: those of h are order[starts[h] : starts[h + 1]]
     changed: np.ndarray  # (k,) int64, when each cluster changed last
+    recent: np.ndarray  # (k,) int64, the clusters, those that changed last first
     seen: np.ndarray  # (n,) int64, when each point was looked at
     reach: np.ndarray  # (k, k) float64, least_part of the points of h for each [a, h]
-    reached: np.ndarray  # (k, k) int64, when that was found
     open: np.ndarray  # (k,) int64, room for clusters
 
 
@@ -448,6 +448,50 @@ def least_part(own, back, order, start, stop):
         j = order[at]
         least = min(least, own[j] - back[j])
     return least
+
+
+@njit
+def fill_reach(own, back, labels, reach):
+    """Fill :func:`least_part` of all clusters for the sums ``back`` of one."""
+    for h in range(reach.size):
+        reach[h] = np.inf
+    for j in range(own.size):
+        h = labels[j]
+        reach[h] = min(reach[h], own[j] - back[j])
+
+
+@njit
+def begin_swaps(state, own, swaps):
+    """Fill ``swaps``, and ``own``, before the first look at a point."""
+    sort_points(state.labels, swaps.starts, swaps.order)
+    for h in range(swaps.recent.size):
+        swaps.recent[h] = h
+        swaps.changed[h] = state.pos[MOVES]
+        fill_parts(state, own, swaps, h)
+    for i in range(own.size):
+        swaps.seen[i] = -1
+    for a in range(swaps.recent.size):
+        fill_reach(own, state.sums[a], state.labels, swaps.reach[a])
+
+
+@njit
+def note_change(state, own, swaps, a, b):
+    """Bring ``swaps``, and ``own``, up to date after a move or swap between two clusters."""
+    U, order, starts, recent = state.sums, swaps.order, swaps.starts, swaps.recent
+    sort_points(state.labels, starts, order)
+    for h in (a, b):
+        swaps.changed[h] = state.pos[MOVES]
+        fill_parts(state, own, swaps, h)
+        at = 0
+        while recent[at] != h:
+            at += 1
+        for earlier in range(at, 0, -1):
+            recent[earlier] = recent[earlier - 1]
+        recent[0] = h
+    for h in (a, b):
+        fill_reach(own, U[h], state.labels, swaps.reach[h])
+        for c in range(recent.size):
+            swaps.reach[c, h] = least_part(own, U[c], order, starts[h], starts[h + 1])
 
 
 @njit
@@ -494,7 +538,7 @@ def polish(state, work, swaps, budget):
     diag, tol, masses, price = state.diag, state.tol, state.masses, work.price
     pos, value = state.pos, state.value
     k, n = U.shape
-    own, order, starts, changed = work.own, swaps.order, swaps.starts, swaps.changed
+    own, changed = work.own, swaps.changed
     while budget > 0 and pos[CLEAN] < n:
         if pos[RECORDS] + 1 >= work.history.shape[0]:
             return False
@@ -509,18 +553,18 @@ def polish(state, work, swaps, budget):
         swaps.seen[i] = pos[MOVES]
         may_leave = counts[a] - w >= state.lower[a]
         shift, target, n_open = np.inf, -1, 0
-        reach, reached, back = swaps.reach[a], swaps.reached[a], U[a]
-        for h in range(k):
-            if changed[h] <= since or h == a:
+        reach, back = swaps.reach[a], U[a]
+        # In whatever order they come, the lowest of equally good clusters is taken.
+        for h in swaps.recent:
+            if changed[h] <= since:
+                break
+            if h == a:
                 continue
             budget -= 1
             price[h] = back[i] - U[h, i] - diag[i]
-            if may_leave and price[h] < shift and counts[h] + w <= state.upper[h]:
+            if may_leave and price[h] <= shift and counts[h] + w <= state.upper[h]:
+                target = h if price[h] < shift else min(h, target)
                 shift = price[h]
-                target = h
-            if reached[h] < max(changed[a], changed[h]):
-                reach[h] = least_part(own, back, order, starts[h], starts[h + 1])
-                reached[h] = pos[MOVES]
             if price[h] + reach[h] + 2.0 * work.least[i] < -tol:
                 swaps.open[n_open] = h
                 n_open += 1
@@ -537,9 +581,6 @@ def polish(state, work, swaps, budget):
         move(R, row, labels, counts, U, i, target, w)
         note_move(shift, pos, value, work.history, work.stride)
         pos[CLEAN] = 0
-        sort_points(labels, starts, order)
-        for h in (a, target):
-            changed[h] = pos[MOVES]
-            fill_parts(state, own, swaps, h)
-        budget -= 8 * n
+        note_change(state, own, swaps, a, target)
+        budget -= 12 * n
     return pos[CLEAN] >= n

@@ -121,18 +121,16 @@ class ClaimSearch(LabelSearch):
 
 
 def no_swaps(state, work):
-    """Return what is known of swaps before the first look, and sort ``work.own`` to it."""
+    """Return what is known of swaps before the first look, and fill ``work.own``."""
     k, n = state.sums.shape
     swaps = claims.Swaps(
         order=np.empty(n, dtype=np.int64),
         starts=np.empty(k + 1, dtype=np.int64),
-        changed=np.full(k, state.pos[moves.MOVES]),
-        seen=np.full(n, -1),
+        changed=np.empty(k, dtype=np.int64),
+        recent=np.empty(k, dtype=np.int64),
+        seen=np.empty(n, dtype=np.int64),
         reach=np.empty((k, k)),
-        reached=np.full((k, k), -1),
         open=np.empty(k, dtype=np.int64),
     )
-    claims.sort_points(state.labels, swaps.starts, swaps.order)
-    for h in range(k):
-        claims.fill_parts(state, work.own, swaps, h)
+    claims.begin_swaps(state, work.own, swaps)
     return swaps

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -53,6 +54,21 @@ def test_the_history_falls_and_counts_everything(overlapping):
     assert res.history[-1] == res.objective and res.converged
     # The last improvement was no longer ago than patience allows.
     assert (res.history[-7:] == res.objective).all()
+
+
+def test_it_ends_where_children_lower_q_by_less_than_a_thousandth():
+    X, _ = make_blobs(300, centers=30, cluster_std=1.5, random_state=0)
+    patience, population, went_on = 6, 4, 0
+    for seed in range(6):
+        told = {"patience": patience, "population": population, "random_state": seed}
+        history = run(X, 30, **told).history
+        best, stale = history[population - 1], 0
+        for found in history[population:]:
+            assert stale < patience
+            stale, best = (0, found) if best - found > 1e-3 * found else (stale + 1, best)
+        assert stale == patience
+        went_on += history[-1] < 0.9999 * history[-1 - patience]
+    assert went_on > 0
 
 
 @pytest.mark.jit

@@ -10,8 +10,10 @@ from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.rls.claims import ClaimSearch
 
-# Objectives that differ by less are equal.
-TOLERANCE = 1e-9
+# Share of Q by which children must lower it to be progress. With none at all, Q is .03 % lower and
+# the mean index of ten sets the same (four seeds), but 5,000 points in 500 clusters take a third
+# longer: some child is always better by a point or two.
+PROGRESS = 1e-3
 
 
 class MemeticSearch(SlicedSearch):
@@ -56,15 +58,18 @@ class MemeticSearch(SlicedSearch):
             parent = plan.of_child(self._start) if of_start else plan.of_parent(index)
             yield from self._improve(self._search(parent, index))
             self._fraction = 0.4 * (index + 1) / plan.population
-        stale = 0
+        # The objective of groups is lower than Q of their points by so much.
+        rest = plan.k * (plan.total - plan.n)
+        stale, best = 0, self._best().objective
         while len(self._population) > 1 and stale < plan.patience:
             if self.n_iter >= plan.max_iter:
                 self.status = Status.MAX_ITER
                 return
-            best = self._best().objective
             yield from self._improve(self._search(plan.of_child(self._child_labels()), 0))
             self.n_iter += 1
-            stale = 0 if self._best().objective < best else stale + 1
+            stale, found = stale + 1, self._best().objective
+            if best - found > PROGRESS * abs(found + rest):
+                stale, best = 0, found
             self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
 
     def _search(self, plan, index):
