@@ -462,14 +462,10 @@ def fill_reach(own, back, labels, reach):
 
 @njit
 def begin_swaps(state, own, swaps):
-    """Fill ``swaps``, and ``own``, before the first look at a point."""
+    """Sort the points, and fill their parts of swaps, before the first look at one."""
     sort_points(state.labels, swaps.starts, swaps.order)
     for h in range(swaps.recent.size):
-        swaps.recent[h] = h
-        swaps.changed[h] = state.pos[MOVES]
         fill_parts(state, own, swaps, h)
-    for i in range(own.size):
-        swaps.seen[i] = -1
     for a in range(swaps.recent.size):
         fill_reach(own, state.sums[a], state.labels, swaps.reach[a])
 

@@ -126,9 +126,9 @@ def no_swaps(state, work):
     swaps = claims.Swaps(
         order=np.empty(n, dtype=np.int64),
         starts=np.empty(k + 1, dtype=np.int64),
-        changed=np.empty(k, dtype=np.int64),
-        recent=np.empty(k, dtype=np.int64),
-        seen=np.empty(n, dtype=np.int64),
+        changed=np.full(k, state.pos[moves.MOVES]),
+        recent=np.arange(k),
+        seen=np.full(n, -1),
         reach=np.empty((k, k)),
         open=np.empty(k, dtype=np.int64),
     )

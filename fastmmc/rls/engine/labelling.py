@@ -17,9 +17,9 @@ from fastmmc.rls.engine import _loops_moves as moves
 GAIN = 1e-5
 
 
-def is_worth_more(before, after):
-    """Tell whether a sweep over all points lowered the objective enough for one more."""
-    return before - after > GAIN * abs(after)
+def is_worth_more(before, after, gain=GAIN):
+    """Tell whether the objective fell by more than this share, enough to go on."""
+    return before - after > gain * abs(after)
 
 
 def compact(labels, k):

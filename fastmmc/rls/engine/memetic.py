@@ -9,6 +9,7 @@ from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.rls.claims import ClaimSearch
+from fastmmc.rls.engine.labelling import is_worth_more
 
 # Share of Q by which children must lower it to be progress. With none at all, Q is .03 % lower and
 # the mean index of ten sets the same (four seeds), but 5,000 points in 500 clusters take a third
@@ -60,15 +61,15 @@ class MemeticSearch(SlicedSearch):
             self._fraction = 0.4 * (index + 1) / plan.population
         # The objective of groups is lower than Q of their points by so much.
         rest = plan.k * (plan.total - plan.n)
-        stale, best = 0, self._best().objective
+        stale, best = 0, self._best().objective + rest
         while len(self._population) > 1 and stale < plan.patience:
             if self.n_iter >= plan.max_iter:
                 self.status = Status.MAX_ITER
                 return
             yield from self._improve(self._search(plan.of_child(self._child_labels()), 0))
             self.n_iter += 1
-            stale, found = stale + 1, self._best().objective
-            if best - found > PROGRESS * abs(found + rest):
+            stale, found = stale + 1, self._best().objective + rest
+            if is_worth_more(best, found, PROGRESS):
                 stale, best = 0, found
             self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
 
