@@ -9,7 +9,7 @@ from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.labels import matched_clusters
 from fastmmc.rls.claims import ClaimSearch
-from fastmmc.rls.engine.labelling import is_worth_more
+from fastmmc.rls.engine.labelling import fell_by
 
 # Share of Q by which children must lower it to be progress. With none at all, Q is .03 % lower and
 # the mean index of ten sets the same (four seeds), but 5,000 points in 500 clusters take a third
@@ -69,7 +69,7 @@ class MemeticSearch(SlicedSearch):
             yield from self._improve(self._search(plan.of_child(self._child_labels()), 0))
             self.n_iter += 1
             stale, found = stale + 1, self._best().objective + rest
-            if is_worth_more(best, found, PROGRESS):
+            if fell_by(PROGRESS, best, found):
                 stale, best = 0, found
             self._fraction = max(self._fraction, 0.4 + 0.6 * stale / plan.patience)
 
