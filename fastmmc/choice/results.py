@@ -38,12 +38,12 @@ class Candidate:
         "genie": Genie's clusters of the points, which only vote.
     criterion : float
         Leave-one-out error with dithered points, the least over the kernels: the root of the
-        product of two means over clusters of ||L - E||^2 / s, with s the size of the cluster, E its
-        indicator and L the leave-one-out predictions of it, or the shares of the clusters in these.
+        product of two means over clusters of the mean of ||l - e||^2 over their points, with e the
+        indicators of a point and l the leave-one-out predictions of these, or their shares.
     weight : float
         Its weight in the vote; all sum to 1.
     vote : float
-        Mean of the squares of its adjusted Rand indices with all candidates, by their weights;
+        Mean of the cubes of its adjusted Rand indices with all candidates, by their weights;
         negative ones count as 0.
     labels : (n,) int64 array
         Clusters 0..k-1 of the cells that the choice was made on; of the points themselves where

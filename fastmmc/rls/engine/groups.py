@@ -275,17 +275,13 @@ def predictions(groups, labels, k):
 
 
 def error_of(groups, labels, k):
-    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
+    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s; 1 if empty.
 
     The other groups predict L of the indicator E of a cluster of mass s.
     """
     L, E = predictions(groups, labels, k)
-    return mean_error(L - E, np.bincount(labels, groups.masses, k), groups.masses)
-
-
-def mean_error(residuals, counts, masses):
-    """Return the mean over clusters of squared residuals (n, k) per point; an empty one has 1."""
-    squares = np.sum(residuals**2 * masses[:, None], axis=0)
+    counts = np.bincount(labels, groups.masses, k)
+    squares = np.sum((L - E) ** 2 * groups.masses[:, None], axis=0)
     return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
 
 
