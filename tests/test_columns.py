@@ -390,28 +390,55 @@ def test_random_tables(seed, quiet):
     assert len(unknown) == sum("read as missing" in said for said in words(coding).values())
 
 
-def test_partial_fit_goes_on_with_the_columns_of_fit():
+def test_partial_fit_goes_on_with_the_columns_of_fit(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=120)
     frame = pd.DataFrame({"a": 8.0 * y + rng.normal(size=120), "k": np.array(["x", "y"])[y]})
     frame["t"] = pd.date_range("2020-01-01", periods=120)
     for estimator in (fastmmc.WTA, fastmmc.CRPCL, fastmmc.OLCVQE):
         model = estimator(2, random_state=0)
-        with pytest.raises(ValueError, match=r"'k' \(\w+\), 't' \(dates\): call fit"):
-            model.partial_fit(frame)
-        gaps = frame[["a"]].mask(frame.a > 8)
-        with pytest.raises(ValueError, match=r"'a' \(missing cells\): call fit"):
-            model.partial_fit(gaps)
         model.fit(frame[:60]).partial_fit(frame[60:])
         assert adjusted_rand_score(y[60:], model.labels_) == 1.0
         assert model.n_seen_ == 60
+        again = fastmmc.load(save(model, tmp_path)).partial_fit(frame[:60])
+        np.testing.assert_array_equal(again.labels_, model.partial_fit(frame[:60]).labels_)
     assert fastmmc.WTA(2, random_state=0).partial_fit(frame[["a"]]).n_features_in_ == 1
 
 
-def test_partial_fit_tells_of_ids_in_the_first_rows():
+def save(model, folder):
+    path = folder / "model.npz"
+    model.save(path)
+    return path
+
+
+def test_the_first_call_of_partial_fit_learns_the_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=120)
+    frame = pd.DataFrame({"a": 8.0 * y + rng.normal(size=120), "k": np.array(["x", "y"])[y]})
+    frame.loc[::5, "a"] = np.nan
+    for estimator in (fastmmc.WTA, fastmmc.CRPCL, fastmmc.OLCVQE):
+        model = estimator(2, random_state=0)
+        with pytest.raises(ValueError, match="needs as many; got 1"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.partial_fit(pd.DataFrame({"b": ["u"], "c": [1.0]}))
+        model.partial_fit(frame[:60])
+        assert [column.kind for column in model.coding_.columns] == ["numbers", "categories"]
+        again = fastmmc.load(save(model, tmp_path))
+        for one in (model, again):
+            with pytest.warns(UserWarning, match="'k': 1 cell such as 'z' not seen before"):
+                one.partial_fit(pd.concat([frame[60:], pd.DataFrame({"a": [1.0], "k": ["z"]})]))
+        assert adjusted_rand_score(y[60:], model.labels_[:60]) > 0.7
+        np.testing.assert_array_equal(again.labels_, model.labels_)
+        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+        with pytest.raises(ValueError, match="lacks the column 'k'"):
+            model.partial_fit(frame[["a"]])
+
+
+def test_ids_in_the_first_rows_of_partial_fit_are_left_out():
     frame = pd.DataFrame({"a": np.arange(60.0), "row": np.arange(60)})
     model = fastmmc.WTA(2, random_state=0)
-    with pytest.warns(UserWarning, match="ids of the rows, and are learned as numbers: 'row'"):
+    with pytest.warns(UserWarning, match="'row' is left out, as it holds ids of the rows"):
         model.partial_fit(frame)
     model.partial_fit(frame)
-    fastmmc.WTA(2, random_state=0).partial_fit(frame.astype(float))
+    assert model.coding_.n_features == 1
+    assert fastmmc.WTA(2, random_state=0).partial_fit(frame.astype(float)).coding_ is None

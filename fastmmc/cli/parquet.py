@@ -151,7 +151,7 @@ class LargeFile:
         X = LargeMap(path, dtype, "r", shape=(self.n, len(used)))
         X.passes = passes
         y = None if self._label is None else self._labels()
-        return sources.Points(X, y, self.columns.only(used), None, coding)
+        return sources.Points(X, y, self.columns.of(coding), None, coding)
 
     def _coding(self, passes, scaled, has_units):
         """Return how the columns become points, by the figures of all rows."""

@@ -54,7 +54,7 @@ def _predict(args):
     if args.out is not None:
         common.check_labels_out(args.out, args.source)
     model, columns = _read_model(args.model)
-    coding = getattr(getattr(model, "result_", model), "coding", None)
+    coding = _coding_of(model)
     asked = sources.asked_columns(args)
     if columns is not None and not (asked.features or asked.left_out):
         asked = columns
@@ -76,13 +76,15 @@ def _predict(args):
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
 
 
+def _coding_of(model):
+    """Return how columns become numbers; None where they are, or the model does not tell."""
+    return getattr(model, "coding_", getattr(model, "coding", None))
+
+
 def _labels(model, X):
     """Return the clusters of new points, which are numbers already."""
-    result = getattr(model, "result_", None)
-    if getattr(result, "coding", None) is not None:
-        model = result
-    if getattr(model, "coding", None) is not None:
-        model = replace(model, coding=None, feature_names_in=None)
+    if _coding_of(model) is not None:
+        return model._nearest(X)
     with warnings.catch_warnings():
         # The columns were found by their names.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -96,7 +98,7 @@ def _read_model(path):
         raise ValueError(f"{path} holds {type(model).__name__}, which does not predict")
     _, header = saving.read_archive(path)
     extra = header.get("extra")
-    coding = getattr(getattr(model, "result_", model), "coding", None)
+    coding = _coding_of(model)
     if isinstance(extra, dict) and "columns" in extra:
         if extra.keys() & OLD_KEYS:
             raise ValueError(f"{path} was made by an earlier version of fastmmc; make it anew")

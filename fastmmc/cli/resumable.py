@@ -12,15 +12,18 @@ import sys
 import zlib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
-from fastmmc.cli.tables import Layout
+from fastmmc.cli.sources import tell_of_ids, tell_unless_plain
+from fastmmc.cli.tables import Layout, SameColumns
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
-from fastmmc.data.columns import is_id
+from fastmmc.data.columns import IDS, fit_coding, plain_coding
+from fastmmc.data.frames import Frame, Values
 
 try:
     import fcntl
@@ -117,6 +120,15 @@ class Place:
                 raise ValueError(f"{name} is {getattr(self, name)!r}")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line, by its number and bytes, and its cells."""
+
+    line: int
+    bytes: bytes
+    cells: list[str]
+
+
 class Source:
     """The rows of a file or a pipe, and the place up to which they were read.
 
@@ -129,10 +141,15 @@ class Source:
         self.name = common.source_name(path)
         self._bad = bad
         self._path = path
-        self._layout = self._delimiter = self._waiting = None
+        self._layout = self._delimiter = None
+        self._waiting = []  # rows that were read and are yet to be learned
         self._classes = {}
         self._line = self._n_bytes = 0
         self._last = b""
+        # How columns become numbers, which the first rows tell; how many numbers were missing, and
+        # how many categories were not among these rows.
+        self.coding, self._keeps_all = None, False
+        self.n_missing = self.n_new = 0
         if path == STANDARD_INPUT:
             self._file, self.is_file = sys.stdin.buffer, False
         elif os.path.isdir(path):
@@ -141,58 +158,129 @@ class Source:
             self._file = stack.enter_context(open(path, "rb"))
             self.is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
 
-    def begin(self, asked):
-        """Look at the first row."""
+    def begin(self, asked, chunk):
+        """Look at the first row; those below it in the first chunk tell whether it is a header.
+
+        They are learned before the first place is saved.
+        """
+        self._keeps_all = asked.are_listed
         with tables.errors_about(self.name):
-            first = self._next_row()
-            if first is None:
+            rows = list(islice(iter(self._next_row, None), min(chunk, 1 + tables.ROWS_BELOW)))
+            if not rows:
                 raise ValueError("there are no rows")
-            self._layout = tables.read_layout(self.name, self._line, first, asked)
-            self._waiting = self._next_row() if self._layout.has_header else first
-            if self._waiting is None:
+            first, *below = rows
+            cells = [row.cells for row in below]
+            layout = tables.read_layout(self.name, first.line, first.cells, asked, cells)
+            self._layout, self._waiting = layout, below if layout.has_header else rows
+            if not self._waiting and (row := self._next_row()) is not None:
+                self._waiting = [row]
+            if not self._waiting:
                 raise ValueError(tables.NOTHING_BELOW)
 
-    def find_ids(self, X):
-        """Return what options call the columns that hold ids of some rows."""
-        columns = self._layout.columns
-        names = self._layout.first if self._layout.has_header else [""] * (1 + max(columns))
-        found = [i for i, x in zip(columns, X.T, strict=True) if is_id(names[i], x)]
-        return tables.call_columns(found, names) if found else []
+    @property
+    def columns(self):
+        """The columns that are learned."""
+        layout = self._layout
+        return SameColumns(layout.names, layout.columns, len(layout.first))
+
+    @property
+    def _names(self):
+        """The names of these columns, or their numbers."""
+        return self._layout.names or [str(i) for i in self._layout.columns]
 
     def read(self, n):
-        """Return the next n rows, or those that there are, and their classes (-1: not known)."""
-        X, y = [], []
-        layout = self._layout
-        with tables.errors_about(self.name):
-            while len(X) < n and (row := self._next_row()) is not None:
-                try:
-                    X.append(self._numbers(row))
-                except ValueError as error:
-                    self._skip(error)
-                    continue
-                if layout.label is not None:
-                    name = row[layout.label].strip()
-                    unknown = name in ("", "-1")
-                    classes = self._classes
-                    y.append(-1 if unknown else classes.setdefault(name, len(classes)))
-        X = np.array(X)
-        return X, (None if layout.label is None else np.array(y, dtype=np.int64))
+        """Return the next n rows, or those that there are, as a frame, and their classes.
 
-    def _numbers(self, row):
-        """Return the numbers of a row that can be learned."""
-        values = self._layout.numbers(self._line, row)
-        if max(map(abs, values)) > LARGEST:
-            raise ValueError(
-                f"line {self._line} has a value beyond {LARGEST:g}, whose square overflows; scale "
+        Classes that are not known are -1. ``coding`` tells what numbers the columns become.
+        """
+        rows, frame = [], self._frame([])
+        with tables.errors_about(self.name):
+            while len(rows) < n and (more := self._take(n - len(rows))):
+                rows, frame = self._without_bad(rows + more)
+        if rows:
+            n_missing, n_new = self.coding.count_filled(frame)
+            self.n_missing, self.n_new = self.n_missing + n_missing, self.n_new + n_new
+        label = self._layout.label
+        if label is None:
+            return frame, None
+        return frame, np.array([self._class_of(row.cells[label]) for row in rows], dtype=np.int64)
+
+    def _take(self, n):
+        """Return the next n rows that have as many cells as the first one."""
+        rows = []
+        while len(rows) < n and (row := self._next_row()) is not None:
+            try:
+                self._layout.check_length(row.line, row.cells)
+            except ValueError as error:
+                self._skip(error, row)
+            else:
+                rows.append(row)
+        return rows
+
+    def _frame(self, rows):
+        """Return the columns of rows."""
+        columns = [Values("texts", [row.cells[i] for row in rows]) for i in self._layout.columns]
+        return Frame(self._names, columns, "," if self._delimiter == ";" else None)
+
+    def _class_of(self, cell):
+        """Return the number of a class, in the order in which they come; -1: not known."""
+        name = cell.strip()
+        return -1 if name in ("", "-1") else self._classes.setdefault(name, len(self._classes))
+
+    def _without_bad(self, rows):
+        """Return the rows that can be learned, and a frame of them.
+
+        The first rows tell what the columns hold, without those that are bad.
+        """
+        coding, ids = self.coding, []
+        while rows:
+            frame = self._frame(rows)
+            if self.coding is None:
+                coding, ids = self._learn_columns(frame)
+            # Where bad rows have a place, those that miss numbers go there, too.
+            faults = coding.misread(frame, LARGEST, with_missing=self._bad is not None)
+            if (faults < 0).all():
+                break
+            for row, fault in zip(rows, faults.tolist(), strict=True):
+                if fault >= 0:
+                    self._skip(ValueError(self._about_cell(row, coding, fault)), row)
+            rows = [row for row, fault in zip(rows, faults, strict=True) if fault < 0]
+        else:
+            return rows, self._frame(rows)
+        if self.coding is None:
+            self.coding = coding
+            tell_unless_plain(f"{self.name}, first rows", coding, self.columns)
+            if ids:
+                tell_of_ids(self.name, self.columns.calls(ids))
+        return rows, frame
+
+    def _learn_columns(self, frame):
+        """Return how columns become numbers, and the places of those that seem to be ids but do.
+
+        Where all columns are numbers, each is learned as it is.
+        """
+        coding = fit_coding(frame, keeps_all=self._keeps_all)
+        if coding.is_scaled:
+            return coding, []
+        ids = [i for i, column in enumerate(coding.columns) if column.said == IDS]
+        return fit_coding(frame, keeps_all=True), ids
+
+    def _about_cell(self, row, coding, place):
+        """Return what is wrong with a cell of a column of numbers or dates."""
+        column, i = coding.columns[place], self._layout.columns[place]
+        if np.isfinite(column.read(Values("texts", [row.cells[i]]))[0]):
+            return (
+                f"line {row.line} has a value beyond {LARGEST:g}, whose square overflows; scale "
                 "the columns first"
             )
-        return values
+        what = "a date" if column.kind == "dates" else "a finite number"
+        return self._layout.fault(row.line, row.cells, i, what)
 
-    def _skip(self, error):
-        """Put the line that was read last to the bad rows; without a place for them raise."""
+    def _skip(self, error, row):
+        """Put a line to the bad rows; without a place for them raise."""
         if self._bad is None:
             raise error
-        self._bad.add(self._line, error, self._last)
+        self._bad.add(row.line, error, row.bytes)
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
@@ -205,10 +293,11 @@ class Source:
             [len(self._last), zlib.crc32(self._last)],
         )
 
-    def resume(self, place):
-        """Go on from a place."""
+    def resume(self, place, coding):
+        """Go on from a place; a state of an earlier version has no coding."""
         self._layout, self._delimiter = place.layout, place.delimiter
         self._classes = {name: number for number, name in enumerate(place.classes)}
+        self.coding = coding or plain_coding(self._names)
         if self.is_file != (place.n_bytes is not None):
             was, now = ("a pipe", "a file") if self.is_file else ("a file", "a pipe")
             raise ValueError(
@@ -221,8 +310,9 @@ class Source:
             else:
                 # What writes into a pipe may begin with its header again.
                 row = self._next_row()
-                repeated = self._layout.has_header and row == self._layout.first
-                self._waiting = None if repeated else row
+                if row is not None:
+                    repeated = self._layout.has_header and row.cells == self._layout.first
+                    self._waiting = [] if repeated else [row]
 
     def _seek(self, n_bytes, line, last):
         """Go to a place in the file, if the file is still the same up to there."""
@@ -238,20 +328,19 @@ class Source:
         self._n_bytes, self._line = n_bytes, line
 
     def _next_row(self):
-        """Return the cells of the next line that is not blank, or None at the end."""
-        if self._waiting is not None:
-            row, self._waiting = self._waiting, None
-            return row
+        """Return the next line that is not blank, or None at the end."""
+        if self._waiting:
+            return self._waiting.pop(0)
         while line := self._next_line():
             if len(line) > MOST_BYTES:
                 raise ValueError(
                     f"line {self._line} is longer than {MOST_BYTES} bytes; expected rows of numbers"
                 )
             try:
-                if row := self._cells(line):
-                    return row
+                if cells := self._cells(line):
+                    return Row(self._line, line, cells)
             except ValueError as error:
-                self._skip(error)
+                self._skip(error, Row(self._line, line, []))
         return None
 
     def _next_line(self):
@@ -285,8 +374,7 @@ class Source:
             ) from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
-        delimiter = self._delimiter or ","
-        return tables.with_points(tables.cells_of(text, self._line, delimiter), delimiter)
+        return tables.cells_of(text, self._line, self._delimiter or ",")
 
 
 class Output:

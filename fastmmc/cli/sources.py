@@ -94,8 +94,7 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             return Points(found, y, columns, found)
         X, _, _ = coding.code(frame)
     _check_points(name, X)
-    used = columns.only(i for i, c in enumerate(coding.columns) if c.width)
-    return Points(X, y, used, found, coding)
+    return Points(X, y, columns.of(coding), found, coding)
 
 
 def _frame_of(name, X):
@@ -120,6 +119,15 @@ def tell_unless_plain(source, coding, columns):
             f"{tables.option_of('--label-column', called[-1])}",
         )
     return True
+
+
+def tell_of_ids(source, called):
+    """Tell which columns seem to hold ids, but are learned; ``called`` as options call them."""
+    common.tell(
+        "note",
+        f"{source}: columns {', '.join(called)} seem to hold ids of the rows, and are learned as "
+        f"numbers; to leave them out: {tables.drop_option(called)}",
+    )
 
 
 def read_new_points(source, asked, coding, encoding=None):

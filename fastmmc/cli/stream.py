@@ -13,6 +13,7 @@ import inspect
 import os
 import sys
 import time
+import warnings
 import zlib
 from contextlib import ExitStack
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -89,8 +90,8 @@ FILES = (
     Option(
         "--skip-bad-rows",
         os.path.abspath,
-        "go on behind rows that are not numbers as they should be, as if they were not there: they "
-        "get no label and no number, but a line in this table, with what is wrong",
+        "go on behind rows in which numbers or dates are missing or no such, as if these rows were "
+        "not there: they get no label and no number, but a line in this table, with what is wrong",
         dest="bad_rows",
         metavar="FILE",
     ),
@@ -108,9 +109,11 @@ FORMAT = 3
 
 DESCRIPTION = """\
 Learn the rows of a table as they come, in bounded memory, and write one label a row: the prototype
-that was nearest when the row was presented. The first prototypes are found from the first chunk.
-A last line without a line break is a row as well. Columns on the left that have no name in the
-header, as the index of a frame that pandas wrote, are left out with a note."""
+that was nearest when the row was presented. The first chunk tells the first prototypes and what the
+columns hold: numbers, dates or categories, which become numbers as they do with fastmmc cluster. If
+all columns are numbers, each is learned as it is. A last line without a line break is a row as
+well. Columns on the left that have no name in the header, as the index of a frame that pandas
+wrote, are left out with a note."""
 
 EPILOG = """\
 With --state a run that ended, failed or was killed goes on when the same command is given again;
@@ -136,8 +139,8 @@ def add_command(commands):
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="rows of numbers, separated by commas, semicolons or tabs: a file, a named pipe, or "
-        "- for standard input",
+        help="rows with cells separated by commas, semicolons or tabs: a file, a named pipe, or - "
+        "for standard input",
     )
     common.add_options(parser.add_argument_group("input"), tables.COLUMNS)
     learning = parser.add_argument_group("learning")
@@ -207,13 +210,13 @@ class _Run:
         self._bad = None if bad is None else BadRows(bad, "line,problem,row", stack)
         self._source = Source(args.source, self._bad, stack)
         if resumed:
-            self._source.resume(saved.source)
+            self._source.resume(saved.source, self._model.coding_)
             self._output.resume(saved.n_bytes, saved.sha256, 1 + self.n_saved)
             if bad is not None:
                 self._bad.resume(saved.n_bytes_bad, saved.sha256_bad)
         else:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
-            self._source.begin(tables.Columns(*asked))
+            self._source.begin(tables.Columns(*asked), chunk=args.chunk)
 
     def _new_model(self, estimator):
         settings = self._settings
@@ -228,7 +231,7 @@ class _Run:
         n = chunk
         while n == chunk:
             X, y = self._source.read(chunk)
-            n = len(X)
+            n = X.n_rows
             if self._bad is not None:
                 self._bad.write_all()
             if n or self.n_saved == 0:
@@ -236,24 +239,29 @@ class _Run:
 
     def _learn(self, X, y):
         """Learn a chunk, write its labels and save the state."""
-        k = self._settings["--k"]
-        if self.n_saved == 0 and len(X) < k:
+        k, n = self._settings["--k"], X.n_rows
+        if self.n_saved == 0 and n < k:
             bad = (
                 ""
                 if self._bad is None
                 else (f", and {self._bad.n_rows} bad ones in {self._bad.path}")
             )
             raise ValueError(
-                f"{self._source.name}: the first {k} prototypes need as many rows; got {len(X)}"
+                f"{self._source.name}: the first {k} prototypes need as many rows; got {n}"
                 f"{bad}; wait for more of them, or give a smaller --k"
             )
         constraints = {"y": y, **self._pairs} if self._has_constraints else {}
+        if self.n_saved == 0:
+            self._model._begin_table(self._source.coding)
+        elif self._model.coding_ is None:  # by a state of an earlier version
+            X, _, _ = self._source.coding.code(X)
         with common.naming_options(LEARNING, inspect.signature(type(self._model)).parameters):
-            self._model.partial_fit(X, **constraints)
-        if self.n_saved == 0 and self._settings["--columns"] is None:
-            self._tell_of_ids(X)
+            with warnings.catch_warnings():
+                # The report counts them.
+                warnings.filterwarnings("ignore", ".* not seen before")
+                self._model.partial_fit(X, **constraints)
         self._pairs = {}
-        labels = common.check_labels(self._model.labels_, len(X))
+        labels = common.check_labels(self._model.labels_, n)
         self._output.write(map(str, labels.tolist()))
         if self._state is not None:
             out, bad = self._output, self._bad
@@ -266,17 +274,10 @@ class _Run:
                 out.sha256,
                 None if bad is None else bad.sha256,
             )
-            self._model.save(self._state, extra={"stream": FORMAT, **asdict(saved)})
+            # What fastmmc predict finds columns by.
+            used = {"columns": self._source.columns.of(self._source.coding)._asdict()}
+            self._model.save(self._state, extra={"stream": FORMAT, **used, **asdict(saved)})
         self.n_saved = self._model.n_seen_
-
-    def _tell_of_ids(self, X):
-        """Tell which columns of the first chunk seem to be ids, which are learned as any other."""
-        if ids := self._source.find_ids(X):
-            common.tell(
-                "note",
-                f"{self._source.name}: columns {', '.join(ids)} seem to hold ids of the rows, and "
-                f"are learned as numbers; to leave them out: {tables.drop_option(ids)}",
-            )
 
     def advice(self):
         """Return what to do after an interrupt."""
@@ -308,6 +309,10 @@ class _Run:
                 rows.append(("late", f"{model.n_late_} constraints, given after both their rows"))
             if n_waiting:
                 rows.append(("waiting", f"{n_waiting} constraints, for rows to come"))
+        if self._source.n_missing:
+            rows.append(("missing", f"{self._source.n_missing} cells, read as medians"))
+        if self._source.n_new:
+            rows.append(("new", f"{self._source.n_new} cells of categories, read as none"))
         if self._bad is not None:
             rows.append(("skipped", f"{self._bad.n_rows} rows, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])

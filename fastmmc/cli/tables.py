@@ -6,7 +6,6 @@ import argparse
 import codecs
 import csv
 import io
-import math
 import re
 import shlex
 import sys
@@ -40,7 +39,6 @@ ROWS_BELOW = 100
 
 QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
-WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 class Columns(NamedTuple):
@@ -90,9 +88,9 @@ class SameColumns(NamedTuple):
             names[i] = name
         return call_columns([self.numbers[i] for i in places], names)
 
-    def only(self, places):
-        """Return some of these columns, by their places among them."""
-        places = list(places)
+    def of(self, coding):
+        """Return those of these columns that a coding uses."""
+        places = [i for i, column in enumerate(coding.columns) if column.width]
         names = None if self.names is None else [self.names[i] for i in places]
         return self._replace(names=names, numbers=[self.numbers[i] for i in places])
 
@@ -253,13 +251,6 @@ def delimiter_of(path, first_line):
     return next((mark for mark in "\t;" if mark in plain), ",")
 
 
-def with_points(row, delimiter):
-    """Return the cells with decimal points; where semicolons part them, commas are such points."""
-    if delimiter != ";":
-        return row
-    return [cell.replace(",", ".") if WITH_COMMA.fullmatch(cell) else cell for cell in row]
-
-
 def read_table(path, asked, encoding=None):
     """Return the columns of a table, (n,) labels from 0, or None, and the layout."""
     with errors_about(path):
@@ -332,22 +323,15 @@ class Layout:
             return ""
         return "; the row was taken for data, as here no name in a header may be a number"
 
-    def numbers(self, line, row):
-        """Return the numbers of a row."""
-        self.check_length(line, row)
-        values = [_number(row[i]) for i in self.columns]
-        pairs = zip(self.columns, values, strict=True)
-        bad = [i for i, value in pairs if value is None or not math.isfinite(value)]
-        if bad:
-            i, names = bad[0], self.first if self.has_header else None
-            drop = drop_option(call_columns(bad, names))
-            raise ValueError(
-                f"line {line}, column {_shown(i, names)}: expected a finite number, got "
-                f"{row[i]!r}; stream takes numbers only: leave columns out by {drop}, or rows by "
-                f"--skip-bad-rows, or name a column of labels by --label-column"
-                f"{self._about_first(line)}"
-            )
-        return values
+    def fault(self, line, row, i, expected):
+        """Return what is wrong with a cell of a row, and what to do."""
+        names = self.first if self.has_header else None
+        drop = drop_option(call_columns([i], names))
+        return (
+            f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}; "
+            f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
+            f"labels by --label-column{self._about_first(line)}"
+        )
 
 
 def call_columns(numbers, names):

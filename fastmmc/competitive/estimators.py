@@ -3,6 +3,7 @@
 from typing import Self
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from fastmmc.competitive.methods import (
     Learning,
@@ -38,7 +39,8 @@ from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import ClusterCount, LinkRules, kernel_of
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.columns import refuse_other_kinds
+from fastmmc.data.columns import Coding, learn_coding
+from fastmmc.data.frames import is_frame
 from fastmmc.kernels.models import CenterModel
 
 
@@ -76,12 +78,12 @@ class _StreamingClusterer(_CompetitiveClusterer):
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
         from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
         nearest to each of these objects when it was presented; prototypes keep their numbers, so
-        none are dropped. A table with other columns than numbers goes to ``fit`` first, which
-        learns how they become numbers.
+        none are dropped. How the columns of a table become numbers is learned from the first rows,
+        be they those of ``fit`` or of the first call.
 
         Parameters
         ----------
-        X : (n, d) array_like or sparse matrix
+        X : (n, d) array_like, data frame or sparse matrix
             Objects, with no values beyond 1e150, whose squares overflow.
         y : object, optional
             Ignored.
@@ -104,10 +106,9 @@ class _StreamingClusterer(_CompetitiveClusterer):
         told = self._checked_parameters()
         rule = make_rule(self._solver.__name__, told)
         first = getattr(self, "_model", None) is None
-        if first:
-            refuse_other_kinds(X)
-            X = self._check_training_points(X)
-            check_magnitude(X)
+        coding = getattr(self, "coding_", None)
+        if first and coding is None:
+            X, coding = self._check_first(X)
         else:
             X = self._check_chunk(X)
         constraints = check_constraints(X.shape[0])
@@ -119,7 +120,23 @@ class _StreamingClusterer(_CompetitiveClusterer):
             check_magnitude(rows, "the features of X")
         self.labels_ = stream.present(rows, rule, told.get("memory_size", 0), constraints)
         self._show_stream()
+        self.coding_ = coding
         return self
+
+    def _begin_table(self, coding):
+        """Take what the columns of rows to come become, where it was found out before."""
+        self.coding_, self.n_features_in_ = coding, len(coding.columns)
+
+    def _check_first(self, X):
+        """Check the first objects; return them as numbers, and what columns become, if any do."""
+        coding = None
+        if is_frame(X):
+            validate_data(self, X, reset=True, skip_check_array=True)
+            X, coding = learn_coding(X)
+        if coding is None:
+            X = self._check_training_points(X)
+        check_magnitude(X)
+        return X, coding
 
     def _check_chunk(self, X):
         """Check further objects; scikit-learn's checks take as long as a thousand objects."""
@@ -131,6 +148,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
             and X.shape[1] == self.n_features_in_
             and X.shape[0] > 0
             and not hasattr(self, "feature_names_in_")
+            and self.coding_ is None
             # Also false if something is not finite.
             and float(np.vdot(X, X)) < LARGEST**2
         )
@@ -178,15 +196,21 @@ class _StreamingClusterer(_CompetitiveClusterer):
     _older_formats = {3: state_of_format_3}
 
     def _state(self):
-        return super()._state() | {"stream": self._stream}
+        return super()._state() | {"stream": self._stream, "coding": self.coding_}
 
     @classmethod
     def _of_state(cls, state):
         model, stream = super()._of_state(state), state["stream"]
         if stream is None:
             return model
-        if not isinstance(stream, Stream) or stream.space.n_features != model.n_features_in_:
-            raise ValueError(f"it holds no stream of points of {model.n_features_in_} columns")
+        coding, n_features = state.get("coding"), model.n_features_in_
+        if isinstance(coding, Coding) and len(coding.columns) == n_features:
+            n_features = coding.n_features
+        elif coding is not None:
+            raise ValueError(f"it holds no coding of {n_features} columns")
+        if not isinstance(stream, Stream) or stream.space.n_features != n_features:
+            raise ValueError(f"it holds no stream of points of {n_features} columns")
+        model.coding_ = coding
         # Labels of the last chunk are not in the file, so that it is the same whatever the chunks.
         vars(model).pop("labels_", None)
         model._stream = stream

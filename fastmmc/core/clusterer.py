@@ -21,6 +21,7 @@ from fastmmc.core.bases import (
     TransformerMixin,
 )
 from fastmmc.core.callbacks import CallbackSupport, fit_tasks, with_callbacks
+from fastmmc.core.column_names import Named
 from fastmmc.core.declare import declared, document, two_clusters_only, unknown_name
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc.core.types import MatrixLike
@@ -47,7 +48,9 @@ result_ : {result}
 n_features_in_ : int
     Features of the training points.
 feature_names_in_ : (d,) array
-    Their names, where X had any."""
+    Their names, where X had any.
+coding_ : Coding or None
+    How the columns of a table became numbers; None where they were numbers."""
 
 
 # The example of those that have none of their own.
@@ -175,9 +178,8 @@ class Clusterer(
 
     def _check_new_points(self, X):
         check_is_fitted(self)
-        result = getattr(self, "result_", None)
-        if getattr(result, "coding", None) is not None:
-            return result._in_numbers(X)
+        if self.coding_ is not None:
+            return Named(coding=self.coding_)._in_numbers(X)
         return self._check_matrix(X, reset=False)
 
     def _check_matrix(self, X, reset):
@@ -205,6 +207,7 @@ class Clusterer(
         """Make the result's fields attributes."""
         names = getattr(self, "feature_names_in_", None)
         self.result_ = replace(result, feature_names_in=names)
+        self.coding_ = result.coding
         for name in self._fields:
             setattr(self, f"{name}_", getattr(result, name))
         return self

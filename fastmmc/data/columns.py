@@ -198,10 +198,13 @@ class CategoryColumn(Column):
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
         texts = values.texts
-        at = self._places(texts)
+        X = self.weight * (self._places(texts)[:, None] == np.arange(self.width))
+        return Coded(X, texts.count(None), self.new(values))
+
+    def new(self, values):
+        """Return the texts that were not seen when the column was learned."""
         seen = {*self.levels, *self.seen}
-        X = self.weight * (at[:, None] == np.arange(self.width))
-        return Coded(X, texts.count(None), [text for text in values.known if text not in seen])
+        return [text for text in values.known if text not in seen]
 
     def read(self, values):
         """Return the place of cells in ``levels``, -1 if in none, and whether they are known."""
@@ -464,9 +467,8 @@ class Coding:
 
         Also returns what is to be said of cells that were not understood, and of missing ones.
         """
-        frame = X if isinstance(X, Frame) else as_frame(X)
         parts, unknown, missing = [], [], []
-        for column, values in self._matched(frame):
+        for column, values in self._matched(as_frame(X)):
             coded = column.code(values)
             parts.append(coded.X)
             unknown += _about_unknown(column, coded.unknown)
@@ -474,6 +476,32 @@ class Coding:
                 cells_ = _count(coded.n_missing, "missing cell")
                 missing.append(f"column {column.name!r}: {cells_}")
         return np.ascontiguousarray(np.hstack(parts)), unknown, missing
+
+    def misread(self, frame, most, *, with_missing) -> np.ndarray:
+        """Return the first column of each row that does not hold what it should, (n,) int64.
+
+        That is, a cell of a column of numbers or dates is no such or beyond ``most``, or is missing
+        if it is asked ``with_missing``. -1 where there is none.
+        """
+        found = np.full(frame.n_rows, -1)
+        for i, column in reversed([*enumerate(self.columns)]):
+            if isinstance(column, NumberColumn | DateColumn):
+                values = frame.columns[i]
+                is_bad = ~(np.abs(column.read(values)[0]) <= most)
+                if not (with_missing or np.isnan(column.fill)):
+                    is_bad &= np.array([text is not None for text in values.texts])
+                found[is_bad] = i
+        return found
+
+    def count_filled(self, frame) -> tuple[int, int]:
+        """Return how many cells of numbers and dates are missing, and of categories are new."""
+        n_missing = n_new = 0
+        for column, values in zip(self.columns, frame.columns, strict=True):
+            if isinstance(column, CategoryColumn):
+                n_new += len(column.new(values))
+            elif column.width:
+                n_missing += values.texts.count(None)
+        return n_missing, n_new
 
     def _matched(self, frame):
         """Yield the columns in use and their values in a table: by name, or else by place."""
@@ -512,39 +540,14 @@ def _about_unknown(column, unknown):
 
 def as_frame(X) -> Frame:
     """Return a data frame, or an array, as columns; those of an array have no names."""
+    if isinstance(X, Frame):
+        return X
     if is_frame(X):
         return read_frame(X)
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"X must be a table or have two dimensions; got shape {array.shape}")
     return Frame([], [read_values(array[:, j]) for j in range(array.shape[1])])
-
-
-def refuse_other_kinds(X):
-    """Refuse a data frame with other columns than numbers, where rows to come are like it."""
-    if not is_frame(X):
-        return
-    frame = read_frame(X)
-    pairs = list(zip(frame.names, frame.columns, strict=True))
-    others = [f"{name!r} ({values.kind})" for name, values in pairs if values.kind != "numbers"]
-    others += [
-        f"{name!r} (missing cells)"
-        for name, values in pairs
-        if values.kind == "numbers" and np.isnan(values.cells).any()
-    ]
-    if others:
-        raise ValueError(
-            f"partial_fit begins with columns of numbers, and X has {', '.join(others)}: call fit "
-            "with the first rows, which learns how columns become numbers, and then partial_fit "
-            "with the others; or leave these columns out"
-        )
-    whole = [(name, values.cells) for name, values in pairs if values.cells.dtype.kind in "iu"]
-    if ids := [repr(name) for name, cells in whole if is_id(name, cells)]:
-        warn_user(
-            f"columns of X seem to hold ids of the rows, and are learned as numbers: "
-            f"{', '.join(ids)}. Leave them out, or give them as float",
-            UserWarning,
-        )
 
 
 def learn_coding(X, scaled=False):

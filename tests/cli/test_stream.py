@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc import cli
@@ -410,11 +411,11 @@ def test_a_line_that_grows_while_it_is_read(tmp_path):
     path.write_text("1,2\n3,4")
     with ExitStack() as stack:
         source = resumable.Source(str(path), None, stack)
-        source.begin(Columns())
-        assert len(source.read(5)[0]) == 2
+        source.begin(Columns(), 1)
+        assert source.read(5)[0].n_rows == 2
         with path.open("a") as file:
             file.write("\n5,6")
-        assert source.read(5)[0].tolist() == [[5, 6]]
+        assert [values.cells for values in source.read(5)[0].columns] == [["5"], ["6"]]
         with path.open("a") as file:
             file.write("7\n")
         with pytest.raises(ValueError, match="line 3 had no line break"):
@@ -712,15 +713,15 @@ def test_many_bad_rows_are_not_held_in_memory(tmp_path, monkeypatch, capsys):
         BadRows, "write", lambda self, lines: (most.append(len(lines)), write(self, lines))
     )
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
-    path.write_text("1,2\n" + "x,y\n" * 10)
+    path.write_text("1,2\n" * 11 + "x,y\n" * 10)
     assert run(path, "--k", 1, "--skip-bad-rows", skipped) == 0
-    assert capsys.readouterr().out == "label\n0\n"
+    assert capsys.readouterr().out == "label\n" + "0\n" * 11
     assert max(most) == 3 and len(skipped.read_text().splitlines()) == 11
 
 
 def test_bad_rows_only(tmp_path, capsys):
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
-    path.write_text("a,b\nx,1\n")
+    path.write_text("a,b\n1\n")
     message = error_of(capsys, path, "--k", 1, "--skip-bad-rows", skipped)
     assert (
         f"the first 1 prototypes need as many rows; got 0, and 1 bad ones in {skipped}" in message
@@ -795,17 +796,131 @@ def test_a_full_disk_leaves_whole_chunks(job, full_disk, capsys, state):
     assert sorted(job.out.parent.glob(".*")) == []
 
 
-MIXED = "city,day,x,y\nUlm,2020-08-02,1.5,\nBonn,2020-08-03,2,7\n"
+@pytest.fixture
+def orders(tmp_path):
+    """A table of all kinds of columns, its path, and the clusters that were made."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=240)
+    frame = pd.DataFrame({"order id": 7000 + rng.permutation(240)})
+    frame["town"] = np.where(rng.random(240) < 0.9, np.array(["Ulm", "Bonn", "Köln"])[y], "Ulm")
+    days = pd.date_range("2024-01-01", periods=240).strftime("%Y-%m-%d")
+    frame["day"] = rng.permutation(days)
+    frame["sum"] = np.round(20.0 * y + rng.normal(size=240), 2)
+    frame["weight"] = np.round(10.0 * (y == 1) + rng.normal(size=240), 2)
+    frame.loc[::7, "weight"] = np.nan
+    path = tmp_path / "orders.csv"
+    frame.to_csv(path, index=False)
+    return frame, path, y
 
 
-def test_other_columns_than_numbers_are_named_with_what_to_do(tmp_path, capsys):
-    table = tmp_path / "mixed.csv"
-    table.write_text(MIXED)
-    message = error_of(capsys, table, "--k", 2)
-    assert "line 2, column 'city': expected a finite number, got 'Ulm'" in message
-    assert "leave columns out by --drop city,day,y, or rows by --skip-bad-rows" in message
-    assert run(table, "--k", 2, "--drop", "city,day,y") == 0
+def labels_of_run(capsys, *command):
+    assert run(*command) == 0
+    out, told = capsys.readouterr()
+    return np.array(labels_in(out)), told
+
+
+def test_columns_of_any_kind_are_learned_as_by_the_estimator(orders, tmp_path, capsys):
+    frame, path, y = orders
+    state = tmp_path / "state.npz"
+    command = [path, "--k", 3, "--chunk", 60]
+    labels, told = labels_of_run(capsys, *command)
+    assert adjusted_rand_score(y, labels) > 0.8
+    for said in (
+        "'order id': left out, as it holds ids",
+        "'town': 3 categories",
+        "'day': dates, as a number",
+        "'weight': numbers, scaled; 9 of 60 missing: the median, ",
+    ):
+        assert told.count(f"orders.csv, first rows: column {said}") == 1
+    model, found = fastmmc.CRPCL(3, random_state=0), []
+    with pytest.warns(UserWarning, match="'order id' is left out"):
+        model.partial_fit(frame[:60])
+    found += model.labels_.tolist()
+    for begin in range(60, 240, 60):
+        found += model.partial_fit(frame[begin : begin + 60]).labels_.tolist()
+    np.testing.assert_array_equal(labels, found)
+    # A run that goes on, and what is predicted from its state.
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:121]))
+    command += ["--state", state, "--out", tmp_path / "labels.csv"]
+    assert run(*command) == 0
+    path.write_text("".join(lines))
+    assert run(*command) == 0
+    told = capsys.readouterr().err
+    assert told.count("'town': 3 categories") == 1 and "240 rows (120 of them now)" in told
+    np.testing.assert_array_equal(labels_in((tmp_path / "labels.csv").read_text()), labels)
+    loaded = fastmmc.load(state)
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    frame[["weight", "sum", "town", "day"]].to_csv(path, index=False)
+    assert cli.main(["predict", str(state), str(path)]) == 0
+    np.testing.assert_array_equal(labels_in(capsys.readouterr().out), model.predict(frame))
+
+
+def test_a_state_without_a_coding_goes_on(job, rows, capsys):
+    whole = job.table.read_text()
+    job.table.write_text("a,b\n" + "".join(rows[:90]))
+    assert run(*job.command) == 0
+    model = fastmmc.load(job.state)
+    extra, model.coding_ = model.extra_, None
+    del extra["columns"]  # as earlier versions saved it
+    model.save(job.state, extra=extra)
+    job.table.write_text(whole.replace(rows[100], "1,\n", 1))
+    assert "line 102, column 'b': expected a finite number, got ''" in error_of(
+        capsys, *job.command
+    )
+    job.table.write_text(whole)
+    assert run(*job.command) == 0
+    assert job.out.read_bytes() == (job.out.parent / "whole" / "labels.csv").read_bytes()
+
+
+def test_cells_that_are_not_what_a_column_holds(orders, tmp_path, capsys):
+    frame, path, _ = orders
+    frame = frame.astype(object)
+    frame.loc[3, "sum"], frame.loc[130, "day"], frame.loc[131, "sum"] = "much", "soon", 1e200
+    frame.loc[140, "town"] = "Rom"
+    frame.to_csv(path, index=False)
+    command = [path, "--k", 3, "--chunk", 60]
+    for row, column, mended, fault in (
+        (3, "sum", 1.0, "line 5, column 'sum': expected a finite number, got 'much'; leave the "
+         "column out by --drop sum, or rows by --skip-bad-rows"),
+        (130, "day", "2024-03-01", "line 132, column 'day': expected a date, got 'soon'"),
+        (131, "sum", 1e200, "line 133 has a value beyond 1e+150"),
+    ):  # fmt: skip
+        assert run(*command) == 2
+        assert f"orders.csv: {fault}" in capsys.readouterr().err
+        frame.loc[row, column] = mended
+        frame.to_csv(path, index=False)
     bad = tmp_path / "bad.csv"
+    frame.loc[140, "sum"] = np.nan
+    frame.loc[131, "sum"] = 1.0
+    frame.to_csv(path, index=False)
+    told = labels_of_run(capsys, *command)[1]
+    assert "\nmissing    36 cells, read as medians\n" in told
+    assert "\nnew        1 cells of categories, read as none\n" in told
+    frame.loc[131, "sum"] = 1e200
+    frame.to_csv(path, index=False)
+    labels, told = labels_of_run(capsys, *command, "--skip-bad-rows", bad)
+    assert len(labels) == 240 - 35 - 1 and "'sum' to 'weight' (2): numbers, scaled\n" in told
+    found = pd.read_csv(bad)
+    missing = 2 + np.flatnonzero(frame.weight.isna())
+    np.testing.assert_array_equal(found.line, np.unique([*missing, 133]))
+
+
+def test_numbers_as_people_write_them(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    numbers = [(903, 1.58), (2131, 2.59), (12079, 2.31), (905, 1.61), (2140, 2.5), (12100, 2.3)]
+    plain = "".join(f"{a},{b}\n" for a, b in numbers)
+    german = "".join(f"{a:,};{b}\n".replace(".", "_").replace(",", ".") for a, b in numbers)
+    told = {}
+    for name, text in (("plain", plain), ("german", german.replace("_", ","))):
+        path.write_text(text)
+        told[name] = labels_of_run(capsys, path, "--k", 3, "--chunk", 3)
+    np.testing.assert_array_equal(told["plain"][0], told["german"][0])
+    assert "column '1': numbers, with decimal commas" in told["german"][1]
+
+
+def test_rows_that_miss_numbers_are_bad_if_these_have_a_place(tmp_path, capsys):
+    table, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
     table.write_text("x,y\n1,\n2,7\n3,8\n")
     assert run(table, "--k", 2, "--skip-bad-rows", bad) == 0
     assert "column 'y': expected a finite number" in bad.read_text()
@@ -828,9 +943,9 @@ def test_columns_of_ids_are_told_once(tmp_path, capsys):
 
 def test_a_bad_row_is_mended_and_the_run_goes_on(job, rows, capsys):
     whole = job.table.read_text()
-    job.table.write_text("a,b\n" + "".join(rows[:100]) + "1,nan\n" + "".join(rows[101:]))
+    job.table.write_text("a,b\n" + "".join(rows[:100]) + "1,x\n" + "".join(rows[101:]))
     message = error_of(capsys, *job.command)
-    assert f"{job.table}: line 102, column 'b': expected a finite number, got 'nan'" in message
+    assert f"{job.table}: line 102, column 'b': expected a finite number, got 'x'" in message
     assert len(labels_in(job.out.read_text())) == 90
     assert error_of(capsys, *job.command) == message
     job.table.write_text(whole)
@@ -854,9 +969,13 @@ def test_closed_output(table, capsys, monkeypatch):
 def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
     path = tmp_path / "t.csv"
     path.write_text(f"{first}\n1,2\n3,4\n5,6\n")
-    cell = first.split(",")[0].strip()
-    message = f"line 1, column 0 (from 0): expected a finite number, got {cell!r}"
-    assert message in error_of(capsys, path, "--k", 2)
+    if "inf" in first:
+        message = "line 1, column 0 (from 0): expected a finite number, got 'inf'"
+        assert message in error_of(capsys, path, "--k", 2)
+    else:
+        assert run(path, "--k", 2) == 0
+        out, told = capsys.readouterr()
+        assert len(out.splitlines()) == 5 and "1 of 4 missing: the median, 3" in told
     assert cli.main(["cluster", str(path), "--k", "2", "--seed", "0"]) == 0
     out, told = capsys.readouterr()
     assert len(out.splitlines()) == 5 and "1 of 4 missing: the median, 3" in told
@@ -877,8 +996,7 @@ def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
         ("a,b\n", "there is a header and nothing below it"),
         ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
         ("1,2\n3,4\n5,x\n", "line 3, column 1 (from 0): expected a finite number, got 'x'"),
-        ("1,2\n3,4\n5,\n", "line 3, column 1 (from 0): expected a finite number, got ''"),
-        ("1,2\n\n3,inf\n", "line 3, column 1 (from 0): expected a finite number, got 'inf'"),
+        ("1,2\n\n3,4\n5,inf\n", "line 4, column 1 (from 0): expected a finite number, got 'inf'"),
         ("1,2\n3,4\n", "the first 3 prototypes need as many rows; got 2"),
         ('1,2\n3,"4\n5"\n', "line 2 cannot be read as a row"),
         (b"1,2\n\xff,3\n", "line 2 is not text in UTF-8"),
