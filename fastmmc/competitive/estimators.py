@@ -119,8 +119,8 @@ class _StreamingClusterer(_CompetitiveClusterer):
         if stream.space.has_features:
             check_magnitude(rows, "the features of X")
         self.labels_ = stream.present(rows, rule, told.get("memory_size", 0), constraints)
-        self._show_stream()
         self.coding_ = coding
+        self._show_stream()
         return self
 
     def _begin_table(self, coding):
