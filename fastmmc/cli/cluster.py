@@ -158,13 +158,7 @@ def add_command(commands):
     )
     given = parser.add_argument_group("input")
     sources.add_source(parser, given, tables.LISTED)
-    given.add_argument(
-        "--decimal",
-        choices=(",", "."),
-        metavar="MARK",
-        help="a comma or a point: what stands before decimals in columns that do not tell, as of "
-        "2.131 and 1.570 alone",
-    )
+    common.add_options(given, [tables.DECIMAL])
     given.add_argument(
         "--standardize",
         action="store_true",
@@ -270,7 +264,7 @@ def _cluster(args):
             marks_missing=not args.fill_missing,
             scaled=args.standardize,
             encoding=args.encoding,
-            decimal=args.decimal,
+            decimal=getattr(args, tables.DECIMAL.name, None),
         )
     _cluster_points(args, method, params, points)
 

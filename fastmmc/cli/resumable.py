@@ -148,7 +148,7 @@ class Source:
         self._last = b""
         # How columns become numbers, which the first rows tell; how many numbers were missing, and
         # how many categories were not among these rows.
-        self.coding, self._keeps_all = None, False
+        self.coding, self._keeps_all, self._decimal = None, False, None
         self.n_missing = self.n_new = 0
         if path == STANDARD_INPUT:
             self._file, self.is_file = sys.stdin.buffer, False
@@ -158,12 +158,12 @@ class Source:
             self._file = stack.enter_context(open(path, "rb"))
             self.is_file = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
 
-    def begin(self, asked, chunk):
+    def begin(self, asked, decimal, chunk):
         """Look at the first row; those below it in the first chunk tell whether it is a header.
 
         They are learned before the first place is saved.
         """
-        self._keeps_all = asked.are_listed
+        self._keeps_all, self._decimal = asked.are_listed, decimal
         with tables.errors_about(self.name):
             rows = list(islice(iter(self._next_row, None), min(chunk, 1 + tables.ROWS_BELOW)))
             if not rows:
@@ -249,7 +249,8 @@ class Source:
             return rows, self._frame(rows)
         if self.coding is None:
             self.coding = coding
-            tell_unless_plain(f"{self.name}, first rows", coding, self.columns)
+            undecided = frame if self._decimal is None else None
+            tell_unless_plain(f"{self.name}, first rows", coding, self.columns, undecided)
             if ids:
                 tell_of_ids(self.name, self.columns.calls(ids))
         return rows, frame
@@ -259,11 +260,11 @@ class Source:
 
         Where all columns are numbers, each is learned as it is.
         """
-        coding = fit_coding(frame, keeps_all=self._keeps_all)
+        coding = fit_coding(frame, keeps_all=self._keeps_all, decimal=self._decimal)
         if coding.is_scaled:
             return coding, []
         ids = [i for i, column in enumerate(coding.columns) if column.said == IDS]
-        return fit_coding(frame, keeps_all=True), ids
+        return fit_coding(frame, keeps_all=True, decimal=self._decimal), ids
 
     def _about_cell(self, row, coding, place):
         """Return what is wrong with a cell of a column of numbers or dates."""

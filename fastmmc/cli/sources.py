@@ -84,12 +84,8 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             scaled=scaled,
             decimal=decimal,
         )
-        if tell_unless_plain(name, coding, columns):
-            if decimal is None and (mark := undecided_mark(frame, coding)):
-                other = "," if mark == "." else "."
-                hint = tables.option_of("--decimal", other)
-                common.tell("note", f"{name}: to read such numbers the other way: {hint}")
-        elif not (is_table or coding.is_scaled):
+        is_told = tell_unless_plain(name, coding, columns, frame if decimal is None else None)
+        if not is_told and not (is_table or coding.is_scaled):
             _check_points(name, found)
             return Points(found, y, columns, found)
         X, _, _ = coding.code(frame)
@@ -103,8 +99,11 @@ def _frame_of(name, X):
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
-def tell_unless_plain(source, coding, columns):
-    """Tell what was done with the columns of a table, unless all are numbers; return if told."""
+def tell_unless_plain(source, coding, columns, frame=None):
+    """Tell what was done with the columns of a table, unless all are numbers; return if told.
+
+    ``frame`` has the columns as they were read where it was not said what stands before decimals.
+    """
     if all(column.said in ("numbers", "numbers, scaled") for column in coding.columns):
         return False
     for line in coding.lines():
@@ -118,6 +117,9 @@ def tell_unless_plain(source, coding, columns):
             "clusters with a column of true classes: "
             f"{tables.option_of('--label-column', called[-1])}",
         )
+    if frame is not None and (mark := undecided_mark(frame, coding)):
+        hint = tables.option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
+        common.tell("note", f"{source}: to read such numbers the other way: {hint}")
     return True
 
 

@@ -97,7 +97,8 @@ FILES = (
     ),
 )
 # What is asked of any method.
-COMMON = (*tables.COLUMNS, *FILES)
+READING = (*tables.COLUMNS, tables.DECIMAL)
+COMMON = (*READING, *FILES)
 
 # Files that a run is given, and those that it writes, which are for one run at a time. Their names
 # come from the command line: whoever sends a state must not choose what is overwritten.
@@ -142,7 +143,7 @@ def add_command(commands):
         help="rows with cells separated by commas, semicolons or tabs: a file, a named pipe, or - "
         "for standard input",
     )
-    common.add_options(parser.add_argument_group("input"), tables.COLUMNS)
+    common.add_options(parser.add_argument_group("input"), READING)
     learning = parser.add_argument_group("learning")
     told = f"default: {DEFAULT_METHOD}"
     common.add_method(parser, learning, STREAMING, told, default=argparse.SUPPRESS)
@@ -216,7 +217,8 @@ class _Run:
                 self._bad.resume(saved.n_bytes_bad, saved.sha256_bad)
         else:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
-            self._source.begin(tables.Columns(*asked), chunk=args.chunk)
+            decimal = self._settings[tables.DECIMAL.flag]
+            self._source.begin(tables.Columns(*asked), decimal, args.chunk)
 
     def _new_model(self, estimator):
         settings = self._settings
@@ -397,7 +399,7 @@ class _Saved:
         check_type(settings, dict[str, int | float | str | list[str] | None], "settings")
         for option in ("SOURCE", "--method"):
             check_type(settings.get(option), str, option)
-        for option in (*KNOWLEDGE, *FILES):
+        for option in (*KNOWLEDGE, *FILES, tables.DECIMAL):
             check_type(settings.get(option.flag), str | None, option.flag)
         for option in tables.COLUMNS:
             check_type(settings.get(option.flag), list[str] | None, option.flag)

@@ -156,6 +156,13 @@ def parse_encoding(name):
     return name
 
 
+def parse_mark(text):
+    """Return what stands before decimals."""
+    if text not in (",", "."):
+        raise argparse.ArgumentTypeError(f"expected a comma or a point; got {text!r}")
+    return text
+
+
 HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
 DROP = Option(
     "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
@@ -170,6 +177,13 @@ LISTED = (
     ),
 )
 COLUMNS = (*LISTED, DROP)
+DECIMAL = Option(
+    "--decimal",
+    parse_mark,
+    "a comma or a point: what stands before decimals in columns that do not tell, as of 2.131 and "
+    "1.570 alone",
+    metavar="MARK",
+)
 
 
 @contextmanager

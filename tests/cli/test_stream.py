@@ -411,7 +411,7 @@ def test_a_line_that_grows_while_it_is_read(tmp_path):
     path.write_text("1,2\n3,4")
     with ExitStack() as stack:
         source = resumable.Source(str(path), None, stack)
-        source.begin(Columns(), 1)
+        source.begin(Columns(), None, 1)
         assert source.read(5)[0].n_rows == 2
         with path.open("a") as file:
             file.write("\n5,6")
@@ -917,6 +917,13 @@ def test_numbers_as_people_write_them(tmp_path, capsys):
         told[name] = labels_of_run(capsys, path, "--k", 3, "--chunk", 3)
     np.testing.assert_array_equal(told["plain"][0], told["german"][0])
     assert "column '1': numbers, with decimal commas" in told["german"][1]
+    path.write_text("".join(f"{1 + a / 1000:.3f};{b * 10:.0f}\n" for a, b in numbers))
+    told = labels_of_run(capsys, path, "--k", 3)[1]
+    assert "as 1903" in told and "the other way: --decimal .\n" in told
+    told = labels_of_run(capsys, path, "--k", 3, "--decimal", ".")[1]
+    assert "as 1.903" in told and "the other way" not in told
+    assert run(path, "--k", 3, "--decimal", "x") == 2
+    assert "--decimal: expected a comma or a point; got 'x'" in capsys.readouterr().err
 
 
 def test_rows_that_miss_numbers_are_bad_if_these_have_a_place(tmp_path, capsys):
