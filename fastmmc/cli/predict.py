@@ -12,6 +12,7 @@ from typing import get_type_hints
 import numpy as np
 
 from fastmmc.cli import common, sources, tables
+from fastmmc.cli.common import is_whole
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
 from fastmmc.core.saving import check_type
@@ -107,8 +108,10 @@ def _read_model(path):
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged: what it tells of columns is wrong") from error
     names = getattr(model, "feature_names_in", getattr(model, "feature_names_in_", None))
-    if names is not None and coding is not None:
+    if coding is not None:
         names = [column.name for column in coding.used]
+        if all(map(is_whole, names)):  # they are numbers of columns without names
+            names = None
     if names is None:
         return model, None
     return model, SameColumns(list(names), list(range(len(names))), len(names))

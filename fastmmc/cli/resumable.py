@@ -193,11 +193,14 @@ class Source:
 
         Classes that are not known are -1. ``coding`` tells what numbers the columns become.
         """
-        rows, frame = [], self._frame([])
+        rows, frame, coding = [], self._frame([]), self.coding
         with tables.errors_about(self.name):
             while len(rows) < n and (more := self._take(n - len(rows))):
-                rows, frame = self._without_bad(rows + more)
+                rows, frame, coding = self._without_bad(rows + more)
         if rows:
+            if self.coding is None:
+                self.coding = coding
+                self._tell_of_columns(frame)
             n_missing, n_new = self.coding.count_filled(frame)
             self.n_missing, self.n_new = self.n_missing + n_missing, self.n_new + n_new
         label = self._layout.label
@@ -228,15 +231,13 @@ class Source:
         return -1 if name in ("", "-1") else self._classes.setdefault(name, len(self._classes))
 
     def _without_bad(self, rows):
-        """Return the rows that can be learned, and a frame of them.
+        """Return the rows that can be learned, a frame of them, and how its columns become numbers.
 
-        The first rows tell what the columns hold, without those that are bad.
+        The first rows tell that, without those that are bad.
         """
-        coding, ids = self.coding, []
+        frame, coding = self._frame(rows), self.coding
         while rows:
-            frame = self._frame(rows)
-            if self.coding is None:
-                coding, ids = self._learn_columns(frame)
+            coding = self.coding or self._learn_columns(frame)
             # Where bad rows have a place, those that miss numbers go there, too.
             faults = coding.misread(frame, LARGEST, with_missing=self._bad is not None)
             if (faults < 0).all():
@@ -245,26 +246,26 @@ class Source:
                 if fault >= 0:
                     self._skip(ValueError(self._about_cell(row, coding, fault)), row)
             rows = [row for row, fault in zip(rows, faults, strict=True) if fault < 0]
-        else:
-            return rows, self._frame(rows)
-        if self.coding is None:
-            self.coding = coding
-            undecided = frame if self._decimal is None else None
-            tell_unless_plain(f"{self.name}, first rows", coding, self.columns, undecided)
-            if ids:
-                tell_of_ids(self.name, self.columns.calls(ids))
-        return rows, frame
+            frame = self._frame(rows)
+        return rows, frame, coding
 
     def _learn_columns(self, frame):
-        """Return how columns become numbers, and the places of those that seem to be ids but do.
+        """Return how columns become numbers; each of them is learned where all are numbers."""
+        coding = fit_coding(frame, keeps_all=True, decimal=self._decimal)
+        if self._keeps_all or {column.kind for column in coding.columns} == {"numbers"}:
+            return coding
+        return fit_coding(frame, decimal=self._decimal)
 
-        Where all columns are numbers, each is learned as it is.
-        """
-        coding = fit_coding(frame, keeps_all=self._keeps_all, decimal=self._decimal)
-        if coding.is_scaled:
-            return coding, []
-        ids = [i for i, column in enumerate(coding.columns) if column.said == IDS]
-        return fit_coding(frame, keeps_all=True, decimal=self._decimal), ids
+    def _tell_of_columns(self, frame):
+        """Tell what is done with the columns, and which of them seem to be ids but are learned."""
+        undecided = frame if self._decimal is None else None
+        tell_unless_plain(f"{self.name}, first rows", self.coding, self.columns, undecided)
+        if not self._keeps_all:
+            columns = fit_coding(frame, decimal=self._decimal).columns
+            used = zip(columns, self.coding.columns, strict=True)
+            ids = [i for i, (a, b) in enumerate(used) if a.said == IDS and b.width]
+            if ids:
+                tell_of_ids(self.name, self.columns.calls(ids))
 
     def _about_cell(self, row, coding, place):
         """Return what is wrong with a cell of a column of numbers or dates."""
@@ -274,7 +275,9 @@ class Source:
                 f"line {row.line} has a value beyond {LARGEST:g}, whose square overflows; scale "
                 "the columns first"
             )
-        what = "a date" if column.kind == "dates" else "a finite number"
+        what = "a finite number"
+        if column.kind == "dates":
+            what = "a date" + (f" as {column.form}" if column.form else "")
         return self._layout.fault(row.line, row.cells, i, what)
 
     def _skip(self, error, row):
@@ -514,12 +517,12 @@ class BadRows(Output):
         text = io.StringIO()
         row = line.decode(errors="replace").rstrip("\r\n")
         csv.writer(text, lineterminator="").writerow([number, problem, row])
-        self._lines.append(text.getvalue())
+        self._lines.append((number, text.getvalue()))
         self.n_rows += 1
         if len(self._lines) == MOST_LINES:
             self.write_all()
 
     def write_all(self):
-        """Write what is in memory."""
-        self.write(self._lines)
+        """Write what is in memory, in the order of the lines."""
+        self.write([text for _, text in sorted(self._lines)])
         self._lines = []

@@ -148,12 +148,14 @@ class _StreamingClusterer(_CompetitiveClusterer):
             and X.shape[1] == self.n_features_in_
             and X.shape[0] > 0
             and not hasattr(self, "feature_names_in_")
-            and self.coding_ is None
+            and (self.coding_ is None or self.coding_.is_plain)
             # Also false if something is not finite.
             and float(np.vdot(X, X)) < LARGEST**2
         )
         if not is_fine:
             X = self._check_new_points(X)
+            if not X.shape[0]:
+                raise ValueError("X has no rows; give at least one")
             check_magnitude(X)
         return X
 

@@ -25,7 +25,7 @@ from fastmmc.core.column_names import Named
 from fastmmc.core.declare import declared, document, two_clusters_only, unknown_name
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.frames import is_frame
+from fastmmc.data.frames import is_array, is_frame
 from fastmmc.data.labels import check_known_labels, read_known_labels
 from fastmmc.registry import Method, register, registry_name
 
@@ -178,8 +178,9 @@ class Clusterer(
 
     def _check_new_points(self, X):
         check_is_fitted(self)
-        if self.coding_ is not None:
-            return Named(coding=self.coding_)._in_numbers(X)
+        coding = self.coding_
+        if coding is not None and not (coding.is_plain and is_array(X)):
+            return Named(coding=coding)._in_numbers(X)
         return self._check_matrix(X, reset=False)
 
     def _check_matrix(self, X, reset):

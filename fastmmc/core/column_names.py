@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -28,10 +29,10 @@ class Named:
         if self.coding is None:
             self._check_names(X)
             return X
-        if hasattr(X, "compute"):  # a Dask array, or frame
+        if hasattr(X, "compute") or issparse(X):
             raise TypeError(
-                "X is in blocks, and the clusters were made of a table with columns of several "
-                "kinds: give new rows as a data frame"
+                f"X is {'sparse' if issparse(X) else 'in blocks'}, and the clusters were made of a "
+                "table with columns of several kinds: give new rows as a data frame"
             )
         numbers, unknown, _ = self.coding.code(X)
         if unknown:

@@ -33,6 +33,13 @@ DATES = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y",
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 FORMATS = tuple(date + time for date in DATES for time in TIMES)
 CLOCKS = ("%H:%M", "%H:%M:%S")
+# In these 05/03/2024 may be in May or in March.
+OTHER_ORDER = {
+    one + form[5:]: other + form[5:]
+    for one, other in (("%m/%d", "%d/%m"), ("%d/%m", "%m/%d"))
+    for form in FORMATS
+    if form.startswith(one)
+}
 
 
 def is_missing(cell: str) -> bool:

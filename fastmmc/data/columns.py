@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -252,12 +253,12 @@ def _fit_column(name, values, options):
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
         return _fit_numbers(name, values.cells, options, is_whole=is_whole)
     if values.kind == "dates":
-        return _fit_dates(name, values.cells, None, [])
+        return _fit_dates(name, values.cells, None)
     known = values.known
     if not known:
         return UnusedColumn(name, "left out, as all cells are missing")
     if values.kind == "texts":
-        unknown = _read_numbers(values, options.mark)[1]
+        unknown = _read_numbers(values, values.mark or options.mark)[1]
         if 2 * len(unknown) < len(known):
             return _fit_written_numbers(name, values, unknown, options)
         try:
@@ -267,7 +268,7 @@ def _fit_column(name, values, options):
         if form != "":
             days, unknown = _read_dates(values, form)
             if 2 * len(unknown) < len(known):
-                return _fit_dates(name, days, form, unknown)
+                return _fit_dates(name, days, form, unknown, values.texts)
     return _fit_categories(name, values.texts, len(known))
 
 
@@ -287,7 +288,7 @@ def _fit_written_numbers(name, values, unknown, options):
         text = next(text for text in known if "." in text or "," in text)
         said.append(f"{text!r} as {cells.to_number(text, mark):.6g}")
     is_whole = not has & {".", ","}
-    numbers = values.numbers(options.mark)
+    numbers = values.numbers(mark)
     return _fit_numbers(name, numbers, options, mark, said, unknown, is_whole)
 
 
@@ -332,8 +333,8 @@ def _about_missing(gaps, fill, unknown, marker):
     return words
 
 
-def _fit_dates(name, days, form, unknown):
-    """Return what becomes of a column of dates or times of day."""
+def _fit_dates(name, days, form, unknown=(), texts=()):
+    """Return what becomes of a column of dates or times of day, written as ``texts``."""
     gaps = np.isnan(days)
     known = days[~gaps]
     if not known.size:
@@ -345,6 +346,10 @@ def _fit_dates(name, days, form, unknown):
     parts = (not is_clock) + len(cycles)
     names = [*(["a number"] if not is_clock else []), *cycles]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(names)}"
+    at = (~gaps).nonzero()[0]
+    other = cells.OTHER_ORDER.get(form)
+    if other and np.isfinite(cells.days_of([texts[i] for i in at], other)).all():
+        words += f", {texts[at[0]]!r} as {cells.EPOCH + timedelta(known[0]):%Y-%m-%d}"
     if unknown:
         words += f"; {_count(len(unknown), 'cell')} such as {unknown[0]!r} read as missing"
     if gaps.any():
@@ -428,6 +433,13 @@ class Coding:
         return "\n".join(self.lines())
 
     @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers, and remain as they are."""
+        return not self.is_scaled and all(
+            isinstance(column, NumberColumn) and column.width == 1 for column in self.columns
+        )
+
+    @property
     def used(self) -> list[Column]:
         """The columns that are not left out."""
         return [column for column in self.columns if column.width]
@@ -462,13 +474,16 @@ class Coding:
         """Return the columns that are not used."""
         return [column for column in self.columns if not column.width]
 
-    def code(self, X) -> tuple[np.ndarray, list[str], list[str]]:
+    def code(self, X, *, votes=False) -> tuple[np.ndarray, list[str], list[str]]:
         """Return a table, or an array of its columns, as numbers.
 
-        Also returns what is to be said of cells that were not understood, and of missing ones.
+        Also returns what is to be said of cells that were not understood, and of missing ones. The
+        texts of another file may have other decimal marks, if it ``votes`` on them.
         """
         parts, unknown, missing = [], [], []
         for column, values in self._matched(as_frame(X)):
+            if votes and column.kind == "numbers" and values.kind == "texts":
+                column = replace(column, mark=values.mark or column.mark)
             coded = column.code(values)
             parts.append(coded.X)
             unknown += _about_unknown(column, coded.unknown)

@@ -60,9 +60,8 @@ class Values:
     def numbers(self, mark: str) -> np.ndarray:
         """Return texts as (n,) float64, NaN where they are missing or no finite numbers.
 
-        ``mark`` stands before decimals if no text tells it.
+        ``mark`` stands before decimals.
         """
-        mark = self.mark or mark
         if mark not in self._numbers:
             found = written.numbers_of(self.known, mark, self._plain)
             is_known = np.array([text is not None for text in self.texts], dtype=bool)
@@ -89,6 +88,11 @@ def is_frame(X: object) -> bool:
     named = getattr(X, "columns", None) if hasattr(X, "iloc") or hasattr(X, "dtypes") else None
     named = getattr(X, "column_names", named)
     return named is not None and not isinstance(X, np.ndarray) and not hasattr(X, "compute")
+
+
+def is_array(X: object) -> bool:
+    """Tell whether X is neither a data frame nor its columns, so that these have no names."""
+    return not (isinstance(X, Frame) or is_frame(X))
 
 
 def read_frame(X) -> Frame:

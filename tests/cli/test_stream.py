@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
@@ -924,6 +925,66 @@ def test_numbers_as_people_write_them(tmp_path, capsys):
     assert "as 1.903" in told and "the other way" not in told
     assert run(path, "--k", 3, "--decimal", "x") == 2
     assert "--decimal: expected a comma or a point; got 'x'" in capsys.readouterr().err
+
+
+def test_the_decimal_mark_of_the_first_rows_is_that_of_all(tmp_path, capsys):
+    path, rng = tmp_path / "t.csv", np.random.default_rng(2)
+    rows = [f"{x:.3f};{'ab'[i % 2]}" for i, x in enumerate(1.5 + rng.random(59))]
+    rows = ["x;c", *rows[:20], "1.25;a", *rows[20:], "1,58;a"]
+    path.write_text("\n".join(rows))
+    for chunk in (21, 60):
+        assert run(path, "--k", 2, "--chunk", chunk) == 2
+        fault = "line 62, column 'x': expected a finite number, got '1,58'"
+        assert fault in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("others", ["color", "color,day", "day"])
+def test_ids_and_constants_beside_other_kinds_are_left_out(others, tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    cells = {"color": "ab", "day": ["2024-01-01", "2024-05-06", "2024-07-08"]}
+    kinds = [cells[name] for name in others.split(",")]
+    rows = [f"{i + 1},7,{','.join(one[i % len(one)] for one in kinds)}" for i in range(30)]
+    path.write_text("\n".join([f"id,k,{others}", *rows, f"90,8,{rows[0][4:]}"]))
+    told = labels_of_run(capsys, path, "--k", 2, "--chunk", 30)[1]
+    assert "'id': left out, as it holds ids" in told and "'k': left out, as it is 7 in" in told
+
+
+def test_a_whole_first_chunk_tells_what_columns_hold(tmp_path, capsys):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    rows = [f",{'ab'[i % 2]}" for i in range(97)] + ["1.5,a", "2.5,b", "1,2,3", "3.5,a"]
+    rows += [f"{i % 9}.5,{'ab'[i % 2]}" for i in range(200)]
+    path.write_text("\n".join(["x,c", *rows]))
+    labels, told = labels_of_run(capsys, path, "--k", 2, "--chunk", 100, "--skip-bad-rows", bad)
+    assert "column 'c': 2 categories\n" in told and len(labels) == 203
+    assert pd.read_csv(bad).line.tolist() == [*range(2, 99), 101]
+
+
+def test_states_of_numbers_alone_take_what_they_did(table, tmp_path, capsys):
+    state, again = tmp_path / "state.npz", tmp_path / "again.npz"
+    assert run(table, "--k", 3, "--state", state) == 0
+    model, frame = fastmmc.load(state), pd.read_csv(table)
+    expected = model.predict(frame)
+    for X in (frame.to_numpy(), csr_array(frame.to_numpy()), frame[frame.columns[::-1]]):
+        np.testing.assert_array_equal(model.predict(X), expected)
+    for wrong, problem in ((np.full((2, 2), np.nan), "NaN"), (np.zeros((0, 2)), "0 sample")):
+        for call in (model.predict, model.partial_fit):
+            with pytest.raises(ValueError, match=problem):
+                call(wrong)
+    # Names are found by the coding where nothing else tells them.
+    model.save(again)
+    frame[frame.columns[::-1]].to_csv(table, index=False)
+    capsys.readouterr()
+    assert cli.main(["predict", str(again), str(table)]) == 0
+    np.testing.assert_array_equal(labels_in(capsys.readouterr().out), expected)
+
+
+def test_dates_of_an_unsure_order_are_told(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("day,x\n05/03/2024,1\n06/04/2024,2\n07/05/2024,9\n13/11/2024,7\n")
+    assert run(path, "--k", 2, "--chunk", 3) == 2
+    told = capsys.readouterr().err
+    assert "'day': dates, as a number and day of the week, '05/03/2024' as 2024-05-03\n" in told
+    assert "expected a date as %m/%d/%Y, got '13/11/2024'" in told
 
 
 def test_rows_that_miss_numbers_are_bad_if_these_have_a_place(tmp_path, capsys):
