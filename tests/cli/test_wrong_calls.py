@@ -152,7 +152,7 @@ fastmmc cluster n.csv -k 2 --encoding rot13
 fastmmc cluster iris -k 2 --encoding cp1252
     --encoding is for tables of text; got SOURCE iris
 fastmmc cluster n.csv -k 2 --decimal ;
-    argument --decimal: invalid choice
+    argument --decimal: expected a comma or a point; got
 fastmmc cluster n.csv -k 2 --seed -1
     argument --seed: a seed must not be negative; got -1
 fastmmc cluster n.csv -k 2 --seed 1.5
