@@ -90,8 +90,9 @@ FILES = (
     Option(
         "--skip-bad-rows",
         os.path.abspath,
-        "go on behind rows in which numbers or dates are missing or no such, as if these rows were "
-        "not there: they get no label and no number, but a line in this table, with what is wrong",
+        "leave out rows in which a number or a date is missing or cannot be read, as if these rows "
+        "were not there: they get no label and no number, but a line in this table, with what is "
+        "wrong",
         dest="bad_rows",
         metavar="FILE",
     ),

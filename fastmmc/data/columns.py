@@ -436,7 +436,8 @@ class Coding:
     def is_plain(self) -> bool:
         """Whether all columns are numbers, and remain as they are."""
         return not self.is_scaled and all(
-            isinstance(column, NumberColumn) and column.width == 1 for column in self.columns
+            isinstance(column, NumberColumn) and column.width == 1 and column.mark == "."
+            for column in self.columns
         )
 
     @property
