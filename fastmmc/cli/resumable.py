@@ -22,7 +22,7 @@ from fastmmc.cli.sources import tell_of_ids, tell_unless_plain
 from fastmmc.cli.tables import Layout, SameColumns
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
-from fastmmc.data.columns import IDS, fit_coding, plain_coding
+from fastmmc.data.columns import IDS, fit_coding, kinds_of, plain_coding
 from fastmmc.data.frames import Frame, Values
 
 try:
@@ -251,19 +251,18 @@ class Source:
 
     def _learn_columns(self, frame):
         """Return how columns become numbers; each of them is learned where all are numbers."""
-        coding = fit_coding(frame, keeps_all=True, decimal=self._decimal)
-        if self._keeps_all or {column.kind for column in coding.columns} == {"numbers"}:
-            return coding
-        return fit_coding(frame, decimal=self._decimal)
+        kinds = {column.kind for column in kinds_of(frame, keeps_all=True, decimal=self._decimal)}
+        keeps_all = self._keeps_all or kinds == {"numbers"}
+        return fit_coding(frame, keeps_all=keeps_all, decimal=self._decimal)
 
     def _tell_of_columns(self, frame):
         """Tell what is done with the columns, and which of them seem to be ids but are learned."""
         undecided = frame if self._decimal is None else None
         tell_unless_plain(f"{self.name}, first rows", self.coding, self.columns, undecided)
         if not self._keeps_all:
-            columns = fit_coding(frame, decimal=self._decimal).columns
-            used = zip(columns, self.coding.columns, strict=True)
-            ids = [i for i, (a, b) in enumerate(used) if a.said == IDS and b.width]
+            kinds = kinds_of(frame, decimal=self._decimal)
+            used = zip(kinds, self.coding.columns, strict=True)
+            ids = [i for i, (kind, column) in enumerate(used) if kind.said == IDS and column.width]
             if ids:
                 tell_of_ids(self.name, self.columns.calls(ids))
 

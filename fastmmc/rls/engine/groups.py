@@ -275,14 +275,18 @@ def predictions(groups, labels, k):
 
 
 def error_of(groups, labels, k):
-    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s; 1 if empty.
+    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
 
     The other groups predict L of the indicator E of a cluster of mass s.
     """
     L, E = predictions(groups, labels, k)
     counts = np.bincount(labels, groups.masses, k)
-    squares = np.sum((L - E) ** 2 * groups.masses[:, None], axis=0)
-    return float(np.mean(np.where(counts > 0, squares / np.maximum(counts, 1), 1.0)))
+    return mean_of_clusters(np.sum((L - E) ** 2 * groups.masses[:, None], axis=0), counts)
+
+
+def mean_of_clusters(totals, counts):
+    """Return the mean over clusters of their totals per point; an empty one has 1."""
+    return float(np.mean(np.where(counts > 0, totals / np.maximum(counts, 1), 1.0)))
 
 
 def settle(state):
