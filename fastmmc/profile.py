@@ -15,7 +15,8 @@ from scipy.sparse import issparse
 
 from fastmmc.core.display import as_lines, as_table, number_of
 from fastmmc.data import cells
-from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn, as_frame, kinds_of
+from fastmmc.data.coding import as_frame, kinds_of
+from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn
 from fastmmc.data.frames import Frame
 
 # Columns that are shown of each cluster, and typical rows.

@@ -15,13 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
 from fastmmc.data import cells
-from fastmmc.data.columns import (
-    CATEGORY_DISTANCE,
-    MISSING_DISTANCE,
-    as_frame,
-    fit_coding,
-    learn_coding,
-)
+from fastmmc.data.coding import as_frame, fit_coding, learn_coding
+from fastmmc.data.columns import CATEGORY_DISTANCE, MISSING_DISTANCE
 
 N = 90
 COUNTS = (2, 3, 5, 10, 30, 100, 600)

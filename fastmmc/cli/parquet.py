@@ -23,7 +23,7 @@ from fastmmc.cli.resumable import ANEW, check_same, locked
 from fastmmc.core.files import replacing
 from fastmmc.core.memory import available_memory
 from fastmmc.data.blocks import LargeMap
-from fastmmc.data.columns import code_numbers
+from fastmmc.data.coding import code_numbers
 from fastmmc.data.frames import Frame, Values
 from fastmmc.data.passes import Passes, damaged, digest_of
 from fastmmc.data.units import MOST_NUMBERS, have_different_units

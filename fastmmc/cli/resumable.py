@@ -22,7 +22,8 @@ from fastmmc.cli.sources import tell_of_ids, tell_unless_plain
 from fastmmc.cli.tables import Layout, SameColumns
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
-from fastmmc.data.columns import IDS, fit_coding, kinds_of, plain_coding
+from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
+from fastmmc.data.columns import IDS
 from fastmmc.data.frames import Frame, Values
 
 try:

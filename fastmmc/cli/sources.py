@@ -12,7 +12,7 @@ from fastmmc import datasets
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import PARQUET, STANDARD_INPUT
 from fastmmc.cli.tables import TABLES, Columns, SameColumns, errors_about
-from fastmmc.data.columns import Coding, as_frame, fit_coding, plain_coding, undecided_mark
+from fastmmc.data.coding import Coding, as_frame, fit_coding, plain_coding, undecided_mark
 from fastmmc.data.frames import Frame, read_frame
 
 ARRAYS = (".npy", ".npz")

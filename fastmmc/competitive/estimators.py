@@ -39,7 +39,7 @@ from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import ClusterCount, LinkRules, kernel_of
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.columns import Coding, learn_coding
+from fastmmc.data.coding import Coding, learn_coding
 from fastmmc.data.frames import is_frame
 from fastmmc.kernels.models import CenterModel
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from fastmmc.core.execution import warn_user
-from fastmmc.data.columns import Coding
+from fastmmc.data.coding import Coding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -36,7 +36,7 @@ from fastmmc.core.column_names import Named, column_names
 from fastmmc.core.docstrings import entry, insert_section, with_sections_of
 from fastmmc.core.execution import RunControl, one_call
 from fastmmc.core.results import ClusteringResult
-from fastmmc.data.columns import learn_coding
+from fastmmc.data.coding import learn_coding
 
 P = ParamSpec("P")
 Call = TypeVar("Call")
