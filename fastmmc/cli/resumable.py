@@ -19,7 +19,7 @@ import numpy as np
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
 from fastmmc.cli.sources import tell_of_ids, tell_unless_plain
-from fastmmc.cli.tables import Layout, SameColumns
+from fastmmc.cli.tables import BadRow, Layout, SameColumns
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
@@ -215,7 +215,7 @@ class Source:
         while len(rows) < n and (row := self._next_row()) is not None:
             try:
                 self._layout.check_length(row.line, row.cells)
-            except ValueError as error:
+            except BadRow as error:
                 self._skip(error, row)
             else:
                 rows.append(row)
@@ -245,7 +245,7 @@ class Source:
                 break
             for row, fault in zip(rows, faults.tolist(), strict=True):
                 if fault >= 0:
-                    self._skip(ValueError(self._about_cell(row, coding, fault)), row)
+                    self._skip(self._about_cell(row, coding, fault), row)
             rows = [row for row, fault in zip(rows, faults, strict=True) if fault < 0]
             frame = self._frame(rows)
         return rows, frame, coding
@@ -268,12 +268,12 @@ class Source:
                 tell_of_ids(self.name, self.columns.calls(ids))
 
     def _about_cell(self, row, coding, place):
-        """Return what is wrong with a cell of a column of numbers or dates."""
+        """Return an error about a cell of a column of numbers or dates."""
         column, i = coding.columns[place], self._layout.columns[place]
         if np.isfinite(column.read(Values("texts", [row.cells[i]]))[0]):
-            return (
-                f"line {row.line} has a value beyond {LARGEST:g}, whose square overflows; scale "
-                "the columns first"
+            return BadRow(
+                f"line {row.line} has a value beyond {LARGEST:g}, whose square overflows",
+                "scale the columns first",
             )
         what = "a finite number"
         if column.kind == "dates":
@@ -343,7 +343,7 @@ class Source:
             try:
                 if cells := self._cells(line):
                     return Row(self._line, line, cells)
-            except ValueError as error:
+            except BadRow as error:
                 self._skip(error, Row(self._line, line, []))
         return None
 
@@ -373,8 +373,8 @@ class Source:
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"line {self._line} is not text in UTF-8: {error}; convert it first, as by iconv"
+            raise BadRow(
+                f"line {self._line} is not text in UTF-8: {error}", "convert it first, as by iconv"
             ) from error
         if self._delimiter is None and text.strip():
             self._delimiter = tables.delimiter_of(self._path, text)
@@ -513,10 +513,9 @@ class BadRows(Output):
 
     def add(self, number, error, line):
         """Add a line, its number and what is wrong with it; only some are held in memory."""
-        problem, _, _ = str(error).partition("; ")
         text = io.StringIO()
         row = line.decode(errors="replace").rstrip("\r\n")
-        csv.writer(text, lineterminator="").writerow([number, problem, row])
+        csv.writer(text, lineterminator="").writerow([number, error.problem, row])
         self._lines.append((number, text.getvalue()))
         self.n_rows += 1
         if len(self._lines) == MOST_LINES:

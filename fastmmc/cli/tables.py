@@ -208,6 +208,14 @@ class Text(NamedTuple):
             yield number, line, cells_of(line, number, self.delimiter)
 
 
+class BadRow(ValueError):
+    """A row that cannot be read: the ``problem``, and perhaps what to do."""
+
+    def __init__(self, problem, advice=None):
+        super().__init__(problem if advice is None else f"{problem}; {advice}")
+        self.problem = problem
+
+
 def read_text(source, encoding=None):
     """Return the text of a table; without an encoding it is what the bytes allow."""
     is_piped = str(source) == STANDARD_INPUT
@@ -251,9 +259,9 @@ def cells_of(line, number, delimiter):
     try:
         return next(reader, [])
     except csv.Error as error:
-        advice = "; a quote must be closed in its own line: close it, or write it twice"
-        raise ValueError(
-            f"line {number} cannot be read as a row: {error}{advice if QUOTE in line else ''}"
+        advice = "a quote must be closed in its own line: close it, or write it twice"
+        raise BadRow(
+            f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
         ) from error
 
 
@@ -327,8 +335,8 @@ class Layout:
     def check_length(self, line, row):
         """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
-            raise ValueError(
-                f"line {line} has {len(row)} cells; line {self.line} has {len(self.first)}"
+            raise BadRow(
+                f"line {line} has {len(row)} cells", f"line {self.line} has {len(self.first)}"
             )
 
     def _about_first(self, line):
@@ -338,13 +346,13 @@ class Layout:
         return "; the row was taken for data, as here no name in a header may be a number"
 
     def fault(self, line, row, i, expected):
-        """Return what is wrong with a cell of a row, and what to do."""
+        """Return an error that tells what is wrong with a cell of a row, and what to do."""
         names = self.first if self.has_header else None
         drop = drop_option(call_columns([i], names))
-        return (
-            f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}; "
+        return BadRow(
+            f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}",
             f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
-            f"labels by --label-column{self._about_first(line)}"
+            f"labels by --label-column{self._about_first(line)}",
         )
 
 

@@ -1,5 +1,6 @@
 """The command stream: labels, constraints, resumption after every kind of end."""
 
+import csv
 import io
 import json
 import os
@@ -718,6 +719,15 @@ def test_many_bad_rows_are_not_held_in_memory(tmp_path, monkeypatch, capsys):
     assert run(path, "--k", 1, "--skip-bad-rows", skipped) == 0
     assert capsys.readouterr().out == "label\n" + "0\n" * 11
     assert max(most) == 3 and len(skipped.read_text().splitlines()) == 11
+
+
+def test_what_is_wrong_with_a_row_is_told_whole_and_without_advice(tmp_path):
+    path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("a,b\n1,2\n3,4\n5,no; none\n")
+    assert run(path, "--k", 2, "--skip-bad-rows", skipped) == 0
+    ((_, problem, row),) = list(csv.reader(skipped.read_text().splitlines()))[1:]
+    assert problem == "line 4, column 'b': expected a finite number, got 'no; none'"
+    assert row == "5,no; none"
 
 
 def test_bad_rows_only(tmp_path, capsys):
