@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
@@ -26,20 +25,23 @@ OTHER = "other"
 
 
 @dataclass(frozen=True, eq=False)
-class _ColumnProfile(ABC):
+class _ColumnProfile:
     """A column: how much each cluster differs in it, and which share of its cells is missing."""
 
     name: str
     kind: str
     differences: np.ndarray
     missing: np.ndarray
+    own: list[str]  # what the values of each cluster are
+    of_all: list[str]  # what those of all points are, to compare with
+    values: list[dict[str, Any]]  # the same as plain values
 
     def text(self, h: int) -> str:
         """Return what people are shown of cluster h."""
         if self.missing[h] == 1:
             return "      all missing"
         gaps = f"; {self.gaps_text(h)}" if self.missing[h] else ""
-        return f"{self.differences[h]:.2f}  {self.own_text(h)}; of all {self.all_text(h)}{gaps}"
+        return f"{self.differences[h]:.2f}  {self.own[h]}; of all {self.of_all[h]}{gaps}"
 
     def gaps_text(self, h: int) -> str:
         """Return how many cells of cluster h are missing, "" if none is."""
@@ -52,80 +54,7 @@ class _ColumnProfile(ABC):
             "kind": self.kind,
             "difference": float(self.differences[h]),
             "missing": float(self.missing[h]),
-            **self._values(h),
-        }
-
-    @abstractmethod
-    def own_text(self, h: int) -> str:
-        """Return what the values of cluster h are."""
-
-    @abstractmethod
-    def all_text(self, h: int) -> str:
-        """Return what those of all points are, to compare with."""
-
-    @abstractmethod
-    def _values(self, h): ...
-
-
-@dataclass(frozen=True, eq=False)
-class _NumberProfile(_ColumnProfile):
-    """A column of numbers or dates: quartiles of each cluster, and in the last row of all."""
-
-    quartiles: np.ndarray
-    unit: str = ""  # of dates: "D", or "m" to show the time; "" for numbers
-    is_clock: bool = False
-
-    def own_text(self, h):
-        return self._quartiles_text(h)
-
-    def all_text(self, h):
-        return self._quartiles_text(-1)
-
-    def _quartiles_text(self, i):
-        lower, median, upper = map(self._show, self.quartiles[i])
-        return median if lower == upper else f"{median} ({lower} to {upper})"
-
-    def _show(self, value):
-        if not self.unit:
-            return f"{value:.6g}"
-        text = date_text(value, self.unit)
-        return text[11:] if self.is_clock else text
-
-    def _values(self, h):
-        names = ("lower_quartile", "median", "upper_quartile")
-        pairs = [
-            *zip(names, self.quartiles[h], strict=True),
-            ("median_of_all", self.quartiles[-1, 1]),
-        ]
-        return {name: self._plain(value) for name, value in pairs}
-
-    def _plain(self, value):
-        if np.isnan(value):
-            return None
-        return self._show(value) if self.unit else float(value)
-
-
-@dataclass(frozen=True, eq=False)
-class _CategoryProfile(_ColumnProfile):
-    """A column of categories: the most frequent one of each cluster, its share, and that of all."""
-
-    categories: list[str]
-    shares: np.ndarray
-    shares_of_all: np.ndarray
-
-    def own_text(self, h):
-        return f"{self.categories[h]}: {self.shares[h]:.0%}"
-
-    def all_text(self, h):
-        return f"{self.shares_of_all[h]:.0%}"
-
-    def _values(self, h):
-        if self.missing[h] == 1:
-            return {"category": None, "share_in_cluster": None, "share_of_all": None}
-        return {
-            "category": self.categories[h],
-            "share_in_cluster": float(self.shares[h]),
-            "share_of_all": float(self.shares_of_all[h]),
+            **self.values[h],
         }
 
 
@@ -338,14 +267,35 @@ def _profile_numbers(name, kind, numbers, labels, k):
     if kind.kind == "dates":
         days_alone = (of_all == np.floor(of_all)).all() and not is_clock
         unit = "D" if days_alone else "m"
-    return _NumberProfile(
+    quartiles = [_quartiles(group) for group in (*groups, of_all)]
+
+    def show(value):
+        if not unit:
+            return f"{value:.6g}"
+        text = date_text(value, unit)
+        return text[11:] if is_clock else text
+
+    def plain(value):
+        if np.isnan(value):
+            return None
+        return show(value) if unit else float(value)
+
+    def words(lower, median, upper):
+        if np.isnan(median):
+            return ""
+        shown = show(median)
+        return shown if lower == upper else f"{shown} ({show(lower)} to {show(upper)})"
+
+    names = ("lower_quartile", "median", "upper_quartile", "median_of_all")
+    rows = [(*own, quartiles[-1][1]) for own in quartiles[:-1]]
+    return _ColumnProfile(
         name,
         kind.kind,
         np.array([_interval_difference(group, of_all) for group in groups]),
         _missing_shares(known, labels, k),
-        np.array([_quartiles(group) for group in (*groups, of_all)]),
-        unit,
-        is_clock,
+        [words(*own) for own in quartiles[:-1]],
+        [words(*quartiles[-1])] * k,
+        [dict(zip(names, map(plain, row), strict=True)) for row in rows],
     )
 
 
@@ -378,20 +328,21 @@ def _profile_categories(name, kind, values, labels, k):
     categories = [*kind.levels, OTHER]
     counts = np.zeros((k, len(categories)))
     np.add.at(counts, (labels[known], at[known]), 1)
-    of_all = counts.sum(axis=0)
-    shares = _in_shares(counts)
-    is_apart = (counts.sum(axis=1) > 0) & (counts.sum(axis=1) < of_all.sum())
-    distances = np.abs(shares - _in_shares(of_all - counts)).sum(axis=1) / 2.0
-    most, rows = shares.argmax(axis=1), np.arange(k)
-    return _CategoryProfile(
-        name,
-        kind.kind,
-        np.where(is_apart, distances, 0.0),
-        _missing_shares(known, labels, k),
-        [categories[level] for level in most],
-        shares[rows, most],
-        _in_shares(of_all[None])[0, most],
-    )
+    total = counts.sum(axis=0)
+    shares, whole = _in_shares(counts), _in_shares(total[None])[0]
+    is_apart = (counts.sum(axis=1) > 0) & (counts.sum(axis=1) < total.sum())
+    distances = np.abs(shares - _in_shares(total - counts)).sum(axis=1) / 2.0
+    missing = _missing_shares(known, labels, k)
+    own, of_all, values = [], [], []
+    for h, most in enumerate(shares.argmax(axis=1)):
+        category, share, all_share = categories[most], shares[h, most], whole[most]
+        own.append(f"{category}: {share:.0%}")
+        of_all.append(f"{all_share:.0%}")
+        row = (category, float(share), float(all_share)) if missing[h] < 1 else (None,) * 3
+        names = ("category", "share_in_cluster", "share_of_all")
+        values.append(dict(zip(names, row, strict=True)))
+    distances = np.where(is_apart, distances, 0.0)
+    return _ColumnProfile(name, kind.kind, distances, missing, own, of_all, values)
 
 
 def _in_shares(counts):

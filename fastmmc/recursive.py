@@ -13,13 +13,7 @@ from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
 from fastmmc.core.declare import check_method_params, function_of, own_values, parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
-from fastmmc.core.parameters import (
-    ClusterCount,
-    Clusters,
-    Points,
-    RandomState,
-    RunParameters,
-)
+from fastmmc.core.parameters import ClusterCount, Clusters, Points, RunParameters
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
@@ -54,24 +48,6 @@ class _Recursion(RunParameters, before="n_init"):
         """,
     )
     n_init: int = parameter(default=1, doc="Starts of every split.")
-    random_state: RandomState = parameter(
-        default=None,
-        doc="""
-        Same value, same labels, whatever ``n_jobs`` is. Each node of the tree has a stream of its
-        own.
-        """,
-    )
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="Threads of a split. None: 1, or what joblib's configuration says; -1: all.",
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call; each split gets what is left, and when nothing is left the
-        clusters made by then are returned.
-        """,
-    )
     callback: Callable[[Progress], bool | None] | None = parameter(
         default=None,
         doc="""

@@ -14,7 +14,7 @@ from fastmmc.core import validation
 from fastmmc.core.declare import check_method_params, declared, function_of, parameter, values
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import RunControl, is_first, warn_user
-from fastmmc.core.parameters import RandomState, Rank, RunParameters
+from fastmmc.core.parameters import Rank, RunParameters
 from fastmmc.core.results import ClusteringResult, SegmentationResult
 from fastmmc.core.saving import stored
 from fastmmc.recursive import check_starts, recursive_mmc
@@ -106,18 +106,6 @@ class _SegmentCall(RunParameters, before="n_init"):
         region with which they share the longest border, the smallest region first. A segment whose
         regions are all small disappears, and there are fewer than k.
         """,
-    )
-    n_init: int = parameter(
-        default=1,
-        doc="""
-        Starts of every clustering; the best one wins. 1 for methods that make one start.
-        """,
-    )
-    random_state: RandomState = parameter(
-        default=None, doc="Same value, same segments, whatever ``n_jobs`` is."
-    )
-    max_time: float | None = parameter(
-        default=None, doc="Seconds after which the best labels so far are taken."
     )
 
 

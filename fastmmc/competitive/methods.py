@@ -182,10 +182,6 @@ class SharedParameters(RunParameters, LandmarkParameters, KernelParameters, befo
         default=1,
         doc="Starts; the one of the lowest objective wins, whatever constraints it violates.",
     )
-    max_time: float | None = parameter(
-        default=None,
-        doc="Seconds for the whole call; the prototypes as they are by then are returned.",
-    )
 
 
 class Objects(Clusters, Points):

@@ -44,7 +44,6 @@ from fastmmc.core.parameters import (
     Execution,
     Guidance,
     LinkRules,
-    RandomState,
 )
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
@@ -166,21 +165,11 @@ class _ShardedCall(
         ``per_constraint``, as far as it has them.
         """,
     )
-    random_state: RandomState = parameter(
-        default=None, doc="Same value, same result, whatever ``n_jobs`` and the backend are."
-    )
     n_jobs: int | None = parameter(
         default=None,
         doc="""
         Workers at a time; -1: as many as there are processors. None: what joblib's configuration
         says if that is more than one, else all workers.
-        """,
-    )
-    max_time: float | None = parameter(
-        default=None,
-        doc="""
-        Seconds for the whole call, checked after every round; the prototypes at that moment are
-        returned.
         """,
     )
     callback: Callable[[Progress], bool | None] | None = parameter(

@@ -331,13 +331,6 @@ class MarginRunParameters(RunParameters):
         default=10,
         doc="Starts; the one with the lowest objective wins. Given labels are started from once.",
     )
-    n_jobs: int | None = parameter(
-        default=None,
-        doc="""
-        Threads that share the starts and their Gram matrix. None: 1, or what joblib's configuration
-        says; -1: all.
-        """,
-    )
     max_time: float | None = parameter(
         default=None,
         doc="""

@@ -120,10 +120,6 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
             "give sigma or gamma, not both (gamma = 1/sigma^2); "
             f"got sigma={sigma!r} and gamma={gamma!r}"
         )
-    sigma = None if sigma is None else check_positive("sigma", sigma)
-    gamma = None if gamma is None else check_positive("gamma", gamma)
-    degree = check_integer("degree", degree, least=1)
-    coef0 = check_number("coef0", coef0)
     if coef0 < 0 and kernel in ("linear", "poly"):
         raise ValueError(
             f"coef0 must be at least 0 for the kernel to be positive semidefinite; got {coef0}"

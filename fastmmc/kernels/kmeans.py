@@ -57,25 +57,9 @@ def scale_rows(rows):
 class PlusPlus:
     """k-means++ as scikit-learn does it, point by point, so that it can be stopped in between.
 
-    Parameters
-    ----------
-    rows : (n, d) array or sparse matrix
-        Points, scaled by :func:`scale_rows`.
-    k : int
-        Points to choose.
-    stream : numpy.random.RandomState
-        Source of random numbers.
-    weights : (n,) array
-        How often each point counts.
-    tries : int, optional
-        Candidates for each choice, the best of which is taken; by default 2 + log k.
-
-    Attributes
-    ----------
-    indices : (k,) int64 array
-        The points, of which the first ``n_chosen`` are chosen.
-    cost : int
-        Elementary operations of a choice.
+    ``rows`` are those of :func:`scale_rows`. Each of the k ``indices``, of which ``n_chosen`` are
+    chosen yet, is the best of ``tries`` candidates, by default 2 + log k; ``cost`` is how many
+    elementary operations a choice takes.
     """
 
     def __init__(self, rows, k, stream, weights, tries=None):

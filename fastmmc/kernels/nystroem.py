@@ -64,9 +64,6 @@ class Form(OneLine):
 def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
     """Return the form that declared parameters describe, with the rank as a number or None."""
     landmarks = check_landmarks(landmarks, X, kernel)
-    rank_tol = validation.check_number("rank_tol", rank_tol)  # partial_fit brings its own
-    if not 0 <= rank_tol < 1:
-        raise ValueError(f"rank_tol must be at least 0 and below 1; got {rank_tol}")
     rank = resolve_rank(rank, landmarks, X.shape[0])
     if rank is None and issparse(X):
         # With all points as landmarks, as of few points, it is the dense one but for rounding.

@@ -34,23 +34,8 @@ LEAST_DRAWN = 10
 LETTERS = 60
 
 # What Bokeh calls the markers of matplotlib, "hex" and "star" in place of two that it lacks.
-BOKEH_MARKERS = dict(
-    zip(
-        MARKERS,
-        (
-            "circle",
-            "triangle",
-            "square",
-            "inverted_triangle",
-            "diamond",
-            "plus",
-            "x",
-            "hex",
-            "star",
-        ),
-        strict=True,
-    )
-)
+NAMES = "circle triangle square inverted_triangle diamond plus x hex star"
+BOKEH_MARKERS = dict(zip(MARKERS, NAMES.split(), strict=True))
 
 
 def write_report(
@@ -194,12 +179,12 @@ class _Page:
         """Yield name, difference, values of a cluster and of all points, column by column."""
         for column in self.profile.by_difference(h)[:COLUMNS]:
             is_known = column.missing[h] < 1
-            own = column.own_text(h) if is_known else ""
+            own = column.own[h] if is_known else ""
             yield (
                 _shorten(column.name),
                 column.differences[h],
                 ", ".join(filter(None, (_shorten(own), column.gaps_text(h)))),
-                column.all_text(h) if is_known else "",
+                column.of_all[h] if is_known else "",
             )
 
     def top_columns(self, h):
