@@ -203,9 +203,44 @@ class Text(NamedTuple):
     encoding: str
 
     def rows(self):
-        """Yield number (from 1), line and cells of every line; blank ones have no cells."""
-        for number, line in enumerate(self.lines, 1):
-            yield number, line, cells_of(line, number, self.delimiter)
+        """Yield number (from 1) of the first line, text and cells of every row.
+
+        Blank lines have no cells. A quoted cell may hold line breaks, but no line like a row: a
+        quote that nothing closes would take in the rows up to the next one.
+        """
+        reader = _reader(self.lines, self.delimiter)
+        begin = width = 0
+        while begin < len(self.lines):
+            try:
+                cells = next(reader)
+                width = width or len(cells)
+                if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
+                    raise csv.Error(f"a cell of its goes on to line {reader.line_num}")
+            except csv.Error as error:
+                raise _unreadable(begin + 1, error, self.lines[begin]) from error
+            yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
+            begin = reader.line_num
+
+
+def _hold_rows(cells, delimiter, width):
+    """Tell whether a line within a cell has as many cells as a row, and so may be one."""
+    lines = [lines for cell in cells if len(lines := cell.splitlines()) > 1]
+    return any(line.count(delimiter) + 1 == width for line in chain(*lines))
+
+
+def _reader(lines, delimiter):
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
+def _unreadable(number, error, line):
+    """Return an error about a line, and advice where it has a quote."""
+    advice = (
+        "a quote must be closed in its own line, unless what follows is text that is not like a "
+        "row: close it, or write it twice"
+    )
+    return BadRow(
+        f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
+    )
 
 
 class BadRow(ValueError):
@@ -250,19 +285,11 @@ def _encoding_of(data):
 
 
 def cells_of(line, number, delimiter):
-    """Return the cells of a line; a cell that would go on in the next one is an error.
-
-    A quote that nothing closes would take in the rows up to the next quote, and nobody could tell
-    them from the text of a cell.
-    """
-    reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+    """Return the cells of a line; a cell that would go on in the next one is an error."""
     try:
-        return next(reader, [])
+        return next(_reader([line], delimiter), [])
     except csv.Error as error:
-        advice = "a quote must be closed in its own line: close it, or write it twice"
-        raise BadRow(
-            f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
-        ) from error
+        raise _unreadable(number, error, line) from error
 
 
 def delimiter_of(path, first_line):
@@ -280,18 +307,19 @@ def read_table(path, asked, encoding=None):
         if encoding is None and text.encoding == WINDOWS:
             advice = "if letters are wrong, name another encoding, such as --encoding cp1250"
             tell("note", f"{source_name(path)}: read as {WINDOWS}, as it is not UTF-8; {advice}")
-        rows = ((number, row) for number, _, row in text.rows() if row)
-        first_line, first = next(rows, (0, None))
+        rows = ((at, line, row) for at, (line, _, row) in enumerate(text.rows()) if row)
+        first = next(rows, None)
         if first is None:
             raise ValueError("the file is empty")
         below = list(islice(rows, ROWS_BELOW))
-        layout = read_layout(path, first_line, first, asked, [row for _, row in below])
+        layout = read_layout(path, *first[1:], asked, [row for *_, row in below])
         rows = chain(below, rows)
-        top = next(rows, None) if layout.has_header else (first_line, first)
+        top = next(rows, None) if layout.has_header else first
         if top is None:
             raise ValueError(NOTHING_BELOW)
         columns, labels = [[] for _ in layout.columns], []
-        for line, row in chain([top], rows):
+        for at, line, row in chain([top], rows):
+            n_rows = at + 1 - top[0]  # with blank ones
             layout.check_length(line, row)
             for column, i in zip(columns, layout.columns, strict=True):
                 column.append(row[i])
@@ -299,7 +327,7 @@ def read_table(path, asked, encoding=None):
                 labels.append(row[layout.label].strip())
                 if not labels[-1]:
                     raise ValueError(f"line {line}: the label is empty")
-    if n_blank := line - top[0] + 1 - len(columns[0]):
+    if n_blank := n_rows - len(columns[0]):
         # In a table of one column they may be meant as missing cells.
         lines = f"{n_blank} blank line{'s' * (n_blank > 1)}"
         tell("note", f"{source_name(path)}: {lines} between the rows left out, without labels")
@@ -413,14 +441,16 @@ def read_layout(source, line, first, asked, below=()):
     # than a header.
     cells = [first[i] for i in features]
     has_header = asked.name_some(names) or is_header(cells) or _numbers_columns(first)
-    alike = [[row[i] for i in features] for row in below if len(row) == len(first)]
+    same = [row for row in below if len(row) == len(first)]
+    alike = [[row[i] for i in features] for row in same]
+    why = None
     if not has_header and _names_numbers(cells, alike):
+        why = f"with {_first_name(cells)!r} above other rows, was taken for the header, though it"
+    elif not has_header and _are_counted(first) and _lack_whole(same):
+        why = "0, 1 ... above no whole number, was taken for the header, though it"
+    if why is not None:
         has_header = True
-        tell(
-            "note",
-            f"{source_name(source)}: the first row, with {_first_name(cells)!r} above other rows, "
-            "was taken for the header, though it has numbers",
-        )
+        tell("note", f"{source_name(source)}: the first row, {why} has numbers")
     if has_header and not asked.are_listed:
         features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
@@ -555,6 +585,11 @@ def _numbers_columns(first):
     """Tell whether a first row is the header of a frame whose columns are 0, 1, 2 ..."""
     n_index = _count_unnamed([cell.strip() for cell in first], None)
     return 0 < n_index < len(first) and _are_counted(first[n_index:])
+
+
+def _lack_whole(rows):
+    """Tell whether rows of several cells hold no whole number, as floats that pandas wrote."""
+    return bool(rows) and len(rows[0]) > 1 and not any(is_whole(c) for row in rows for c in row)
 
 
 def _are_counted(cells):

@@ -161,7 +161,13 @@ def test_the_index_of_a_frame_is_no_feature(capsys, tmp_path, columns, index):
 
 def test_columns_that_are_numbered_are_told_of(capsys, piped):
     X = np.random.default_rng(0).standard_normal((4, 3))
-    piped(pd.DataFrame(X).to_csv(index=False))
+    for n_columns in (2, 3):
+        piped(pd.DataFrame(X[:, :n_columns]).to_csv(index=False))
+        found, _ = read("-")
+        np.testing.assert_allclose(found, X[:, :n_columns])
+        assert "the first row, 0, 1 ... above no whole number" in capsys.readouterr().err
+    # Among whole numbers it may be a row.
+    piped(pd.DataFrame(np.rint(9 * X).astype(int)).to_csv(index=False))
     found, _ = read("-")
     assert len(found) == 5
     told = capsys.readouterr().err
@@ -356,6 +362,29 @@ def test_faults_of_text_files(capsys, tmp_path):
     assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+
+
+NOTES = ["Hi,\n\nall well?", 'she said "no",\r\nand left', "one\ntwo\nthree", "\n", "plain"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("sep", [",", ";"])
+def test_quoted_cells_may_hold_line_breaks(capsys, tmp_path, place, sep):
+    path, labelled = tmp_path / "t.csv", tmp_path / "labelled.csv"
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((40, 3)), columns=list("abc"))
+    frame.insert(place, "note", [NOTES[i % 5] + f"{i}" * (i % 3) for i in range(40)])
+    frame.to_csv(path, index=False, sep=sep)
+    given = ["--columns", "a,b,c", "--append", "--out", labelled]
+    assert run("cluster", path, "--k", 2, *given) == 0
+    assert "40 points" in capsys.readouterr().out
+    same = pd.read_csv(labelled, sep=sep).drop(columns="cluster")
+    pd.testing.assert_frame_equal(same, pd.read_csv(path, sep=sep))
+
+
+def test_a_quote_that_is_not_closed_before_a_last_column(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("text,a\n" + "x,1\n" * 9 + '"x,1\n' + "x,2\n" * 9 + 'y",3\n' + "x,2\n" * 9)
+    assert f"{path}: line 11 cannot be read as a row" in error_of(capsys, "cluster", path, "-k", 2)
 
 
 # Forty rows with text in their last cells, where quotes are not closed.
