@@ -209,13 +209,26 @@ class NumberChoice(NamedTuple):
     scores: dict[int, float] = {}
     errors: dict[int, float] = {}
     evidence: float | None = None
+    most: int = 0  # the largest number that was to be tried
+
+    @property
+    def shortage(self):
+        """What a warning says if the run was stopped before all numbers were tried."""
+        tried = max(self.scores, default=0)
+        if tried >= self.most:
+            return ""
+        which = f"those up to {tried}" if tried else "none"
+        return (
+            f". Of the numbers of clusters up to {self.most}, {which} had been tried: give k, or a "
+            "larger max_time"
+        )
 
 
 def _choice(call, run, result, candidates, winner, cells, goes_on, number):
     """Return the result with all that it was chosen from."""
     if run.status not in (Status.CONVERGED, result.status) and result.status != Status.NUMERICAL:
         result = replace(result, status=run.status)
-        warn_if_stopped(run.status, 1, 1)
+        warn_if_stopped(run.status, 1, 1, number.shortage)
     chosen = {name: result.params[name] for name in ("sigma", "lam")} | goes_on
     chosen |= {"balance": BALANCE} if winner.rule == "near" else {"sizes": "free"}
     chosen |= {name: getattr(call, name) for name in told(call, SizeParameters)}
@@ -274,8 +287,9 @@ def _judging(cells, seeds, rng, run):
 def _choose_number(widths, least, most, X, weights, seed, run):
     """Return the number of clusters; ``X`` and ``weights`` are those of all points or of some."""
     counts, ratios = Counts(widths, run), []
+    last = min(most, widths.cells.masses.size - 2)
     with run.phase(NUMBERS_SHARE):
-        counts.try_all(max(2, least), min(most, widths.cells.masses.size - 2))
+        counts.try_all(max(2, least), last)
         if least == 1:
             errors, rng = counts.errors, restart_stream(seed, 2)
             ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
@@ -285,7 +299,7 @@ def _choose_number(widths, least, most, X, weights, seed, run):
     evidence = min(ratios, default=None)
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
-    return NumberChoice(k, scores, errors, evidence)
+    return NumberChoice(k, scores, errors, evidence, last)
 
 
 def _number_steps(least, most):
