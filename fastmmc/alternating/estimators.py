@@ -54,7 +54,7 @@ class IterSVM(
     IterSVMParameters,
     solver=iter_svm,
     paper="Zhang, Tsang, Kwok, ICML 2007",
-    summary="the same with support vector machines; stays near its first labels",
+    summary="support vector machines and their labels in turn; stays near its first labels",
 ):
     """Iterative support vector machines as a scikit-learn clusterer; always two clusters."""
 
@@ -64,7 +64,7 @@ class IterLSSVM(
     IterLSSVMParameters,
     solver=iter_ls_svm,
     paper="Zhang, Tsang, Kwok, ICML 2007",
-    summary="the same with least-squares machines: one factorisation for all rounds",
+    summary="least-squares machines and their labels in turn: one factorisation for all rounds",
 ):
     """Iterative least-squares SVM as a scikit-learn clusterer; always two clusters."""
 

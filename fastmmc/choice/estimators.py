@@ -15,7 +15,7 @@ class AutoMMC(
     ClusterCount,
     solver=cluster,
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
-    summary="regularised least squares; width and sizes are chosen by a vote",
+    summary="regularised least squares; width, sizes and number are chosen by a vote",
 ):
     """Clusters without a width and without sizes, as a scikit-learn clusterer.
 

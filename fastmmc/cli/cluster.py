@@ -113,7 +113,7 @@ SEARCH = (
         "--rank",
         common.parse_rank,
         "landmarks of the low-rank form, or their share of the points; none: dense; "
-        "auto: dense up to 10,000 points",
+        "auto: dense where there are few points",
     ),
     Option(
         "--search",

@@ -84,7 +84,8 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             scaled=scaled,
             decimal=decimal,
         )
-        is_told = tell_unless_plain(name, coding, columns, frame if decimal is None else None)
+        undecided = frame if decimal is None else None
+        is_told = tell_unless_plain(name, coding, columns, undecided, compares=True)
         if not is_told and not (is_table or coding.is_scaled):
             _check_points(name, found)
             return Points(found, y, columns, found)
@@ -99,10 +100,11 @@ def _frame_of(name, X):
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
-def tell_unless_plain(source, coding, columns, frame=None):
+def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
     """Tell what was done with the columns of a table, unless all are numbers; return if told.
 
     ``frame`` has the columns as they were read where it was not said what stands before decimals.
+    The command ``compares`` clusters with labels, which a column of categories may be.
     """
     if all(column.said in ("numbers", "numbers, scaled") for column in coding.columns):
         return False
@@ -111,12 +113,11 @@ def tell_unless_plain(source, coding, columns, frame=None):
     categories = [i for i, column in enumerate(coding.columns) if column.kind == "categories"]
     if categories:
         called = columns.calls(categories)
-        common.tell(
-            "note",
-            f"{source}: to leave out categories: {tables.drop_option(called)}; to compare the "
-            "clusters with a column of true classes: "
-            f"{tables.option_of('--label-column', called[-1])}",
-        )
+        advice = f"to leave out categories: {tables.drop_option(called)}"
+        if compares:
+            label = tables.option_of("--label-column", called[-1])
+            advice += f"; to compare the clusters with a column of true classes: {label}"
+        common.tell("note", f"{source}: {advice}")
     if frame is not None and (mark := undecided_mark(frame, coding)):
         hint = tables.option_of(tables.DECIMAL.flag, "," if mark == "." else ".")
         common.tell("note", f"{source}: to read such numbers the other way: {hint}")

@@ -350,7 +350,7 @@ class FSCL(
     WeightedLearning,
     solver=fscl,
     paper="Ahalt, Krishnamurthy, Chen, Melton, Neural Networks 1990",
-    summary="the same with distances weighted by wins, so that no prototype is left out",
+    summary="on-line k-means, distances weighted by wins, so that no prototype is left out",
 ):
     """Frequency-sensitive competitive learning as a scikit-learn clusterer."""
 
@@ -360,7 +360,7 @@ class RPCL(
     RivalLearning,
     solver=rpcl,
     paper="Xu, Krzyzak, Oja, IEEE TNN 1993",
-    summary="the same, driving the second best away: estimates the number of clusters",
+    summary="on-line k-means that drives the second best away: estimates the number of clusters",
 ):
     """Rival-penalised competitive learning as a scikit-learn clusterer."""
 
@@ -371,7 +371,7 @@ class CRPCL(
     RivalLearning,
     solver=c_rpcl,
     paper="Covoes, Hruschka, Ghosh, IEEE TNNLS 2013",
-    summary="the same with cannot-links and must-links",
+    summary="on-line k-means that drives rivals away, with cannot-links and must-links",
 ):
     """Rival-penalised competitive learning with constraints as a scikit-learn clusterer."""
 
@@ -401,6 +401,6 @@ class CVQE(
     Rounds,
     solver=cvqe,
     paper="Davidson, Ravi, SDM 2005",
-    summary="the same with penalties between prototypes",
+    summary="k-means with soft links, whose penalties are distances between prototypes",
 ):
     """Constrained vector quantisation as a scikit-learn clusterer."""

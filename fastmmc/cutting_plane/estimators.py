@@ -24,7 +24,7 @@ class CPM3C(
     ClusterCount,
     solver=cpm3c,
     paper="Zhao, Wang, Zhang, ICML 2008",
-    summary="the same for many clusters, labels by the highest score",
+    summary="a machine with a score for each of k clusters, by cutting planes",
 ):
     """Cutting-plane maximum-margin clustering of many classes as a scikit-learn clusterer."""
 

@@ -135,7 +135,7 @@ class UMCRLS(
     ClusterCount,
     solver=umc_rls,
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
-    summary="multi-class regularised least squares, steepest descent with shaking",
+    summary="regularised least squares with k clusters of about equal or free sizes",
 ):
     """Unsupervised multi-class RLS as a scikit-learn clusterer, see :func:`fastmmc.umc_rls`.
 

@@ -721,6 +721,14 @@ def test_many_bad_rows_are_not_held_in_memory(tmp_path, monkeypatch, capsys):
     assert max(most) == 3 and len(skipped.read_text().splitlines()) == 11
 
 
+def test_a_stream_does_not_advise_to_learn_from_classes(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,town\n" + "1,Ulm\n2,Bonn\n" * 20)
+    assert run(path, "--k", 2) == 0
+    told = capsys.readouterr().err
+    assert "to leave out categories: --drop town" in told and "--label-column" not in told
+
+
 def test_what_is_wrong_with_a_row_is_told_whole_and_without_advice(tmp_path):
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_text("a,b\n1,2\n3,4\n5,no; none\n")

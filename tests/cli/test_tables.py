@@ -428,7 +428,7 @@ STRANGE = ["my town, now", "-x", "it's", '"q', "2020", "3-5", "$HOME", "same"]
 HINTS = [
     *((f"cluster {i}.csv", "--drop", "; to compare", "2 features") for i in range(len(STRANGE))),
     *((f"cluster {i}.csv", "--label-column", "\n", "ARI") for i in (1, 3, 4, 7)),
-    *((f"stream {i}.csv", "--drop", "; to compare", "20 rows") for i in (0, 2, 6)),
+    *((f"stream {i}.csv", "--drop", "\n", "20 rows") for i in (0, 2, 6)),
     ("cluster cp1252.csv", "--encoding", "\n", "column 'Größe'"),
     ("cluster wide.csv", "--encoding", "\n", "3 points"),
     ("cluster marks.csv", "--decimal", "\n", "'1.570' as 1570"),
