@@ -54,6 +54,8 @@ def libraries(frame):
     ):
         if find_spec(name):
             yield make(import_module(name))
+    if find_spec("pyarrow"):
+        yield import_module("pyarrow").RecordBatch.from_pandas(frame)
 
 
 @pytest.fixture
@@ -343,6 +345,10 @@ def test_dates_of_many_types(values):
         ("1,00", ".", None), ("1.00", ",", None), ("0,000", ".", None), ("1.2.3", ",", None),
         ("x", ".", None), ("", ".", None), ("1_000", ".", None), ("\u0663", ".", None),
         ("nan", ".", None), ("inf", ".", None), ("--1", ".", None), ("1e999", ".", np.inf),
+        ("-$132.10", ".", -132.1), ("$-132.10", ".", -132.1), ("(132.10)", ".", -132.1),
+        ("\u2212\u20ac1,132.10", ".", -1132.1), ("(5%)", ".", -0.05), ("(a)", ".", None),
+        ("1 234,50", ",", 1234.5), ("1\u202f234\u202f567", ".", 1234567), ("1'234.50", ".", 1234.5),
+        ("1,234 567", ".", None), ("12 34", ".", None), ("1 2345", ".", None),
     ],
 )  # fmt: skip
 def test_a_cell_as_a_number(text, mark, value):
@@ -427,6 +433,43 @@ def test_the_first_call_of_partial_fit_learns_the_columns(tmp_path):
         np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
         with pytest.raises(ValueError, match="lacks the column 'k'"):
             model.partial_fit(frame[["a"]])
+
+
+def test_ids_are_ids_whatever_holds_them(quiet):
+    frame = mixed()[0][["customer_id", "height"]]
+    for one in (frame, frame.astype(object), frame.map(lambda value: Decimal(str(value)))):
+        _, coding = learn_coding(one)
+        assert words(coding)["customer_id"] == "left out, as it holds ids of the rows"
+    huge = frame.assign(customer_id=[2**60 + i for i in range(N)]).astype(object)
+    assert learn_coding(huge)[0].shape[0] == N
+
+
+def test_a_category_may_be_called_as_what_is_missing():
+    levels = np.array(["none", "NA", "severe"])[np.arange(N) % 3]
+    for dtype, said in (("category", "3 categories"), (object, "2 categories")):
+        column = pd.Series(levels).astype(dtype)
+        frame = pd.DataFrame({"symptom": column, "x": np.arange(N) % 7.0})
+        if dtype is object:
+            frame.loc[frame.symptom == "severe", "symptom"] = np.array(["a", "b"])[
+                np.arange(30) % 2
+            ]
+        assert words(learn_coding(frame)[1])["symptom"].startswith(said)
+
+
+def test_times_are_those_of_their_zone_in_every_library(quiet):
+    rng = np.random.default_rng(0)
+    times = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(rng.integers(0, 960, N), "h")
+    frame = mixed()[0].assign(joined=times.tz_convert("Asia/Tokyo"))
+    result = fastmmc.cluster(frame, 3, random_state=0)
+    X = result.coding.code(frame)[0]
+    for table in libraries(frame):
+        np.testing.assert_allclose(result.coding.code(table)[0], X, atol=1e-9)
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match="lazy frame, .* give X.collect()"):
+        learn_coding(polars.from_pandas(mixed()[0]).lazy())
 
 
 def test_ids_in_the_first_rows_of_partial_fit_are_left_out():

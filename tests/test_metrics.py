@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 import fastmmc
 from fastmmc.data import metrics
-from fastmmc.data.metrics import Distances, embed_graph
+from fastmmc.data.metrics import Directions, Distances, embed_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:clusters of free sizes")
 
@@ -105,6 +105,13 @@ def test_sparse_and_dense_rows_have_the_same_cosine():
     np.testing.assert_allclose(
         sparse.decision_function(X[:9]), dense.decision_function(X[:9].toarray()), atol=1e-9
     )
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e-200), (np.float32, 1e-20)])
+def test_short_rows_have_the_directions_of_long_ones(dtype, scale, rng):
+    X = rng.normal(size=(60, 4)).astype(dtype)
+    short = X * np.where(np.arange(60) % 2, dtype(scale), dtype(1))[:, None]
+    np.testing.assert_allclose(Directions(4).transform(short), Directions(4).transform(X), 1e-5)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import adjusted_rand_score
@@ -171,6 +172,12 @@ def test_standardize_is_what_the_scaler_does(solve, dtype, wine):
         atol=1e-12 if dtype is np.float64 else 1e-5,
     )
     assert_array_equal(pickle.loads(pickle.dumps(result)).predict(new), result.predict(new))
+
+
+def test_predictions_do_not_depend_on_the_output_that_scikit_learn_is_set_to(wine):
+    result = fastmmc.umc_rls(wine[0], 3, standardize=True, random_state=0)
+    with config_context(transform_output="pandas"):
+        assert_array_equal(result.predict(wine[0]), result.labels)
 
 
 def test_sparse_points_are_divided_only(rng):

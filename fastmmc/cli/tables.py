@@ -446,8 +446,9 @@ def read_layout(source, line, first, asked, below=()):
     why = None
     if not has_header and _names_numbers(cells, alike):
         why = f"with {_first_name(cells)!r} above other rows, was taken for the header, though it"
-    elif not has_header and _are_counted(first) and _lack_whole(same):
-        why = "0, 1 ... above no whole number, was taken for the header, though it"
+    elif not has_header and _are_distinct(first) and _lack_whole(same):
+        start = ", ".join(names[:2])
+        why = f"{start} ... above no whole number, was taken for the header, though it"
     if why is not None:
         has_header = True
         tell("note", f"{source_name(source)}: the first row, {why} has numbers")
@@ -585,6 +586,11 @@ def _numbers_columns(first):
     """Tell whether a first row is the header of a frame whose columns are 0, 1, 2 ..."""
     n_index = _count_unnamed([cell.strip() for cell in first], None)
     return 0 < n_index < len(first) and _are_counted(first[n_index:])
+
+
+def _are_distinct(cells):
+    """Tell whether cells are whole numbers, each another one."""
+    return all(map(is_whole, cells)) and len({cell.strip() for cell in cells}) == len(cells)
 
 
 def _lack_whole(rows):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 
 def target_of(path):
-    """Return the file that a path names, behind links."""
-    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+    """Return the file that a path names, behind links; /dev/stdout may be one to a pipe."""
+    is_link = os.path.islink(path) and is_replaced(path)
+    return Path(os.path.realpath(path)) if is_link else Path(path)
 
 
 def is_replaced(path):

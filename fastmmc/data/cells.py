@@ -14,13 +14,16 @@ MISSING = {"", "na", "n/a", "nan", "nat", "none", "null", "?"}
 # Signs beside a number that say what it counts.
 SIGNS = "%$€£"
 
-# A number by its decimal mark; the other mark separates thousands, if it is there.
+# What separates thousands, beside the decimal mark that is not in use: spaces and apostrophes.
+THOUSANDS = " \u00a0\u202f'\u2019"
+
+# A number by its decimal mark; one sign between thousands at most.
 PLAIN = set("0123456789+-.eE ")
 EXPONENT = r"(?:[eE][+-]?\d+)?"
 NUMBERS = {
     mark: re.compile(
         rf"[+-]?(?:(?:\d+\{mark}?\d*|\{mark}\d+){EXPONENT}"
-        rf"|[1-9]\d{{0,2}}(?:\{other}\d{{3}})+(?:\{mark}\d*)?)",
+        rf"|[1-9]\d{{0,2}}([\{other}{THOUSANDS}])\d{{3}}(?:\1\d{{3}})*(?:\{mark}\d*)?)",
         re.ASCII,
     )
     for mark, other in (".,", ",.")
@@ -87,8 +90,15 @@ def plain_numbers(cells: list[str]) -> list[float] | None:
 
 
 def bare(cell: str) -> str:
-    """Return a cell without spaces around it, and signs as of currencies."""
-    return cell.strip().strip(SIGNS).strip()
+    """Return a cell without spaces around it, and signs as of currencies.
+
+    -$5, (5) as accountants write it, and a longer minus are -5.
+    """
+    text = cell.strip().replace("\u2212", "-")
+    if text[:1] == "(" and text[-1:] == ")":
+        text = f"-{text[1:-1]}"
+    sign = text[:1] if text[:1] in ("+", "-") else ""
+    return sign + text.removeprefix(sign).strip().strip(SIGNS).strip()
 
 
 def to_number(cell: str, mark: str) -> float:
@@ -96,7 +106,8 @@ def to_number(cell: str, mark: str) -> float:
     text = bare(cell)
     if not NUMBERS[mark].fullmatch(text):
         return np.nan
-    value = float(text.replace("," if mark == "." else ".", "").replace(mark, "."))
+    separators = THOUSANDS + ("," if mark == "." else ".")
+    value = float("".join(sign for sign in text if sign not in separators).replace(mark, "."))
     return value / 100.0 if "%" in cell else value
 
 

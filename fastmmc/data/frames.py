@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -36,10 +37,15 @@ class Values:
 
     @cached_property
     def texts(self) -> list[str | None]:
-        """The cells as texts without spaces around them, None where they are missing."""
+        """The cells as texts without spaces around them, None where they are missing.
+
+        A category that is called none or NA is one.
+        """
         if isinstance(self.cells, np.ndarray):
             return as_texts(self.cells)
-        stripped = (None if text is None else text.strip() for text in self.cells)
+        stripped = [None if text is None else text.strip() for text in self.cells]
+        if self.kind == "categories":
+            return stripped
         return [None if text is None or is_missing(text) else text for text in stripped]
 
     @cached_property
@@ -85,6 +91,8 @@ class Frame(NamedTuple):
 
 def is_frame(X: object) -> bool:
     """Tell whether X is a data frame: something with named columns that become arrays."""
+    if _is_lazy(X):
+        return True
     named = getattr(X, "columns", None) if hasattr(X, "iloc") or hasattr(X, "dtypes") else None
     named = getattr(X, "column_names", named)
     return named is not None and not isinstance(X, np.ndarray) and not hasattr(X, "compute")
@@ -101,6 +109,8 @@ def read_frame(X) -> Frame:
     The names of columns and their ``to_numpy`` are what all three libraries have in common, so that
     none of them is needed here, nor a library that knows them all.
     """
+    if _is_lazy(X):
+        raise TypeError("X is a lazy frame, which has no values yet; give X.collect()")
     names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
     if hasattr(X, "iloc"):
         series = [X.iloc[:, j] for j in range(len(names))]
@@ -109,14 +119,31 @@ def read_frame(X) -> Frame:
     return Frame(names, [read_series(one) for one in series])
 
 
+def _is_lazy(X):
+    """Tell whether X is a plan of a data frame; even its columns' names would have to be made."""
+    return hasattr(X, "collect") and hasattr(X, "select")
+
+
 def read_series(series) -> Values:
     """Return the values of a column of a data frame."""
     dtype = getattr(series, "dtype", getattr(series, "type", None))
-    values = read_values(np.asarray(series.to_numpy()))
+    series = _in_local_time(series, dtype)
+    is_part = hasattr(series, "to_pylist") and not hasattr(series, "chunks")  # of a pyarrow batch
+    array = np.asarray(series.to_numpy(**{"zero_copy_only": False} if is_part else {}))
     if any(word in str(dtype) for word in CATEGORIES):
-        cells = values.cells if isinstance(values.cells, list) else as_texts(values.cells)
-        return Values("categories", cells)
-    return values
+        if array.dtype.kind in "iuf":
+            return Values("categories", as_texts(array))
+        return Values("categories", [None if _is_null(one) else str(one) for one in array.tolist()])
+    return read_values(array)
+
+
+def _in_local_time(series, dtype):
+    """Return a column whose times are those of their time zones, as pandas gives them by itself."""
+    if getattr(dtype, "time_zone", None):  # polars
+        return series.dt.replace_time_zone(None)
+    if getattr(dtype, "tz", None) and not hasattr(series, "iloc"):
+        return import_module("pyarrow.compute").local_timestamp(series)
+    return series
 
 
 def as_texts(numbers: np.ndarray) -> list[str | None]:
@@ -151,7 +178,9 @@ def _read_objects(values: Sequence) -> Values:
     if known and all(isinstance(value, bool | np.bool_) for value in known):
         return Values("categories", _spread(is_known, map(str, known)))
     if known and all(isinstance(value, numbers.Real | Decimal) for value in known):
-        return Values("numbers", _fill_in(is_known, map(_to_float, known)))
+        found = _fill_in(is_known, map(_to_float, known))
+        is_whole = is_known.all() and all(map(_is_whole, known)) and np.abs(found).max() < 2**53
+        return Values("numbers", found.astype(np.int64) if is_whole else found)
     if known and all(isinstance(value, timedelta) for value in known):
         return Values("spans", _fill_in(is_known, [value / DAY for value in known]))
     if known and all(isinstance(value, date) for value in known):
@@ -161,9 +190,19 @@ def _read_objects(values: Sequence) -> Values:
 
 def _is_nothing(value):
     """Tell whether a value is missing, by itself or as a text that says so."""
-    if isinstance(value, str):
-        return is_missing(value)
+    return is_missing(value) if isinstance(value, str) else _is_null(value)
+
+
+def _is_null(value):
+    """Tell whether a value of any library stands for none."""
     return type(value).__name__ in NOTHING or (isinstance(value, float) and value != value)
+
+
+def _is_whole(number):
+    """Tell whether a number is of a type for whole ones, or a decimal without decimals."""
+    if isinstance(number, Decimal):
+        return number.as_tuple().exponent == 0
+    return isinstance(number, numbers.Integral)
 
 
 def _to_float(number):

@@ -132,8 +132,14 @@ class Directions(PointMaker):
 
     def transform(self, X):
         """Return rows scaled to length 1."""
-        # The largest entry becomes 1 first, so that no square overflows or vanishes.
-        X = normalize(normalize(X, norm="max"))
+        # The largest entry becomes 1 first, so that no square overflows or vanishes; scikit-learn
+        # takes dense rows of small entries for zero.
+        if issparse(X):
+            X = normalize(X, norm="max")
+        else:
+            largest = np.abs(X).max(axis=1, keepdims=True)
+            X = X / np.where(largest > 0, largest, 1)
+        X = normalize(X)
         lengths = abs(X).sum(axis=1)
         if (lengths == 0).any():
             rows = np.flatnonzero(lengths == 0)

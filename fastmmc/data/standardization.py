@@ -47,6 +47,7 @@ class Scaler:
 
     def _scaler(self):
         scaler = StandardScaler(with_mean=self.mean is not None)
+        scaler.set_output(transform="default")  # whatever scikit-learn is configured to
         scaler.scale_, scaler.mean_, scaler.n_features_in_ = self.scale, self.mean, self.scale.size
         return scaler
 

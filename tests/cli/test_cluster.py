@@ -166,6 +166,12 @@ def test_columns_that_are_numbered_are_told_of(capsys, piped):
         found, _ = read("-")
         np.testing.assert_allclose(found, X[:, :n_columns])
         assert "the first row, 0, 1 ... above no whole number" in capsys.readouterr().err
+    # As years, and where data lack a whole number in one column only.
+    piped("2019,2020\n" + "1.5,2.25\n3.0,1.5\n")
+    assert len(read("-")[0]) == 2
+    assert "the first row, 2019, 2020 ... above no whole number" in capsys.readouterr().err
+    piped("2019,2020\n" + "1.5,2\n3.0,1\n")
+    assert len(read("-")[0]) == 3
     # Among whole numbers it may be a row.
     piped(pd.DataFrame(np.rint(9 * X).astype(int)).to_csv(index=False))
     found, _ = read("-")
@@ -362,6 +368,14 @@ def test_faults_of_text_files(capsys, tmp_path):
     assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
     assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no /dev/stdout")
+def test_labels_go_through_a_pipe_that_has_a_name(pairs):
+    command = [sys.executable, "-m", "fastmmc", "cluster", pairs, "--k", "2"]
+    command += ["--out", "/dev/stdout"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    assert done.stdout.startswith("label\n"), done.stderr
 
 
 NOTES = ["Hi,\n\nall well?", 'she said "no",\r\nand left', "one\ntwo\nthree", "\n", "plain"]
