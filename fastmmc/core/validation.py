@@ -165,6 +165,11 @@ def check_matrix(X, *, name="X", check=None, **options):
             "results, work on the blocks, but do not standardise them; elsewhere give "
             f"{name}.compute()"
         )
+    if hasattr(X, "lam") and hasattr(X, "kernel"):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}, which umc_rls, evo_mmc and fast_evo_mmc take; give "
+            "the points"
+        )
     if hasattr(X, "to_dask_array"):
         raise TypeError(
             f"{name} is a Dask data frame, which would all come into memory here; give "

@@ -62,9 +62,10 @@ class RLSClusterer(Clusterer):
         """Return minus the mean squared distance of the scores from the codes of their clusters.
 
         A point of cluster h has the code +1 in column h and -1 elsewhere. Points near a boundary,
-        or far from the training points, are far from every code. Comparable between values of
-        lam and sigma, so that it serves a grid search; on the training points themselves
-        ``loo_mse_`` is the better figure.
+        or far from the training points, are far from every code. A grid search over lam and
+        sigma may compare it, but not one over numbers of clusters, whose codes differ:
+        :class:`fastmmc.AutoMMC` chooses these. On the training points themselves ``loo_mse_`` is
+        the better figure.
 
         Parameters
         ----------
