@@ -127,9 +127,10 @@ class ChoiceResult(RLSResult):
         """
         if self.evidence is None:
             return "one cluster was not considered"
-        verdict = "clusters" if self.evidence >= LEAST_EVIDENCE else "one cluster, no groups"
+        verdict = "" if self.evidence >= LEAST_EVIDENCE else ": one cluster, no groups"
         return (
-            f"errors of points without clusters are {self.evidence:.3g} times as large: {verdict}"
+            f"without clusters, errors would be {self.evidence:.3g} times as large, and "
+            f"{LEAST_EVIDENCE:g} tells of clusters{verdict}"
         )
 
     def _own_rows(self):
