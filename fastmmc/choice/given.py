@@ -86,7 +86,7 @@ class Given:
         rows[self.links.must] = rows[self.links.cannot] = True
         rows = np.flatnonzero(rows)
         if rows.size > count:
-            rows = rows[merging.of_rows(rows).draw(count, rng)]
+            rows = merging.draw(rows, count, rng)
         keys = np.full(self.known.size, -1)
         keys[rows] = self._names(k)[merging.members[rows]]
         return keys

@@ -170,18 +170,19 @@ def claim_pass(row, left, gained, score, labels, label, eager, lanes):
 
 
 @njit
-def fill_claim_scores(d, labels, counts, U, diag, movable, floors, masses, score):
-    """Score what every point would cost cluster d.
-
-    Points of d, points whose label is known and points that a cluster at its floor cannot spare
-    score inf.
-    """
-    for i in range(score.size):
+def fill_own(labels, counts, U, diag, movable, lower, masses, own):
+    """Fill own_i = U[c_i, i] - R_ii, inf where point i may not leave its cluster."""
+    for i in range(own.size):
         c = labels[i]
-        if c == d or not movable[i] or counts[c] - mass(masses, i) < floors[c]:
-            score[i] = np.inf
-        else:
-            score[i] = U[c, i] - diag[i] - U[d, i]
+        stays = not movable[i] or counts[c] - mass(masses, i) < lower[c]
+        own[i] = np.inf if stays else U[c, i] - diag[i]
+
+
+@njit
+def score_moves(own, row, labels, label, score):
+    """Fill the shifts of moving every point to the cluster with the sums ``row``."""
+    for i in range(score.size):
+        score[i] = np.inf if labels[i] == label else own[i] - row[i]
 
 
 @njit
@@ -237,9 +238,8 @@ def shake(state, work, quota, floors, budget):
         if pos[REMAINING] < 0:
             claims = quota[pos[ROUND], d] - counts[d]
             if claims > 0:
-                fill_claim_scores(
-                    d, labels, counts, U, state.diag, state.movable, floor, masses, score
-                )
+                fill_own(labels, counts, U, state.diag, state.movable, floor, masses, work.own)
+                score_moves(work.own, U[d], labels, labels.dtype.type(d), score)
                 pos[CANDIDATE] = argleast(score, lanes)
                 pos[REMAINING] = claims
                 pos[LAZY] = claims > k
@@ -329,22 +329,6 @@ def descend_stochastic(state, work, order, max_sweeps, budget):
             pos[CLUSTER] = 0
             pos[ROUND] += 1
     return pos[CLEAN] >= n or pos[ROUND] >= max_sweeps
-
-
-@njit
-def fill_own(labels, counts, U, diag, movable, lower, masses, own):
-    """Fill own_i = U[c_i, i] - R_ii, inf where point i may not leave its cluster."""
-    for i in range(own.size):
-        c = labels[i]
-        stays = not movable[i] or counts[c] - mass(masses, i) < lower[c]
-        own[i] = np.inf if stays else U[c, i] - diag[i]
-
-
-@njit
-def score_moves(own, row, labels, label, score):
-    """Fill the shifts of moving every point to the cluster with the sums ``row``."""
-    for i in range(score.size):
-        score[i] = np.inf if labels[i] == label else own[i] - row[i]
 
 
 @njit

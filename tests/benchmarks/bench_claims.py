@@ -130,15 +130,14 @@ def test_argleast(benchmark, n):
     assert run_loop(benchmark, claims.argleast, values, np.empty(claims.LANES)) == np.argmin(values)
 
 
-@pytest.mark.benchmark(group="fill_claim_scores")
+@pytest.mark.benchmark(group="fill_own")
 @SIZES
-def test_fill_claim_scores(benchmark, n):
+def test_fill_own(benchmark, n):
     state, work = new_state(hat_matrix(n), random_labels(n))
     floors = np.ones(K, dtype=np.int64)
     run_loop(
         benchmark,
-        claims.fill_claim_scores,
-        0,
+        claims.fill_own,
         state.labels,
         state.counts,
         state.sums,
@@ -146,7 +145,18 @@ def test_fill_claim_scores(benchmark, n):
         state.movable,
         floors,
         None,
-        work.score,
+        work.own,
+    )
+
+
+@pytest.mark.benchmark(group="score_moves")
+@SIZES
+def test_score_moves(benchmark, n):
+    state, work = new_state(hat_matrix(n), random_labels(n))
+    label = state.labels.dtype.type(0)
+    work.own[:] = state.sums[1]
+    run_loop(
+        benchmark, claims.score_moves, work.own, state.sums[0], state.labels, label, work.score
     )
 
 

@@ -10,8 +10,8 @@ import fastmmc
 from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import SizeRule, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine import groups
+from fastmmc.rls.engine.group_search import plus_plus
 from fastmmc.rls.engine.groups import Groups, cost_of, make_state
 from tests.rls import naive
 
@@ -84,14 +84,6 @@ def test_a_second_descent_is_the_naive_one_though_it_looks_only_at_what_changed(
     no_links = np.zeros((30, 30))
     args = points.matrix, points.masses, others, 3, no_links, free, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
-
-
-def test_sums_of_merged_groups():
-    _, points, _ = cells(60, 30, 1)
-    members = np.random.default_rng(0).permutation(np.arange(30) % 7)
-    sums, out = points.matrix[:3] ** 2, np.empty((3, 7))
-    ward.merge_columns(sums, members, out)
-    np.testing.assert_allclose(out, sums @ (members[:, None] == np.arange(7)))
 
 
 @pytest.mark.parametrize("free", [True, False])
@@ -297,9 +289,10 @@ def test_many_scales_are_no_worse_than_one(free):
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_seeds_are_drawn_as_naively(k):
     _, of_cells, _ = cells(60, 30, seed=k)
+    labels = plus_plus(of_cells, k, np.random.default_rng(k))
     rng = np.random.default_rng(k)
-    draws, labels = rng.random((k - 1, 3)), np.zeros(30, dtype=np.int64)
-    ward.seed_clusters(of_cells.matrix, of_cells.masses, 4, draws, labels)
-    expected = naive.seed_clusters(of_cells.matrix, of_cells.masses, 4, draws)
+    first = rng.choice(30, p=of_cells.masses / of_cells.masses.sum())
+    draws = rng.random((k - 1, 2 + int(np.log(k))))
+    expected = naive.seed_clusters(of_cells.matrix, of_cells.masses, first, draws)
     np.testing.assert_array_equal(labels, expected)
     assert np.unique(labels).size == k

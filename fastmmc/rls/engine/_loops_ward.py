@@ -1,4 +1,4 @@
-"""Compiled loops of Ward's agglomeration and of k-means++ in the metric of R."""
+"""Compiled loops of Ward's agglomeration in the metric of R."""
 
 import numpy as np
 
@@ -30,17 +30,6 @@ def merge_groups(R, members, scales, out):
         for h in range(g + 1):
             out[g, h] += out[h, g]
             out[h, g] = out[g, h]
-
-
-@njit
-def merge_columns(sums, members, out):
-    """Fill ``out`` (k, m) with the sums of the columns of each group, from those of all, (k, n)."""
-    for h in range(sums.shape[0]):
-        row = out[h]
-        for g in range(row.size):
-            row[g] = 0.0
-        for i in range(members.size):
-            row[members[i]] += sums[h, i]
 
 
 @njit
@@ -114,49 +103,3 @@ def agglomerate(D, weights, first, second, height):
                 D[y, j] = value
                 D[j, y] = value
         weights[y] += weights[x]
-
-
-@njit
-def seed_clusters(R, masses, first, draws, labels):
-    """Label m groups by the nearest of k seeds, drawn by k-means++; ``labels`` are all 0 before.
-
-    ``first`` is the first seed; each row of ``draws`` (k - 1, t), numbers from 0 to 1, tries t
-    others, in proportion to the squared distances from the seeds there are, and the best of them is
-    taken.
-    """
-    m = masses.size
-    masses = masses.astype(np.float64)
-    squares = np.empty(m)
-    for i in range(m):
-        squares[i] = R[i, i] / masses[i] ** 2
-    nearest, tried, best = np.full(m, np.inf), np.empty(m), np.empty(m)
-    offer_distances(R, masses, squares, first, nearest, np.inf, best)
-    for h in range(draws.shape[0]):
-        nearest, best = best, nearest
-        total = np.cumsum(nearest)
-        least = np.inf
-        for draw in draws[h]:
-            i = min(np.searchsorted(total, draw * total[-1], side="right"), m - 1)
-            cost = offer_distances(R, masses, squares, i, nearest, least, tried)
-            if cost < least or least == np.inf:
-                least = cost
-                best, tried = tried, best
-        for i in range(m):
-            if best[i] < nearest[i]:
-                labels[i] = h + 1
-
-
-@njit
-def offer_distances(R, masses, squares, seed, nearest, most, out):
-    """Fill ``out`` with the distances that are left with another seed; return their sum.
-
-    These are squared and times the masses. The sum is given up when it exceeds ``most``.
-    """
-    entries, cost = R[seed], 0.0
-    for j in range(masses.size):
-        apart = squares[j] + squares[seed] - 2.0 * entries[j] / (masses[j] * masses[seed])
-        out[j] = min(nearest[j], masses[j] * max(apart, 0.0))
-        cost += out[j]
-        if cost > most:
-            break
-    return cost

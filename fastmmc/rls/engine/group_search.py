@@ -14,7 +14,6 @@ import numpy as np
 
 from fastmmc.core.execution import History
 from fastmmc.core.status import Status
-from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.groups import TOLERANCE
 
 # Labellings that are kept, those begun with unless some are given, and children in a row without a
@@ -113,8 +112,22 @@ def more_labels(groups, k, rng):
 
 def plus_plus(groups, k, rng):
     """Draw k groups that lie far apart in the metric of R, and give all to the nearest."""
-    first = rng.choice(groups.n, p=groups.masses / groups.masses.sum())
-    draws = rng.random((k - 1, 2 + int(np.log(k))))
+    masses = groups.masses.astype(np.float64)
+    squares = groups.diagonal / masses**2
+
+    def distances(seeds):
+        fits = groups.matrix[seeds] / (masses * masses[seeds, None])
+        return masses * np.maximum(squares + squares[seeds, None] - 2.0 * fits, 0.0)
+
     labels = np.zeros(groups.n, dtype=np.int64)
-    ward.seed_clusters(groups.matrix, groups.masses, first, draws, labels)
+    (nearest,) = distances(rng.choice(groups.n, 1, p=masses / masses.sum()))
+    for h in range(1, k):
+        # As with squared distances as chances; the best of some that are tried is taken.
+        total = np.cumsum(nearest)
+        draws = rng.random(2 + int(np.log(k))) * total[-1]
+        tried = np.minimum(np.searchsorted(total, draws, side="right"), groups.n - 1)
+        left = np.minimum(nearest, distances(tried))
+        best = left[left.sum(axis=1).argmin()]
+        labels[best < nearest] = h
+        nearest = best
     return labels

@@ -178,8 +178,7 @@ class Groups:
             key = (part[some] * k + state.labels) * 2 + groups.movable
             first, members = np.unique(key, return_index=True, return_inverse=True)[1:]
             finer.append((state, members))
-            sums = np.empty((k, first.size))
-            ward.merge_columns(state.sums, members, sums)
+            sums = np.array([np.bincount(members, row) for row in state.sums])
             groups, some = groups.merge(members), some[first]
             state = groups.state(state.labels[first], rule, free, sums)
         made += settle(state)

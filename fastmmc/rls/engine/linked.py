@@ -164,36 +164,21 @@ class Merging:
         priced[b, a] = priced[a, b]
         return priced
 
-    def draw(self, size, rng):
-        """Return points of about this number: groups, with all that are linked to them.
+    def draw(self, rows, size, rng):
+        """Return about this number of points, whole groups, with all that are linked to them.
 
         Where these are too many, groups are drawn one by one.
         """
-        linked = join(self.cannot, self.n_groups)
-        chain = linked[self.members]
+        members = self.members[rows]
+        chain = join(self.cannot, self.n_groups)[members]
         if np.bincount(chain).max() > size:
-            chain = self.members
+            chain = members
+        chain = np.unique(chain, return_inverse=True)[1]
         counts = np.bincount(chain)
         order = rng.permutation(counts.size)
         taken = np.zeros(counts.size, dtype=bool)
         taken[order[: np.searchsorted(np.cumsum(counts[order]), size) + 1]] = True
-        return np.flatnonzero(taken[chain])
-
-    def of_rows(self, rows):
-        """Return the merging of some points that are whole groups."""
-        groups, members = np.unique(self.members[rows], return_inverse=True)
-        place = np.full(self.n_groups, -1)
-        place[groups] = np.arange(groups.size)
-        inside = (place[self.cannot] >= 0).all(axis=1)
-        return Merging(
-            members,
-            self.scales[rows],
-            self.masses[groups],
-            self.unit,
-            place[self.cannot[inside]],
-            self.prices[inside],
-            self.hard,
-        )
+        return rows[taken[chain]]
 
     def of_cells(self, cells, plan, rng):
         """Return the merging of the groups into cells, and the plan of a search for their labels.
@@ -210,7 +195,7 @@ class Merging:
         told = np.flatnonzero(is_linked | (known >= 0))
         if told.size > plan.cells:
             rows = np.flatnonzero(np.isin(self.members, told))
-            rows = rows[self.of_rows(rows).draw(plan.cells, rng)]
+            rows = self.draw(rows, plan.cells, rng)
             told = np.unique(self.members[rows])
         count = cells.max() + 1
         names = cells.copy()
