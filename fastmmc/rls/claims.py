@@ -5,20 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.jit import read_only
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.labelling import LabelSearch
+from fastmmc.rls.engine.labelling import compact
 
 
-class ClaimSearch(LabelSearch):
+class ClaimSearch(SlicedSearch):
     """A search with the sums U = (R E)^T, k x n, whose phases are compiled loops."""
 
     def __init__(self, factor, diag, plan, index, rng):
+        super().__init__()
         n, k = factor.n, plan.k
-        row = np.empty(n, dtype=factor.Z.dtype) if isinstance(factor, LowRankFactor) else None
-        super().__init__(factor, diag, plan, rng, width=n, row=row, n_pos=claims.N_POS)
+        low_rank = isinstance(factor, LowRankFactor)
+        self._factor, self._plan = factor, plan
+        labels = compact(plan.start_labels(rng), k)
+        self._state = moves.State(
+            matrix=read_only(factor.Z if low_rank else factor.R),
+            row=np.empty(n, dtype=factor.Z.dtype) if low_rank else None,
+            labels=labels,
+            counts=np.zeros(k, dtype=np.int64),
+            sums=np.empty((k, n)),
+            diag=read_only(diag),
+            movable=plan.movable,
+            lower=plan.rule.lower.copy(),
+            upper=plan.rule.upper.copy(),
+            tol=1e-12 * n / 8,
+            pos=np.zeros(claims.N_POS, dtype=np.int64),
+            value=np.full(moves.N_VALUES, np.inf),
+            best_labels=np.empty(n if plan.keep_best else 0, dtype=labels.dtype),
+            masses=plan.masses,
+        )
         self._arrays = claims.Work(
             total=np.empty(n),
             least=factor.row_bounds if plan.polish else np.empty(0),
@@ -39,10 +59,16 @@ class ClaimSearch(LabelSearch):
         self._note()
 
     def finish(self):
-        """Do what every search does, and let the work space go."""
-        sums = super().finish()
-        self._arrays = self._order = None
-        return sums
+        """Bring the sizes within bounds, take the final figures and return the sums."""
+        self._repair()
+        self._note()
+        state = self._state
+        self.objective = float(state.value[moves.OBJECTIVE])
+        self.labels = state.labels.astype(np.int64)
+        self.n_moves = int(state.pos[moves.MOVES])
+        self._end_history("moves")
+        self._state = self._work = self._arrays = self._order = None
+        return state.sums
 
     def _run(self):
         """Search, descend by moves where the sizes had to be repaired, and polish."""
@@ -50,7 +76,9 @@ class ClaimSearch(LabelSearch):
         while not self._search():
             yield self._budget
         self._fraction = 0.95
-        self._take_best()
+        if state.value[moves.BEST] < state.value[moves.OBJECTIVE]:
+            state.labels[:] = state.best_labels
+            self._fill()
         if self._repair():
             state.pos[[claims.ROUND, claims.CLUSTER, claims.CLEAN]] = 0
             order, endless = np.arange(plan.n), np.iinfo(np.int64).max
@@ -61,7 +89,7 @@ class ClaimSearch(LabelSearch):
             state.pos[[claims.CLUSTER, claims.CLEAN]] = 0
             if plan.method == "shaking":
                 # The paper's rule fixes the sizes, so only swaps are left.
-                self._set_bounds(*plan.rule.bounds_at(state.counts))
+                state.lower[:], state.upper[:] = plan.rule.bounds_at(state.counts)
             yield self._budget
             swaps = no_swaps(state, self._arrays)
             while not self._slice(claims.polish, swaps):
@@ -93,31 +121,42 @@ class ClaimSearch(LabelSearch):
         self._history.drain(self._arrays.history, self._state.pos, moves.RECORDS)
         return ended
 
-    def _sum(self):
+    def _fill(self):
+        """Compute everything that is cached of the labels."""
         state, total = self._state, self._arrays.total
+        state.counts[:] = np.bincount(state.labels, state.masses, state.counts.size)
         if isinstance(self._factor, LowRankFactor):
             W = self._factor._cluster_sums(state.labels, len(state.sums))
             self._factor._cluster_scores(W, state.sums)
         else:
             moves.build_sums(state.matrix, state.labels, state.sums)
         np.sum(state.sums, axis=0, out=total)
-        return claims.risk(state.labels, state.sums, total)
+        state.value[moves.OBJECTIVE] = claims.risk(state.labels, state.sums, total)
 
-    def _scores(self):
-        state = self._state
-        scores = state.sums.copy()
-        # Its own row of R holds a point where it is; leaving makes that fall away.
-        scores[state.labels, np.arange(state.labels.size)] -= state.diag
-        return scores
+    def _note(self):
+        """Note where the search stands."""
+        self._history.note(self._state.pos[moves.MOVES], self._state.value[moves.OBJECTIVE])
 
     def _repair(self):
-        """Close a turn that a stop left open, and bring the sizes within bounds."""
-        state = self._state
+        """Close an open turn, and bring the sizes within bounds; tell whether they were not.
+
+        Points change clusters where the scores lose least by it.
+        """
+        state, plan = self._state, self._plan
         if state.pos[claims.REMAINING] >= 0:
             if state.pos[claims.LAZY]:
                 claims.rebuild_row(state.sums, self._arrays.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
-        return super()._repair()
+        if plan.rule.allows(state.counts):
+            return False
+        scores = state.sums.copy()
+        # Its own row of R holds a point where it is; leaving makes that fall away.
+        scores[state.labels, np.arange(state.labels.size)] -= state.diag
+        labels = plan.fitted(state.labels, scores)
+        state.pos[moves.MOVES] += np.count_nonzero(labels != state.labels)
+        state.labels[:] = labels
+        self._fill()
+        return True
 
 
 def no_swaps(state, work):
