@@ -421,16 +421,20 @@ def warn_of_fewer(found, k, why):
     warn_user(f"found {found} cluster{'s' * (found > 1)}, fewer than the {k} asked for: {why}")
 
 
-# Whether warnings are kept back, as in a search that is one of many.
-_MUTED = ContextVar("muted", default=False)
+# The warnings that are kept back, as in a search that is one of many; None where none are.
+_MUTED = ContextVar("muted", default=None)
 
 
 @contextmanager
 def without_warnings():
-    """Keep back the warnings of this thread's runs; the filters of the process stay as they are."""
-    token = _MUTED.set(True)
+    """Keep back the warnings of this thread's runs, in the list that this yields.
+
+    The filters of the process stay as they are.
+    """
+    kept = []
+    token = _MUTED.set(kept)
     try:
-        yield
+        yield kept
     finally:
         _MUTED.reset(token)
 
@@ -461,8 +465,11 @@ def is_first(thing):
 
 def warn_user(text, category=ConvergenceWarning):
     """Give a warning that names the user's own line."""
-    if not _MUTED.get():
+    kept = _MUTED.get()
+    if kept is None:
         warnings.warn(text, category, stacklevel=callers_level())
+    else:
+        kept.append((text, category))
 
 
 def callers_level():

@@ -7,22 +7,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import solve
 
-from fastmmc.core.execution import warn_if_stopped, without_warnings
-from fastmmc.core.status import STOPPED, Status
+from fastmmc.core.execution import warn_if_stopped, warn_user, without_warnings
+from fastmmc.core.status import STOPPED
 from fastmmc.data.labels import named_clusters
 from fastmmc.data.memberships import margins
 from fastmmc.data.sizes import MOST_SCORES, fit_sizes, held_sizes
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.plan import FIRST_CHILD_ROUND
 
-# Parts of the known labels that are hidden in turn.
-FOLDS = 5
-
 # Points whose known labels make the classifier, which costs the cube of their number.
 MOST_TOLD = 1_000
 
-# Shares of the work until the clusters are found, and until the last search begins.
-FOUND, TESTED = 0.5, 0.9
+# Shares of the work until the clusters are found, and until the search from them has ended.
+FOUND, NAMED = 0.5, 0.75
 
 # Searches that follow on known labels being overruled, at most, and the share of the work until
 # the first of them.
@@ -30,18 +27,12 @@ OVERRULINGS = 5
 ALL_KEPT = 0.8
 
 
-class _Stopped(Exception):
-    """Ends the tests on hidden labels, with the Status of the search that was stopped."""
-
-
 def search_with_known(search, factor, plan, control):
-    """Return the result of a search over labellings that have the known labels.
+    """Return the better result of two searches over labellings that have the known labels.
 
-    There are two places to start from. One is the labelling found as if no label was known, whose
-    clusters are named by the known labels in them. The other is what a least-squares classifier of
-    the known labels tells of all points, which is shaken gently. That one is taken if it tells
-    hidden labels better than the named clusters tell those that named them: labels that are too
-    few for a classifier can still name clusters.
+    One begins with the labelling found as if no label was known, whose clusters are named by the
+    known labels in them. The other begins with what a least-squares classifier of the known labels
+    tells of all points, which is shaken gently.
 
     ``search(plan, control)`` is a search without known labels, or one from given labels. After one
     that was stopped, only the named clusters are left to go on from.
@@ -50,27 +41,29 @@ def search_with_known(search, factor, plan, control):
         return search(plan.of_given(plan.known, plan.n_rounds), control)
     with without_warnings():
         found = search(replace(plan, known=None, bound=False), control.part(0.0, FOUND))
-    status = found.status
     clusters = named_clusters(found.labels, plan.known, plan.k)
     # Sizes asked for belong to names, which the clusters have only now.
     first = plan.n_rounds - (plan.rule.targets is not None)
     given = plan.of_given(plan.with_known(clusters), first)
-    if status not in STOPPED:
-        try:
-            if _classifier_wins(search, factor, plan, clusters, control.part(FOUND, TESTED)):
-                given = _from_classifier(factor, plan, clusters)
-        except _Stopped as stopped:
-            (status,) = stopped.args
-    n_init = found.params["n_init"]
-    control = control.part(TESTED, 1.0)
-    if status == Status.CONVERGED:
-        result = search(given, control)
-    else:
-        with without_warnings():
-            result = search(given, control)
+    ends = [_muted(search, given, control.part(FOUND, NAMED))]
+    statuses = [found.status, ends[0][0].status]
+    if not set(statuses).intersection(STOPPED):
+        given = plan.of_given(classified(factor, plan, clusters), FIRST_CHILD_ROUND)
+        ends.append(_muted(search, given, control.part(NAMED, 1.0)))
+        statuses.append(ends[1][0].status)
+    result, kept = min(ends, key=lambda end: end[0].objective)
+    status, n_init = max(statuses), found.params["n_init"]
+    for warning in kept:
+        warn_user(*warning)
+    if status != result.status:
         warn_if_stopped(status, len(found.objectives), n_init, control.shortage)
-        result = replace(result, status=status)
-    return replace(result, params=result.params | {"n_init": n_init})
+    return replace(result, status=status, params=result.params | {"n_init": n_init})
+
+
+def _muted(search, plan, control):
+    """Return the result of a search, and the warnings it would have given."""
+    with without_warnings() as kept:
+        return search(plan, control), kept
 
 
 def search_overruling(search, plan, control):
@@ -113,11 +106,6 @@ def _doubted(result, plan):
     return (plan.known >= 0) & (against > np.maximum(prior, 0.0))
 
 
-def _from_classifier(factor, plan, clusters):
-    """Return the plan of a search from what the known labels tell of all points."""
-    return plan.of_given(classified(factor, plan, clusters), FIRST_CHILD_ROUND)
-
-
 def classified(factor, plan, clusters):
     """Return what kernel least squares on the known labels tells of all points, sizes fitted.
 
@@ -156,41 +144,3 @@ def _told_rows(known):
     rows = np.flatnonzero(known >= 0)
     by_class = rows[np.argsort(known[rows], kind="stable")]
     return np.sort(by_class[evenly(rows.size, MOST_TOLD)])
-
-
-def _classifier_wins(search, factor, plan, clusters, control):
-    """Tell whether a start from the classifier errs on fewer known labels than the clusters do.
-
-    The classifier is told all labels but one part, and judged by that part.
-    """
-    parts = _parts(plan.known, plan.k)
-    n_parts = parts.max() + 1
-    allowed = np.count_nonzero((clusters != plan.known) & (parts >= 0))
-    errors = 0
-    for i in range(n_parts):
-        if errors >= allowed:
-            break
-        hidden = parts == i
-        told = replace(plan, known=np.where(hidden, -1, plan.known), bound=False)
-        with without_warnings():
-            result = search(
-                _from_classifier(factor, told, clusters),
-                control.part(i / n_parts, (i + 1) / n_parts),
-            )
-        if result.status in STOPPED:
-            raise _Stopped(result.status)
-        errors += np.count_nonzero(result.labels[hidden] != plan.known[hidden])
-    return errors < allowed
-
-
-def _parts(known, k):
-    """Return the part in which each known label is hidden, -1 where none is.
-
-    A class is told in every part, so that a single known label is never hidden.
-    """
-    parts = np.full(known.size, -1)
-    for h in range(k):
-        rows = np.flatnonzero(known == h)
-        if rows.size > 1:
-            parts[rows] = np.arange(rows.size) % FOLDS
-    return parts
