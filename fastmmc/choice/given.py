@@ -18,9 +18,9 @@ from fastmmc.core.declare import told
 from fastmmc.core.parameters import SizeParameters
 from fastmmc.data.labels import named_clusters, read_known_labels
 from fastmmc.data.links import Links
-from fastmmc.data.sizes import SizeRule, reorder_to_targets
-from fastmmc.rls.engine.groups import Groups, predictions
-from fastmmc.rls.engine.linked import Merging, Whole, majority
+from fastmmc.data.sizes import SizeRule
+from fastmmc.rls.engine.groups import predictions
+from fastmmc.rls.engine.linked import Merging, majority
 from fastmmc.rls.planning import check_groups, check_links, check_sizes
 
 # How far from n / k sizes may be where they are about equal, as a share of n / k.
@@ -126,7 +126,7 @@ class Given:
         known = self.known[merging.first]
         labels = majority(labels, merging.members, self.weights, rule.lower.size)
         labels = np.where(known >= 0, known, labels)
-        state = Whole.of(factor, merging).state(labels, known < 0, rule, True)
+        state = merging.groups(factor, known < 0).state(labels, rule)
         return merging.parted(state)[merging.members]
 
 
@@ -175,8 +175,7 @@ class Kept:
         """Return the groups that a search moves, with the sums of R of a kernel."""
         if self.merging is None:
             return width.groups
-        matrix = self.merging.price(self.merging.merge(width.groups.matrix))
-        return KeptGroups(matrix, self.merging.masses, self.known < 0, self.merging, self.known)
+        return self.merging.linked(self.merging.merge(width.groups.matrix), self.known)
 
     def of_cells(self, labels):
         """Return the labels of cells, from those of groups."""
@@ -217,24 +216,3 @@ class Kept:
         groups = self.merging.members[order]
         joins = (groups[1:] == groups[:-1]) & (self.known[groups[1:]] < 0)
         return np.stack([order[:-1][joins], order[1:][joins]])
-
-
-@dataclass(frozen=True, eq=False)
-class KeptGroups(Groups):
-    """Groups in whose matrix pairs that must be apart have their prices."""
-
-    merging: Merging
-    known: np.ndarray
-
-    def coarse(self, count):
-        """Return these groups: those of which something is known may not be merged."""
-        return self, np.arange(self.n)
-
-    def fitted(self, labels, rule):
-        """Return labels that keep what is known and the links, and the sizes as far as can be."""
-        k = rule.lower.size
-        if rule.targets is not None and not (self.known >= 0).any():
-            labels = reorder_to_targets(labels, rule.targets, self.masses)
-        labels = named_clusters(labels, self.known, k, self.masses)
-        state = self.state(np.where(self.known >= 0, self.known, labels), rule)
-        return self.merging.parted(state)

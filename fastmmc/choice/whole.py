@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -11,11 +12,11 @@ from sklearn.utils import gen_batches
 
 from fastmmc.core.execution import Outcome
 from fastmmc.core.status import Status
-from fastmmc.kernels.factors import LowRankFactor, make_factor
+from fastmmc.kernels.factors import make_factor
 from fastmmc.kernels.gram import BLOCK, EXP_PRODUCTS, evenly
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.labelling import sums_of
+from fastmmc.rls.engine.linked import objective_of
 from fastmmc.rls.source import fit_model, quick_rank, quick_seconds, rated_result
 
 # Seconds of a multiplication of kernel values or distances on a slow core, and the shares of
@@ -48,26 +49,6 @@ def affordable_cells(X, k, max_time):
     return int(min(n, max(affordable, k + LEAST_CELLS)))
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Labels that were found, as a search that has ended."""
-
-    labels: np.ndarray
-    objective: float
-    n_iter: int = 0
-    n_moves: int = 0
-
-    @property
-    def history(self):
-        """The objective alone."""
-        return np.array([self.objective])
-
-    @property
-    def trace(self):
-        """Tell of no moves: cells and points are not counted alike."""
-        return {"moves": np.zeros(1, dtype=np.int64)}
-
-
 def result_of(X, cells, winner, width, given, is_told, seed, run):
     """Return the result of the labels that won, of all points, and the landmarks of its figures.
 
@@ -96,8 +77,18 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
     if not given.is_plain:
         labels = given.repair(factor, labels, given.rule_of(winner.rule))
     free = winner.rule != "near"
-    found = _Found(labels, _objective(factor, labels, k, free))
-    outcome = Outcome(found, 0, np.array([found.objective]), 1, Status.CONVERGED)
+    state = given.merging.groups(factor, None).state(labels[given.merging.first], given.free, free)
+    objective = objective_of(state, given.merging)
+    # Labels that were found, as a search that has ended; cells and points are not counted alike.
+    found = SimpleNamespace(
+        labels=labels,
+        objective=objective,
+        n_iter=0,
+        n_moves=0,
+        history=np.array([objective]),
+        trace={"moves": np.zeros(1, dtype=np.int64)},
+    )
+    outcome = Outcome(found, 0, found.history, 1, Status.CONVERGED)
     result = rated_result(factor, outcome, k, {"k": k, "sizes": "free" if free else "equal"})
     landmarks = result.model.indices
     # What gave the labels predicts best: landmarks are fewer than cells where points are many.
@@ -138,21 +129,3 @@ def _make_factor(X, cells, width, weights, rank, seed, look):
     landmarks = cells.seeds[evenly(cells.masses.size, rank)]
     form = Form(landmarks.size, landmarks, weights=weights)
     return make_factor(X, width.factor.lam, width.factor.kernel, form, seed, look)
-
-
-def _objective(factor, labels, k, free):
-    """Return the cost of free sizes, or Q."""
-    weights, is_weighted = np.ones(factor.n), factor.weights is not None
-    if is_weighted:
-        weights = factor.weights
-    if isinstance(factor, LowRankFactor):
-        W = factor._cluster_sums(labels, k) if is_weighted else sums_of(factor.Z, labels, k)
-        within, total = np.sum(W**2, axis=1), np.sum(W.sum(axis=0) ** 2)
-    else:
-        R = factor.R * np.sqrt(np.outer(weights, weights)) if is_weighted else factor.R
-        U = sums_of(R, labels, k)
-        within, total = np.bincount(labels, U[labels, np.arange(factor.n)], k), U.sum()
-    if free:
-        sizes = np.bincount(labels, weights, k)
-        return float(np.sum(1.0 - within / np.where(sizes > 0, sizes, 1.0)))
-    return float(k * weights.sum() + (4 - k) * total - 4.0 * within.sum())

@@ -26,12 +26,10 @@ from fastmmc.rls.engine.free import (
     Population,
     descend_rows,
     descent,
-    feasible,
     quick_labels,
 )
-from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import is_worth_more, sums_of
-from fastmmc.rls.engine.linked import MOST_IN_CHAIN, LinkedGroups, Whole, majority
+from fastmmc.rls.engine.linked import MOST_IN_CHAIN, majority, objective_of
 from fastmmc.rls.engine.memetic import MemeticSearch
 
 # Rows that a descent sees under the same scores.
@@ -54,9 +52,10 @@ def make_groups(factor, merging, plan, rng):
     """
     if not plan.cells and isinstance(factor, LowRankFactor):
         factor = yield from factor._as_dense()
-    whole = Whole.of(factor, merging)
+    of_groups = merging.plan(plan)
+    whole = merging.groups(factor, of_groups.movable)
     if not plan.cells:
-        return whole, LinkedGroups.of(whole.matrix, merging, merging.plan(plan))
+        return whole, (merging.linked(whole.matrix, of_groups.known), of_groups)
     cells, _ = yield from draw_cells_of(factor, plan.cells, rng)
     coarse, plan = merging.of_cells(cells, plan, rng)
     if whole.dense:
@@ -65,7 +64,7 @@ def make_groups(factor, merging, plan, rng):
     else:
         sums = sums_of(whole.matrix, coarse.members, coarse.n_groups)
         matrix = sums @ sums.T
-    return whole, LinkedGroups.of(matrix, coarse, plan)
+    return whole, (coarse.linked(matrix, plan.known), plan)
 
 
 class NearSearch:
@@ -79,7 +78,7 @@ class NearSearch:
         # Without it only 15 of 24 searches find three far clusters of 60, 200 and 100 points where
         # these sizes are asked for.
         self._start = (
-            feasible(points, plan, points.cut(plan.k)) if plan.method == "memetic" else None
+            points.fitted(points.cut(plan.k), plan.rule) if plan.method == "memetic" else None
         )
         self._search = self._make_search()
         self._best = None
@@ -159,7 +158,7 @@ class MultilevelSearch(SlicedSearch):
             self.n_iter = self._search.n_iter
             self.status = self._search.status
         # From scratch, so that no rounding of the moves is left.
-        self.objective = self._value(self._make_state(labels))
+        self.objective = objective_of(self._make_state(labels), self._merging)
         self.labels = labels[self._merging.members]
         self._history.note(self.n_moves, self.objective)
         self._end_history("moves")
@@ -172,7 +171,7 @@ class MultilevelSearch(SlicedSearch):
         is_told = plan.cells and plan.known is not None and isinstance(plan.init, np.ndarray)
         if searched is not None and not is_told:
             kind = Population if plan.free else NearSearch
-            self._search = kind(searched, searched.plan, self._index, self._rng)
+            self._search = kind(*searched, self._index, self._rng)
             yield from self._search.run()
         self._begin_descent()
         yield
@@ -205,7 +204,7 @@ class MultilevelSearch(SlicedSearch):
         state = self._parted(self._labels_of_all())
         if self._search is not None and plan.cells and isinstance(plan.init, np.ndarray):
             given = self._parted(merging.plan(plan).start_labels(self._rng))
-            state = min(state, given, key=self._value)
+            state = min(state, given, key=lambda one: objective_of(one, merging))
         told = plan.rule.targets is not None or not plan.links
         if plan.method == "shaking" and told and not plan.free:
             # The paper's rule fixes the sizes, so that only chains of one size change sides. Where
@@ -223,7 +222,7 @@ class MultilevelSearch(SlicedSearch):
 
     def _note(self):
         """Note where the descent of all groups stands; return the objective."""
-        value = self._value(self._state)
+        value = objective_of(self._state, self._merging)
         self._history.note(self._state.pos[loops.MOVES], value)
         return value
 
@@ -234,7 +233,7 @@ class MultilevelSearch(SlicedSearch):
         if self._search is not None:
             labels = self._search.finish()
             if plan.cells:
-                labels = labels[self._searched.merging.members]
+                labels = labels[self._searched[0].merging.members]
             return of_groups.with_known(labels)
         if not plan.has_random_start:
             return of_groups.start_labels(self._rng)
@@ -244,21 +243,7 @@ class MultilevelSearch(SlicedSearch):
 
     def _make_state(self, labels):
         """Return the state of all groups."""
-        plan = self._merging.plan(self._plan)
-        return self._whole.state(labels, plan.movable, plan.rule, plan.free)
-
-    def _value(self, state):
-        """Return the objective, with the prices of pairs that are together if they have one."""
-        merging, k = self._merging, self._plan.k
-        price = 0.0 if merging.hard else merging.price_of(state.labels)
-        if self._plan.free:
-            return cost_of(state) + price * k / float(merging.masses.sum())
-        if state.dense:
-            total, within = state.sums.sum(), state.within.sum()
-        else:
-            total, within = np.sum(state.sums.sum(axis=0) ** 2), np.sum(state.sums**2)
-        value = k * merging.masses.sum() + (4 - k) * total - 4 * (within - price)
-        return float(value / merging.unit)
+        return self._whole.state(labels, self._plan.rule, self._plan.free)
 
 
 class Descent:

@@ -17,7 +17,7 @@ from fastmmc.rls.engine.coarse import mass_unit
 from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.engine.memetic import MemeticSearch
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.multilevel import MultilevelSearch, Whole, make_groups
+from fastmmc.rls.multilevel import MultilevelSearch, make_groups
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import best_result
 
@@ -72,7 +72,7 @@ def _search_groups(seed, factor, plan, control):
     with suppress(OutOfTime):
         groups = make_groups(factor, merging, plan, np.random.default_rng(seed))
         whole, searched = run_to_end(groups, lambda cost: control.check_time())
-    whole = whole or Whole.of(factor, merging)
+    whole = whole or merging.groups(factor, merging.plan(plan).movable)
     threads = max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
 
     def make_search(index):

@@ -7,12 +7,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import fastmmc
-from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import SizeRule, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import groups
 from fastmmc.rls.engine.group_search import plus_plus
-from fastmmc.rls.engine.groups import Groups, cost_of, make_state
+from fastmmc.rls.engine.groups import Groups, cost_of
 from tests.rls import naive
 
 
@@ -58,8 +57,8 @@ def test_the_descent_is_the_naive_one(seed, free, dense):
     rule = SizeRule(None, np.array([6, 2, 0]), np.array([24, 60, 40]), True)
     labels = np.random.default_rng(seed).permutation(np.arange(30) % 3)
     Z = np.linalg.cholesky(points.matrix + 1e-12 * np.eye(30))
-    of = points.diagonal, labels, points.masses, points.movable, rule, free
-    state = make_state(points.matrix if dense else read_only(Z), dense, *of)
+    matrix = points.matrix if dense else Z
+    state = Groups(matrix, points.masses, points.movable, dense).state(labels, rule, free)
     while not loops.descend(state, None, None, 7):  # in slices
         pass
     no_links = np.zeros((30, 30))
@@ -232,7 +231,7 @@ def test_blocks_of_rows_descend_on_the_same_cost(free):
     R = F.Z @ F.Z.T
     rule, labels = size_rule(80, 3, balance=0.5), np.random.default_rng(0).permutation(80) % 3
     masses, movable = np.ones(80, dtype=np.int64), np.ones(80, dtype=bool)
-    state = make_state(F.Z, False, F.diagonal(), labels, masses, movable, rule, free)
+    state = Groups(F.Z, masses, movable, False).state(labels, rule, free)
     while loops.descend_rows(state, 0, F.Z @ state.sums.T):
         pass
     assert cost_of(state) == pytest.approx(cost(R, state.labels, 3, free))
@@ -250,8 +249,7 @@ def test_blocks_of_rows_use_sizes_up_to_their_bounds(bounds, free, seed):
     R, k, masses = F.Z @ F.Z.T, 8, np.ones(80, dtype=np.int64)
     rule = SizeRule(None, *(np.full(k, bound) for bound in bounds), True)
     labels = np.random.default_rng(seed).permutation(80) % k
-    of = F.diagonal(), labels, masses, np.ones(80, dtype=bool), rule, free
-    state = make_state(F.Z, False, *of)
+    state = Groups(F.Z, masses, np.ones(80, dtype=bool), False).state(labels, rule, free)
     while loops.descend_rows(state, 0, F.Z @ state.sums.T):
         pass
     assert rule.allows(state.counts) and np.isin(bounds, state.counts).any()
@@ -267,12 +265,13 @@ def test_rows_are_brought_within_bounds_as_their_matrix_is(masses):
     Z, total = np.sqrt(units)[:, None] * F.Z, int(units.sum())
     rule = size_rule(total, k, balance=0.2)
     labels = np.minimum(rng.integers(0, 3 * k, 90), k - 1)
-    of = np.sum(Z**2, axis=1), labels, units, rng.random(90) < 0.9, rule, True
-    found = [groups.fitted(make_state(*matrix, *of)) for matrix in ((Z, False), (Z @ Z.T, True))]
+    movable = rng.random(90) < 0.9
+    kinds = Groups(Z, units, movable, False), Groups(Z @ Z.T, units, movable)
+    found = [groups.fitted(kind.state(labels, rule)) for kind in kinds]
     np.testing.assert_array_equal(*found)
     sizes = np.bincount(found[0], units, k)
     assert rule.allows(sizes) and not rule.allows(np.bincount(labels, units, k))
-    assert np.array_equal(found[0][~of[3]], labels[~of[3]])
+    assert np.array_equal(found[0][~movable], labels[~movable])
 
 
 @pytest.mark.parametrize("free", [True, False])

@@ -18,7 +18,7 @@ from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import coarse
 from fastmmc.rls.engine._loops_ward import merge_groups
 from fastmmc.rls.engine.groups import Groups
-from fastmmc.rls.engine.linked import Merging, Whole, move_groups
+from fastmmc.rls.engine.linked import Merging, move_groups
 from tests.rls import naive
 from tests.rls.test_claims import new_state
 
@@ -63,12 +63,8 @@ class Problem:
 
     def state(self, labels, dense=True):
         matrix = self.G if dense else self.M.T @ self.Z
-
-        class Plan:
-            k, rule, movable = K, self.rule, np.ones(self.g, dtype=bool)
-
-        whole = Whole(self.merging.masses, matrix, dense)
-        return whole.state(labels, Plan.movable, Plan.rule, self.free)
+        groups = Groups(matrix, self.merging.masses, np.ones(self.g, dtype=bool), dense)
+        return groups.state(labels, self.rule, self.free)
 
     @property
     def args(self):

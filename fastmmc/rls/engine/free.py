@@ -13,14 +13,15 @@ from sklearn.utils import gen_batches
 
 from fastmmc.core import memory
 from fastmmc.core.threads import map_of_threads, run_to_end
-from fastmmc.data.labels import named_clusters
-from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes, reorder_to_targets
+from fastmmc.data.links import Links
+from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
-from fastmmc.rls.engine.groups import Groups, cost_of, nearness
+from fastmmc.rls.engine.groups import cost_of, nearness
 from fastmmc.rls.engine.labelling import Scores, is_worth_more
+from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.engine.tangent import step, tangent
 
 # Points that are searched where max_time is too short for more.
@@ -49,15 +50,6 @@ def descent(state, least, budget):
         state.pos[[loops.AT, loops.CLEAN]] = 0
         while not loops.swap(state, least, budget()):
             yield
-
-
-def feasible(groups, plan, labels):
-    """Name clusters as the known labels and the sizes asked for do, and fit their sizes."""
-    if plan.known is not None:
-        labels = plan.with_known(named_clusters(labels, plan.known, plan.k))
-    elif plan.rule.targets is not None:
-        labels = reorder_to_targets(labels, plan.rule.targets, groups.masses)
-    return groups.fitted(labels, plan.rule)
 
 
 class Population(GroupSearch):
@@ -92,13 +84,13 @@ class Population(GroupSearch):
 
     def _improved(self, labels):
         if self.plan.method == "steepest":
-            return self.groups.descend(feasible(self.groups, self.plan, labels), self._rule)
-        return self.groups.refine(feasible(self.groups, self.plan, labels), self._rule)
+            return self.groups.descend(self.groups.fitted(labels, self._rule), self._rule)
+        return super()._improved(labels)
 
     def finish(self):
         """Return the best labels, those of a first start if there are none yet."""
         if not self._all:
-            labels = feasible(self.groups, self.plan, self.plan.start_labels(self._rng))
+            labels = self.groups.fitted(self.plan.start_labels(self._rng), self._rule)
             self._all.append((cost_of(self.groups.state(labels, self.plan.rule)), labels))
             self.history.note(0, self.best[0])
         return self.best[1]
@@ -209,7 +201,8 @@ def _labels_by_few(factor, plan, rng):
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
     R, predict = run_to_end(hat_of_sample(factor, indices))
     part = plan.of_sample(indices)
-    population = Population(Groups.of_points(R, part.movable), part, 0, rng)
+    groups = Merging.of(Links.none(), len(R), None, None).linked(R, part.known)
+    population = Population(groups, part, 0, rng)
     next(population.run())
     labels = population.finish()
     state = population.groups.state(labels, part.rule)

@@ -39,11 +39,12 @@ COARSE_PER_CLUSTER = 2
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of points: the sums of R over each pair of groups, (g, g), and their masses."""
+    """Groups of points: the sums of R over each pair of groups, or of rows of Z, and masses."""
 
-    matrix: np.ndarray
+    matrix: np.ndarray  # (g, g), or (g, r) rows of Z
     masses: np.ndarray  # (g,) int64
     movable: np.ndarray  # (g,) bool, False where a label is known
+    dense: bool = True  # which of the two the matrix is
 
     def __post_init__(self):
         object.__setattr__(self, "matrix", read_only(self.matrix))
@@ -70,7 +71,9 @@ class Groups:
 
     @cached_property
     def diagonal(self):
-        """Diagonal of the matrix, (g,) float64."""
+        """Diagonal of the matrix, or of Z Z^T, (g,) float64."""
+        if not self.dense:
+            return np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
         return np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64)
 
     def merge(self, members):
@@ -89,8 +92,32 @@ class Groups:
 
     def state(self, labels, rule, free=True, sums=None):
         """Return what the compiled loops work on; the sums are found if they are not given."""
-        of = self.diagonal, labels, self.masses, self.movable
-        return make_state(self.matrix, True, *of, rule, free, sums)
+        k, masses = rule.lower.size, self.masses
+        labels = compact(labels, k)
+        if sums is None:
+            sums = sums_of(self.matrix, labels, k)
+        if self.dense:
+            within = np.bincount(labels, sums[labels, np.arange(labels.size)], k)
+        else:
+            within = np.sum(sums**2, axis=1)
+        return loops.State(
+            matrix=self.matrix,
+            dense=self.dense,
+            labels=labels,
+            masses=masses,
+            counts=np.bincount(labels, masses, k).astype(np.int64),
+            sums=sums,
+            within=within,
+            diag=read_only(self.diagonal),
+            movable=self.movable,
+            lower=rule.lower,
+            upper=rule.upper,
+            free=free,
+            tol=TOLERANCE if free else TOLERANCE * float(masses.sum()),
+            pos=np.zeros(loops.N_POS, dtype=np.int64),
+            changed=np.zeros(k, dtype=np.int64),
+            seen=np.full(labels.size, -1),
+        )
 
     @cached_property
     def tree(self):
@@ -193,39 +220,6 @@ class Groups:
             loops.swap(state, self.least, 4 * self.n**2)
             made += int(state.pos[loops.MOVES]) - before
         return state.labels.astype(np.int64), cost_of(state), made
-
-
-def make_state(matrix, dense, diagonal, labels, masses, movable, rule, free, sums=None):
-    """Return what the compiled loops work on: ``matrix`` is R of the groups if dense, else Z.
-
-    The sums are found if they are not given.
-    """
-    k = rule.lower.size
-    labels = compact(labels, k)
-    if sums is None:
-        sums = sums_of(matrix, labels, k)
-    if dense:
-        within = np.bincount(labels, sums[labels, np.arange(labels.size)], k)
-    else:
-        within = np.sum(sums**2, axis=1)
-    return loops.State(
-        matrix=matrix,
-        dense=dense,
-        labels=labels,
-        masses=masses,
-        counts=np.bincount(labels, masses, k).astype(np.int64),
-        sums=sums,
-        within=within,
-        diag=read_only(diagonal),
-        movable=movable,
-        lower=rule.lower,
-        upper=rule.upper,
-        free=free,
-        tol=TOLERANCE if free else TOLERANCE * float(masses.sum()),
-        pos=np.zeros(loops.N_POS, dtype=np.int64),
-        changed=np.zeros(k, dtype=np.int64),
-        seen=np.full(labels.size, -1),
-    )
 
 
 def nearness(state, sums=None, masses=None):

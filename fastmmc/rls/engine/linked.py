@@ -17,13 +17,14 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from fastmmc.core import memory
+from fastmmc.data.labels import named_clusters
 from fastmmc.data.links import join
+from fastmmc.data.sizes import reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.engine.groups import Groups, fitted, make_state
-from fastmmc.rls.plan import LabelSearchPlan
+from fastmmc.rls.engine.groups import Groups, cost_of, fitted
 
 # A pair that must be apart is worth this much of the sums of R for each point of its lighter group,
 # more than the points' fits can differ by.
@@ -231,6 +232,17 @@ class Merging:
         move_groups(state, pairs, False)
         return state.labels.astype(np.int64)
 
+    def groups(self, factor, movable):
+        """Return all groups, with rows of Z where that is what there is."""
+        dense = isinstance(factor, DenseFactor)
+        matrix = self.merge(factor.R) if dense else self.merge_rows(factor.Z)
+        return Groups(matrix, self.masses, movable, dense)
+
+    def linked(self, matrix, known):
+        """Return groups with this matrix, in which pairs get their prices, and known labels."""
+        movable = np.ones(self.n_groups, dtype=np.bool_) if known is None else known < 0
+        return LinkedGroups(self.price(matrix), self.masses, movable, True, self, known)
+
     def merge_rows(self, Z):
         """Return the sums of the rows of Z over the groups: Z where every group is a point."""
         if self.is_plain:
@@ -241,52 +253,24 @@ class Merging:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """All groups of a merging: their matrix, or their rows of Z."""
-
-    masses: np.ndarray  # (g,) int64
-    matrix: np.ndarray
-    dense: bool  # which of the two it is
-
-    @classmethod
-    def of(cls, factor, merging):
-        """Return all groups, with rows of Z where that is what there is."""
-        dense = isinstance(factor, DenseFactor)
-        matrix = merging.merge(factor.R) if dense else merging.merge_rows(factor.Z)
-        return cls(merging.masses, matrix, dense)
-
-    @cached_property
-    def diagonal(self):
-        """Diagonal of the matrix, or of Z Z^T, (g,) float64."""
-        if self.dense:
-            return np.ascontiguousarray(np.diagonal(self.matrix), dtype=np.float64)
-        return np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
-
-    @cached_property
-    def least(self):
-        """Least entry of each row of the matrix, (g,) float64."""
-        return self.matrix.min(axis=1).astype(np.float64)
-
-    def state(self, labels, movable, rule, free):
-        """Return what the compiled loops work on."""
-        of = self.diagonal, labels, self.masses, movable
-        return make_state(self.matrix, self.dense, *of, rule, free)
-
-
-@dataclass(frozen=True, eq=False)
 class LinkedGroups(Groups):
-    """Groups whose matrix has the prices of pairs in it."""
+    """Groups in whose matrix pairs that must be apart have their prices."""
 
-    merging: Merging
-    plan: LabelSearchPlan
+    merging: Merging | None = None
+    known: np.ndarray | None = None  # (g,) labels, -1 where unknown; None: none is known
 
-    @classmethod
-    def of(cls, matrix, merging, plan):
-        """Return the groups with this matrix; the plan is theirs."""
-        return cls(merging.price(matrix), merging.masses, plan.movable, merging, plan)
+    def coarse(self, count):
+        """Return these groups: those of which something is known may not be merged."""
+        return self, np.arange(self.n)
 
     def fitted(self, labels, rule):
-        """Return labels of parted groups whose sizes keep to the rule as far as can be."""
+        """Return labels that keep what is known and the links, and the sizes as far as can be."""
+        known, k = self.known, rule.lower.size
+        if known is not None and (known >= 0).any():
+            labels = named_clusters(labels, known, k, self.masses)
+            labels = np.where(known >= 0, known, labels)
+        elif rule.targets is not None:
+            labels = reorder_to_targets(labels, rule.targets, self.masses)
         return self.merging.parted(self.state(labels, rule))
 
 
@@ -294,3 +278,17 @@ def majority(labels, members, masses, k):
     """Return the label that most of the mass of each group has."""
     counts = np.bincount(members * k + labels, masses, (members.max() + 1) * k)
     return counts.reshape(-1, k).argmax(axis=1)
+
+
+def objective_of(state, merging):
+    """Return the objective of groups, with the prices of pairs together if they have one."""
+    k, total = state.counts.size, float(merging.masses.sum())
+    price = 0.0 if merging.hard else merging.price_of(state.labels)
+    if state.free:
+        return cost_of(state) + price * k / total
+    if state.dense:
+        everything, within = state.sums.sum(), state.within.sum()
+    else:
+        everything, within = np.sum(state.sums.sum(axis=0) ** 2), np.sum(state.sums**2)
+    value = k * total + (4 - k) * everything - 4 * (within - price)
+    return float(value / merging.unit)
