@@ -70,15 +70,7 @@ class Rule(NamedTuple):
 
     coef: np.ndarray  # (r, k): scores are the features times this
     shift: np.ndarray  # (k,) added to them
-    gifts: tuple = ()  # of Gift, made in turn
-
-
-class Gift(NamedTuple):
-    """Points of clusters that are too large go to those with room, the least loss first."""
-
-    has_room: np.ndarray  # (k,) bool
-    limit: np.ndarray  # (k,) a member that loses less than this leaves; -inf: none does
-    ties: np.ndarray  # (blocks, k) how many of those that lose exactly so much leave a block
+    gifts: tuple = ()  # of (block, row, cluster), each (m,): points that go elsewhere, in turn
 
 
 class Sums(NamedTuple):
@@ -377,28 +369,15 @@ class Descent:
             self._accept(rule, self._look(rule))
 
     def _gift(self, sizes, wanted):
-        """Return which members of clusters that are too large go to those with room."""
-        blocks, has_room = self._blocks, sizes < wanted
-        excess = np.maximum(sizes - wanted, 0)
-        shared = blocks.share((self._rule, has_room, excess))
-        tasks = [
-            blocks.task(_list_losses, Z, shared, at) for at, Z in enumerate(self._factor.features)
-        ]
-        listed = blocks.fetch(tasks)
-        limit = np.full(len(wanted), -np.inf)
-        ties = np.zeros((len(listed), len(wanted)), dtype=np.int64)
-        for h in np.flatnonzero(excess):
-            losses = np.concatenate([of_block[h][0] for of_block in listed])
-            counts = np.concatenate([of_block[h][1] for of_block in listed])
-            order = np.argsort(losses, kind="stable")
-            at = np.searchsorted(np.cumsum(counts[order]), excess[h])
-            limit[h] = losses[order[at]]
-            left = excess[h] - counts[losses < limit[h]].sum()
-            for block, of_block in enumerate(listed):
-                equal = int(of_block[h][1][of_block[h][0] == limit[h]].sum())
-                ties[block, h] = min(left, equal)
-                left -= ties[block, h]
-        return Gift(has_room, limit, ties)
+        """Return which points of clusters that are too large go where: those that lose least."""
+        blocks, excess = self._blocks, np.maximum(sizes - wanted, 0)
+        shared = blocks.share((self._rule, sizes < wanted, excess))
+        features = enumerate(self._factor.features)
+        listed = blocks.fetch([blocks.task(_list_losses, Z, shared, at) for at, Z in features])
+        at, rows, labels, other, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
+        order = np.argsort(losses, kind="stable")
+        leave = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(excess)])
+        return at[leave], rows[leave], other[leave]
 
     def result(self, call):
         """Return the result: figures from a last pass, and the labels where the points are."""
@@ -494,40 +473,24 @@ def _assign(Z, rule, block):
     """Return the labels of a block's points."""
     scores = _scores(Z, rule)
     labels = scores.argmax(axis=1)
-    for gift in rule.gifts:
-        members = np.flatnonzero(np.isfinite(gift.limit)[labels])
-        other, losses = _losses(scores, labels, members, gift.has_room)
-        limits = gift.limit[labels[members]]
-        leaves = losses < limits
-        for h in np.flatnonzero(gift.ties[block]):
-            ties = np.flatnonzero((labels[members] == h) & (losses == limits))
-            leaves[ties[: gift.ties[block, h]]] = True
-        labels[members[leaves]] = other[leaves]
+    for at, rows, other in rule.gifts:
+        labels[rows[at == block]] = other[at == block]
     return labels
 
 
-def _losses(scores, labels, members, has_room):
-    """Return where members would go, of the clusters with room, and what they would lose."""
-    room = np.flatnonzero(has_room)
-    offers = scores[members][:, room]
-    return room[offers.argmax(axis=1)], scores[members, labels[members]] - offers.max(axis=1)
-
-
 def _list_losses(Z, shared, block):
-    """Return, for each cluster, the least losses of members that leave it, and how many have each.
+    """Return the members of too large clusters that lose least by going to one with room.
 
-    No more of them than are to leave in all blocks.
+    These are, each (m,): block, row, cluster, the best one with room, and the loss. No more of a
+    cluster than are to leave it in all blocks.
     """
     rule, has_room, excess = shared
     scores, labels = _scores(Z, rule), _assign(Z, rule, block)
-    listed = []
-    for h, most in enumerate(excess):
-        members = np.flatnonzero(labels == h) if most else np.empty(0, dtype=np.int64)
-        losses = _losses(scores, labels, members, has_room)[1]
-        values, counts = np.unique(losses, return_counts=True)
-        end = np.searchsorted(np.cumsum(counts), most) + 1
-        listed.append((values[:end], counts[:end]))
-    return listed
+    offers = np.where(has_room, scores, -np.inf)
+    losses = scores[np.arange(len(labels)), labels] - offers.max(axis=1)
+    order = np.argsort(losses, kind="stable")
+    rows = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(excess)])
+    return np.full(rows.size, block), rows, labels[rows], offers[rows].argmax(axis=1), losses[rows]
 
 
 def _sum_block(Z, rule, block):
