@@ -15,16 +15,13 @@ from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
-from fastmmc.rls import _loops_blocks as blocks
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
 from fastmmc.rls.engine.free import (
     SLICE,
     Population,
-    descend_rows,
     descent,
     quick_labels,
 )
@@ -188,14 +185,8 @@ class MultilevelSearch(SlicedSearch):
             is_bounded = self._plan.cells and self._plan.free and self._plan.rule.bounded
             least = self._whole.least if is_bounded else None
             yield from descent(state, least, lambda: self._budget)
-        elif state.free:
-            yield from descend_rows(state, self._note)
         else:
-            shared = set(moves.State._fields).intersection(state._fields)
-            fields = {name: getattr(state, name) for name in shared}
-            unused = {"row": None, "value": np.empty(0), "best_labels": state.labels[:0]}
-            of_points = moves.State(**fields | unused)
-            yield from Descent(of_points, self._threads).run(self._note)
+            yield from Descent(state, self._threads).run(self._note)
 
     def _begin_descent(self):
         """Part the groups found, and make the state of all groups."""
@@ -272,20 +263,22 @@ class Descent:
         points, value = np.arange(n), np.inf
         while points.size:
             drift.begin_sweep(points)
-            changed, labels = 0, state.labels.copy()
+            labels = state.labels.copy()
             for rows in gen_batches(points.size, ROWS):
                 some = points[rows]
                 scores = self._cluster_scores(some)
-                changed += blocks.descend_block(state, some, scores, shift, target)
+                loops.descend_rows(state, some, scores, shift, target)
                 drift.follow()
                 yield k * some.size * (1 + rank // 8)
-            changed += 2 * self._exchange(shift, target)
+            if not state.free:
+                self._exchange(shift, target)
             drift.follow()
-            state.pos[moves.MOVES] += changed
             before, value = value, end_sweep()
             if not is_worth_more(before, value):
                 return
-            points = drift.due(shift, target, state.labels != labels)
+            # A price for the size changes the shifts into a cluster wherever its sums have gone.
+            if not state.free:
+                points = drift.due(shift, target, state.labels != labels)
 
     def _cluster_scores(self, points):
         """Return Z W^T for some points."""
@@ -305,7 +298,7 @@ class Descent:
         return scores
 
     def _exchange(self, shift, target):
-        """Swap points that want into each other's clusters; return how many pairs did."""
+        """Swap points that want into each other's clusters."""
         state, k = self._state, self._state.counts.size
         # Points that cannot move have no target, and an infinite shift.
         wish = state.labels.astype(np.int64) * k + np.maximum(target, 0)
@@ -316,19 +309,19 @@ class Descent:
         able = np.flatnonzero(shift + opposite[wish] < -state.tol)
         order = able[np.lexsort((shift[able], wish[able]))]
         bounds = np.searchsorted(wish[order], np.arange(k * k + 1))
-        return blocks.exchange(state, order, bounds, shift)
+        loops.exchange(state, order, bounds, shift)
 
 
 class Drift:
     """How far the sums have gone since a point was scored, and so its shifts at most.
 
-    A shift of point i out of cluster o is z_i . W_o - z_i . W_h - R_ii, so it changes by at most
-    |z_i| times the ways of W_o and W_h.
+    A shift of point i out of cluster o is 2 (z_i . W_o - z_i . W_h - R_ii) of equal sizes, so it
+    changes by at most 2 |z_i| times the ways of W_o and W_h.
     """
 
     def __init__(self, state):
         self._state = state
-        self._norms = np.sqrt(state.diag)
+        self._norms = 2.0 * np.sqrt(state.diag)
         self._sums = state.sums.copy()
         self._ways = np.zeros(state.counts.size)
         # The ways at the beginning of each sweep, and the last sweep of each point.

@@ -7,11 +7,12 @@ from scipy import sparse
 import fastmmc
 from fastmmc.core import execution
 from fastmmc.core.threads import run_to_end
-from fastmmc.data.sizes import balanced_random_labels, size_rule
-from fastmmc.rls import _loops_blocks as blocks
+from fastmmc.data.sizes import SizeRule, balanced_random_labels, size_rule
 from fastmmc.rls import multilevel, planning
+from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine import coarse, labelling
+from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.multilevel import Descent
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
@@ -36,23 +37,10 @@ def start(seed=0, n=N, k=K):
     return balanced_random_labels(n, k, np.random.default_rng(seed), size_rule(n, k), None)
 
 
-def new_state(Z, labels):
-    diag = np.sum(Z**2, axis=1)
-    return moves.State(
-        matrix=Z,
-        row=None,
-        labels=labels,
-        counts=np.bincount(labels, minlength=K),
-        sums=sums(Z, labels),
-        diag=diag,
-        movable=np.ones(N, dtype=np.bool_),
-        lower=np.zeros(K, dtype=np.int64),
-        upper=np.full(K, N),
-        tol=1e-12 * N,
-        pos=np.zeros(2, dtype=np.int64),
-        value=np.full(moves.N_VALUES, np.inf),
-        best_labels=np.empty(0, dtype=labels.dtype),
-    )
+def new_state(Z, labels, masses=None, lower=0, upper=2 * N):
+    masses = np.ones(N, dtype=np.int64) if masses is None else masses
+    rule = SizeRule(None, np.full(K, lower), np.full(K, upper), True)
+    return Groups(Z, masses, np.ones(N, dtype=bool), False).state(labels, rule, False)
 
 
 def run(factor, **kwargs):
@@ -78,21 +66,18 @@ def test_sums_follow_the_moves(factor, rng):
 def test_in_single_precision_the_change_of_a_swap_is_that_of_the_way_back(factor, rng):
     # Else two points that fit equally well could be swapped for ever.
     Z = (factor.Z + 0.1 * rng.standard_normal(factor.Z.shape)).astype(np.float32)
-    labels = start().astype(np.uint8)
-    W = sums(Z.astype(np.float64), labels)
-    diag = np.sum(Z.astype(np.float64) ** 2, axis=1)
-    counts = np.bincount(labels, minlength=K)
+    state = new_state(Z, start())
+    labels = state.labels
 
     def change(i, j):
-        a, b = labels[i], labels[j]
-        separate = moves.move_shift(Z, False, W, diag, i, a, b)
-        separate += moves.move_shift(Z, False, W, diag, j, b, a)
-        return moves.swap_shift(Z, False, i, j, separate)
+        a, b = np.int64(labels[i]), np.int64(labels[j])
+        separate = loops.exact_change(state, i, b) + loops.exact_change(state, j, a)
+        return separate + 4.0 * loops.row_dot(Z, i, Z, j)
 
     for i, j in zip(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1), strict=True):
         there = change(i, j)
-        moves.move(Z, None, labels, counts, W, i, 1)
-        moves.move(Z, None, labels, counts, W, j, 0)
+        loops.shift_group(state, i, 1)
+        loops.shift_group(state, j, 0)
         assert abs(there) > 1e-6
         assert change(i, j) == pytest.approx(-there, abs=1e-12)
 
@@ -236,13 +221,13 @@ def test_automatic_number_of_starts():
 
 
 def test_a_descent_takes_no_point_of_a_cluster_at_its_lower_bound(factor):
-    Z, labels = np.array(factor.Z), start().astype(np.uint8)
-    state, shift, target = new_state(Z, labels), np.empty(N), np.empty(N, dtype=np.int64)
+    Z = np.array(factor.Z)
+    state, shift, target = new_state(Z, start()), np.empty(N), np.empty(N, dtype=np.int64)
     state.lower[:] = state.counts
     given = state, np.arange(N), Z @ state.sums.T, shift, target
-    assert blocks.descend_block(*given) == 0 and shift.min() < -1e-3
+    assert loops.descend_rows(*given) == 0 and shift.min() < -1e-3
     state.lower[:] = state.counts - 1
-    assert blocks.descend_block(*given) > 0 and (state.counts >= state.lower).all()
+    assert loops.descend_rows(*given) > 0 and (state.counts >= state.lower).all()
 
 
 def test_an_exchange_swaps_all_that_want_into_each_others_clusters():
@@ -255,8 +240,8 @@ def test_an_exchange_swaps_all_that_want_into_each_others_clusters():
     order = np.lexsort((target, labels))
     keys = labels[order].astype(int) * (K + 1) + target[order]
     bounds = np.searchsorted(keys, [a * (K + 1) + b for a in range(K) for b in range(K)] + [N * K])
-    assert blocks.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == 8
-    np.testing.assert_array_equal(labels, at)
+    assert loops.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == 8
+    np.testing.assert_array_equal(state.labels, at)
 
 
 @pytest.mark.parametrize(("room", "n_swaps"), [(0, 7), (1, 7), (2, 8)])
@@ -268,14 +253,14 @@ def test_an_exchange_of_unequal_masses_keeps_the_bounds(room, n_swaps):
     labels[np.concatenate(wrong)] = 1 - labels[np.concatenate(wrong)]
     masses[wrong[0][0]] = 3
     counts = np.bincount(labels, masses, K).astype(np.int64)
-    sizes = {"masses": masses, "counts": counts, "lower": counts - room, "upper": counts + room}
-    state, target = new_state(Z, labels)._replace(**sizes), np.where(at == labels, K, at)
+    state = new_state(Z, labels, masses, counts - room, counts + room)
+    target = np.where(at == labels, K, at)
     order = np.lexsort((target, labels))
     keys = labels[order].astype(int) * (K + 1) + target[order]
     bounds = np.searchsorted(keys, [a * (K + 1) + b for a in range(K) for b in range(K)] + [N * K])
     lower, upper = state.lower.copy(), state.upper.copy()
-    assert blocks.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == n_swaps
-    np.testing.assert_array_equal(state.counts, np.bincount(labels, masses, K))
+    assert loops.exchange(state, order, bounds, np.where(target < K, -1.0, 1.0)) == n_swaps
+    np.testing.assert_array_equal(state.counts, np.bincount(state.labels, masses, K))
     assert (lower <= state.counts).all() and (state.counts <= upper).all()
 
 
@@ -289,28 +274,31 @@ def test_a_heavy_point_moves_where_its_mass_keeps_the_bounds(name, h, room):
     counts = np.bincount(labels, masses, K).astype(np.int64)
     sizes = {"lower": np.zeros(K, dtype=np.int64), "upper": np.full(K, 2 * N)}
     sizes[name][h] = counts[h] + (room if name == "upper" else -room)
-    state = new_state(Z, labels)._replace(masses=masses, counts=counts, **sizes)
+    state = new_state(Z, labels, masses, **sizes)
     shift, target = np.empty(N), np.empty(N, dtype=np.int64)
-    made = blocks.descend_block(state, np.arange(N), Z @ state.sums.T, shift, target)
-    assert made == (room == 2) and labels[heavy] == (0 if room == 2 else 1)
-    np.testing.assert_array_equal(state.counts, np.bincount(labels, masses, K))
+    made = loops.descend_rows(state, np.arange(N), Z @ state.sums.T, shift, target)
+    assert made == (room == 2) and state.labels[heavy] == (0 if room == 2 else 1)
+    np.testing.assert_array_equal(state.counts, np.bincount(state.labels, masses, K))
 
 
 def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
-    Z, labels = np.array(factor.Z), start().astype(np.uint8)
-    state = new_state(Z, labels)
+    Z = np.array(factor.Z)
+    state = new_state(Z, start())
+    labels = state.labels
     drift, everyone, n_passed = multilevel.Drift(state), np.arange(N), 0
     shift, target = np.full(N, np.nan), np.zeros(N, dtype=np.int64)
     points = everyone
     for _ in range(30):
         before = labels.copy()
         drift.begin_sweep(points)
-        blocks.descend_block(state, points, Z[points] @ state.sums.T, shift, target)
+        loops.descend_rows(state, points, Z[points] @ state.sums.T, shift, target)
         for i in rng.choice(N, 2):
-            moves.move(Z, None, labels, state.counts, state.sums, i, rng.integers(K))
+            d = rng.integers(K)
+            if d != labels[i]:
+                loops.shift_group(state, i, d)
         drift.follow()
         points = drift.due(shift, target, labels != before)
-        now = naive.shifts(Z @ Z.T, labels, K)
+        now = 2.0 * naive.shifts(Z @ Z.T, labels, K)
         now[everyone, labels] = np.inf
         wins = [min(0.0, shift[target == h].min(initial=0.0)) for h in range(K)]
         passed = np.setdiff1d(everyone, points)

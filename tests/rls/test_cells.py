@@ -145,7 +145,7 @@ def test_equal_points():
 @pytest.mark.usefixtures("few_cells")
 def test_a_stop_gives_back_labels():
     # So many that the search is not over before the first call.
-    X = np.random.default_rng(0).standard_normal((20_000, 2))
+    X = np.random.default_rng(0).standard_normal((60_000, 2))
     with pytest.warns(ConvergenceWarning, match="callback"):
         result = fastmmc.umc_rls(X, 3, sizes="free", random_state=0, callback=lambda progress: True)
     assert result.status == Status.CALLBACK and result.sizes.min() > 0

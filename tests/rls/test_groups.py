@@ -224,6 +224,15 @@ def test_ward_merges_what_adds_least():
         assert adjusted_rand_score(wanted, Groups.of_points(R).cut(k)) == 1.0
 
 
+def descend_rows(state):
+    """Descend until no move within the bounds lowers the cost; return the last changes found."""
+    points = np.arange(state.labels.size)
+    changes, target = np.empty(points.size), np.empty_like(points)
+    while loops.descend_rows(state, points, state.matrix @ state.sums.T, changes, target):
+        pass
+    return changes, target
+
+
 @pytest.mark.parametrize("free", [True, False])
 def test_blocks_of_rows_descend_on_the_same_cost(free):
     X = np.random.default_rng(0).standard_normal((80, 2))
@@ -232,8 +241,13 @@ def test_blocks_of_rows_descend_on_the_same_cost(free):
     rule, labels = size_rule(80, 3, balance=0.5), np.random.default_rng(0).permutation(80) % 3
     masses, movable = np.ones(80, dtype=np.int64), np.ones(80, dtype=bool)
     state = Groups(F.Z, masses, movable, False).state(labels, rule, free)
-    while loops.descend_rows(state, 0, F.Z @ state.sums.T):
-        pass
+    changes, target = descend_rows(state)
+    labels = state.labels.astype(int)
+    for i, (change, to) in enumerate(zip(changes, target, strict=True)):
+        moved = [np.where(np.arange(80) == i, h, labels) for h in range(3)]
+        costs = [np.inf if h == labels[i] else cost(R, moved[h], 3, free) for h in range(3)]
+        assert to == np.argmin(costs)
+        assert change == pytest.approx(min(costs) - cost(R, labels, 3, free), abs=1e-9)
     assert cost_of(state) == pytest.approx(cost(R, state.labels, 3, free))
     np.testing.assert_allclose(state.within, np.sum(state.sums**2, axis=1), atol=1e-10)
     args = R, masses, state.labels.astype(int), 3, np.zeros_like(R), free, rule.lower, rule.upper
@@ -250,8 +264,7 @@ def test_blocks_of_rows_use_sizes_up_to_their_bounds(bounds, free, seed):
     rule = SizeRule(None, *(np.full(k, bound) for bound in bounds), True)
     labels = np.random.default_rng(seed).permutation(80) % k
     state = Groups(F.Z, masses, np.ones(80, dtype=bool), False).state(labels, rule, free)
-    while loops.descend_rows(state, 0, F.Z @ state.sums.T):
-        pass
+    descend_rows(state)
     assert rule.allows(state.counts) and np.isin(bounds, state.counts).any()
     args = R, masses, state.labels.astype(int), k, np.zeros_like(R), free, rule.lower, rule.upper
     np.testing.assert_array_equal(naive.linked_descent(*args, 1e-10), state.labels)

@@ -241,47 +241,83 @@ def descend(state, pairs, chain, budget):
 
 
 @njit
-def descend_rows(state, start, scores):
-    """Move groups of a block to their best clusters where that lowers the cost, O(r) a candidate.
+def change_of(state, i, d, fit_a, fit_d):
+    """Return what moving group i to cluster d changes the cost by, from its fits to both."""
+    a, w, own, free = np.int64(state.labels[i]), state.masses[i], state.diag[i], state.free
+    counts, within = state.counts, state.within
+    rest, joined = within[a] - 2.0 * fit_a + own, within[d] + 2.0 * fit_d + own
+    change = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
+    return change + part(free, joined, counts[d] + w) - part(free, within[d], counts[d])
 
-    ``scores`` (b, k) are the inner products of rows start.. of Z with the sums, or with older ones:
-    they choose the cluster, and the sums of the moment decide whether it is better. Returns the
-    moves made.
+
+@njit
+def exact_change(state, i, d):
+    """Return the same by the sums of the moment, O(r)."""
+    a = np.int64(state.labels[i])
+    fits = row_dot(state.matrix, i, state.sums, a), row_dot(state.matrix, i, state.sums, d)
+    return change_of(state, i, d, fits[0], fits[1])
+
+
+@njit
+def descend_rows(state, groups, scores, changes, target):
+    """Move groups to their best clusters where that lowers the cost, O(r) a candidate.
+
+    ``scores`` (b, k) are the inner products of their rows of Z with the sums, or with older ones:
+    they choose the cluster, and the sums of the moment decide whether it is better. For these
+    groups ``changes`` and ``target``, (g,), are filled with the least change among all clusters,
+    whatever their sizes, and where it leads. Returns the moves made.
     """
-    labels, counts, within, diag = state.labels, state.counts, state.within, state.diag
-    k, free, before = counts.size, state.free, state.pos[MOVES]
+    counts, before = state.counts, state.pos[MOVES]
     for at in range(scores.shape[0]):
-        i = start + at
-        a = np.int64(labels[i])
-        w = state.masses[i]
-        if not state.movable[i] or counts[a] - w < state.lower[a]:
-            continue
-        best = np.inf
-        target = -1
-        for h in range(k):
-            if h != a and counts[h] + w <= state.upper[h]:
-                joined = within[h] + 2.0 * scores[at, h] + diag[i]
-                gain = part(free, joined, counts[h] + w) - part(free, within[h], counts[h])
-                if gain < best:
-                    best = gain
-                    target = h
-        rest = within[a] - 2.0 * scores[at, a] + diag[i]
-        loss = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
-        if target < 0 or loss + best >= -state.tol:
-            continue
-        rest = within[a] - 2.0 * fit(state.matrix, False, state.sums, a, i) + diag[i]
-        joined = within[target] + 2.0 * fit(state.matrix, False, state.sums, target, i) + diag[i]
-        change = part(free, rest, counts[a] - w) - part(free, within[a], counts[a])
-        change += part(free, joined, counts[target] + w) - part(
-            free, within[target], counts[target]
-        )
-        if change < -state.tol:
-            within[a] = rest
-            within[target] = joined
-            move(state.matrix, None, labels, counts, state.sums, i, target, w)
-            state.pos[MOVES] += 1
-            state.changed[a] = state.changed[target] = state.pos[MOVES]
+        i = groups[at]
+        a = np.int64(state.labels[i])
+        best, open_best = np.inf, np.inf
+        to, open_to = -1, -1
+        if state.movable[i]:
+            for h in range(counts.size):
+                if h != a:
+                    v = change_of(state, i, h, scores[at, a], scores[at, h])
+                    if v < best:
+                        best, to = v, h
+                    if v < open_best and counts[h] + state.masses[i] <= state.upper[h]:
+                        open_best, open_to = v, h
+        changes[i], target[i] = best, to
+        if open_best < -state.tol and counts[a] - state.masses[i] >= state.lower[a]:
+            if exact_change(state, i, open_to) < -state.tol:
+                shift_group(state, i, open_to)
+                changes[i] = np.inf
     return state.pos[MOVES] - before
+
+
+@njit
+def exchange(state, order, bounds, changes):
+    """Swap groups that want into each other's clusters where that lowers Q; return the swaps.
+
+    ``order`` sorts the groups by cluster, then by wanted cluster, then by their ``changes`` of
+    :func:`descend_rows`. In it those of cluster a that want into b begin at bounds[a k + b].
+    """
+    counts, lower, upper, k = state.counts, state.lower, state.upper, state.counts.size
+    swaps = 0
+    for a in range(k):
+        for b in range(a + 1, k):
+            first, first_end = bounds[a * k + b], bounds[a * k + b + 1]
+            second, second_end = bounds[b * k + a], bounds[b * k + a + 1]
+            while first < first_end and second < second_end:
+                i, j = order[first], order[second]
+                if not changes[i] + changes[j] < -state.tol:
+                    break
+                more = state.masses[j] - state.masses[i]
+                fits = lower[a] <= counts[a] + more <= upper[a]
+                fits = fits and lower[b] <= counts[b] - more <= upper[b]
+                change = exact_change(state, i, b) + exact_change(state, j, a)
+                change += 4.0 * row_dot(state.matrix, i, state.matrix, j)
+                if (more == 0 or fits) and change < -state.tol:
+                    shift_group(state, i, b)
+                    shift_group(state, j, a)
+                    swaps += 1
+                first += 1
+                second += 1
+    return swaps
 
 
 @njit

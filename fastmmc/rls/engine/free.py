@@ -9,10 +9,9 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from fastmmc.core import memory
-from fastmmc.core.threads import map_of_threads, run_to_end
+from fastmmc.core.threads import run_to_end
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_path
@@ -20,15 +19,12 @@ from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import cost_of, nearness
-from fastmmc.rls.engine.labelling import Scores, is_worth_more
+from fastmmc.rls.engine.labelling import Scores
 from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.engine.tangent import step, tangent
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
-
-# Rows of the factor that a descent sees under the same scores.
-ROWS = 4096
 
 # Budget of the last descent between two looks at the clock.
 SLICE = 20_000_000
@@ -124,31 +120,6 @@ def hat_of_sample(factor, indices):
         return kernel_product(factor.kernel, factor.X, basis, coef, indices).T * roots
 
     return R, predict
-
-
-def descend_rows(state, end_sweep):
-    """Descend on the factor Z until a sweep is worth no other; yield after each block.
-
-    ``end_sweep()`` is called at the end of each sweep, and returns the cost.
-    """
-    Z, k = state.matrix, state.counts.size
-    value, is_worth = np.inf, True
-    scores = np.empty((min(ROWS, len(Z)), k), dtype=Z.dtype)
-    with map_of_threads(Z.size * k) as map_pieces:
-        while is_worth:
-            for block in gen_batches(len(Z), ROWS):
-                sums = state.sums.T.astype(Z.dtype)
-
-                def multiply(rows, points=Z[block], sums=sums):
-                    np.matmul(points[rows], sums, out=scores[rows])
-
-                n_rows = block.stop - block.start
-                for _ in map_pieces(multiply, gen_batches(n_rows, ROWS // 4)):
-                    pass
-                loops.descend_rows(state, block.start, scores[:n_rows])
-                yield
-            before, value = value, end_sweep()
-            is_worth = is_worth_more(before, value)
 
 
 def quick_labels(factor, plan, rng):
