@@ -9,7 +9,6 @@ from scipy.spatial.distance import cdist
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
-from fastmmc.annealing.costs import BallCosts, Evaluated
 from fastmmc.annealing.points import descend, means_where_used, sum_clusters, weiszfeld_targets
 from fastmmc.annealing.representatives import (
     cut,
@@ -73,17 +72,13 @@ class State:
     representatives: np.ndarray
     divergences: np.ndarray
     labels: np.ndarray
-    evaluated: Evaluated
+    centers: np.ndarray  # (k, d)
+    objective: float  # sum of the distances of all points to their nearest centers
 
     @property
     def sizes(self):
         """Points of each initial cluster."""
         return np.array([own.size for own in self.members], dtype=np.float64)
-
-    @property
-    def objective(self):
-        """Sum of the distances of all points to their nearest centers."""
-        return self.evaluated.objective
 
 
 class AnnealingSearch(Search):
@@ -139,7 +134,7 @@ class AnnealingSearch(Search):
         """Note the state, and keep it if it is the best so far."""
         self._record(state.objective)
         if state.objective < self.objective:
-            self.objective, self.centers = state.objective, state.evaluated.centers
+            self.objective, self.centers = state.objective, state.centers
             self.representatives = state.representatives
 
     def _begin(self):
@@ -154,7 +149,6 @@ class AnnealingSearch(Search):
             "give a lower max_representatives, or search='memetic'",
         )
         cover = yield from make_cover(rows, clusters, total, rng)
-        self._costs = yield from BallCosts.making(self._points, rng)
         n_parts = len(cover.means)
         # Linear machines want features of like size.
         self._shift = cover.means.mean(axis=0)
@@ -174,7 +168,8 @@ class AnnealingSearch(Search):
             divergences=divergences,
             labels=labels,
             # Places for centers that no representative may be given to.
-            evaluated=self._costs.evaluate(cover.means[chosen]),
+            centers=cover.means[chosen],
+            objective=np.inf,
         )
         return (yield from self._alternate(state, must_evaluate=True))
 
@@ -223,9 +218,9 @@ class AnnealingSearch(Search):
         if np.array_equal(labels, state.labels) and not must_evaluate:
             return state
         state = replace(state, labels=labels)
-        evaluated = self._costs.evaluate(self._inherited_centers(state), state.evaluated)
-        yield self._points.cost
-        return replace(state, evaluated=evaluated)
+        centers = self._inherited_centers(state)
+        yield from self._walker.assigning(centers)
+        return replace(state, centers=centers, objective=float(self._walker.distances.sum()))
 
     def _learn(self, scaled, labels, weights):
         """Return the labels predicted by linear machines, trained one by one on the given ones."""
@@ -252,7 +247,7 @@ class AnnealingSearch(Search):
         """Return the centers of the clusters; points take their representatives' labels."""
         means, sizes, labels = state.means, state.sizes, state.labels
         totals, sums = sum_clusters(means, sizes, labels, self._plan.k)
-        centers = means_where_used(sums, totals, state.evaluated.centers)
+        centers = means_where_used(sums, totals, state.centers)
         if self._plan.center == "mean":
             return centers
         # Near enough, and a function of the state alone: the final descent is over all points.

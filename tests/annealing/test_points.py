@@ -7,9 +7,7 @@ from scipy.stats import multivariate_normal
 
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
-from fastmmc.annealing import costs as costs_module
 from fastmmc.annealing import points as points_module
-from fastmmc.annealing.costs import BallCosts
 from fastmmc.annealing.points import (
     Points,
     Walker,
@@ -146,35 +144,6 @@ def test_a_brief_descent_ends_and_gains(points, monkeypatch):
     assert naive.objective(points, centers) < naive.objective(points, points[:2])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_costs_brought_up_to_date_are_those_of_all_points(points, monkeypatch, dtype):
-    """Two centers move at a time, not at all, by little and by much."""
-    monkeypatch.setattr(costs_module, "BALL_POINTS", 10)
-    looked, update = [], kernels.update_costs
-    monkeypatch.setattr(
-        kernels, "update_costs", lambda *args: looked.append(update(*args)) or looked[-1]
-    )
-    X, rng = points.astype(dtype), np.random.default_rng(3)
-    costs = finish(BallCosts.making(Points(X), rng))
-    centers = points[[3, 50, 90, 119]].copy()
-    before = costs.evaluate(centers)
-    for size in (0.0, 1e-3, 0.1, 1.0, 5.0) * 4:
-        moved = rng.choice(4, 2, replace=False)
-        centers = centers.copy()
-        centers[moved] += size * rng.standard_normal((2, 3))
-        kept = before.gaps.copy(), before.costs.copy()
-        after = costs.evaluate(centers, before)
-        np.testing.assert_array_equal(before.gaps, kept[0])
-        np.testing.assert_array_equal(before.costs, kept[1])
-        assert after.objective == pytest.approx(naive.objective(X, centers), rel=1e-12)
-        # Bit for bit what is had without a past.
-        assert after.objective == costs.evaluate(centers).objective
-        before = after
-    n_looked = np.array([n for *_, n in looked[1::2]])
-    np.testing.assert_array_equal(n_looked == 0, [True, False, False, False, False] * 4)
-    assert n_looked.sum() < 0.5 * n_looked.size * points.shape[0] * len(centers)
-
-
 def test_annealing_accepts_as_equation_6_says():
     assert kernels.accepts(-1.0, 1e-9, 1.0) and kernels.accepts(0.0, 1e-9, 1.0)
     uniforms = np.random.default_rng(0).random(20_000)
@@ -222,14 +191,6 @@ def test_halves_are_around_the_point_far_from_the_mean_and_the_one_far_from_that
     points, shares = np.array([[0.0], [1.0], [9.0], [10.0], [26.0]]), np.empty((2, 5))
     mixture.halve(points, shares)
     np.testing.assert_array_equal(shares, [[0, 0, 0, 0, 1], [1, 1, 1, 1, 0]])
-
-
-def test_no_point_of_a_ball_has_its_center_beyond_the_reach():
-    """The triangle inequality; on the far side of a ball a point may lie that far from a center."""
-    gaps, radii, found = np.array([[3.0, 1.0], [2.0, 5.0]]), np.array([0.5, 4.0]), np.empty(2)
-    kernels.reaches(gaps, radii, found)
-    assert (found > [3.0, 9.0]).all()
-    np.testing.assert_allclose(found, [3.0, 9.0], rtol=1e-6)
 
 
 def test_divergence_tells_two_clusters_from_one():
