@@ -227,11 +227,13 @@ def allowed_winner(prototypes, links, i, j):
 
 
 @njit
-def present_weighted(X, rows, ids, prototypes, links, rates, total, labels):
-    """Present objects to FSCL (beta = 0), RPCL (no constraints) or C-RPCL.
+def present(X, rows, ids, prototypes, links, rates, total, weighted, once, labels):
+    """Present objects: where wins are ``weighted``, to FSCL, RPCL or C-RPCL, else to O-LCVQE.
 
-    Object ids[t] is row rows[t] of X. Sets labels[t] to the prototype that was nearest when it was
-    presented, and returns the total with the squared distances to these added.
+    Object ids[t] is row rows[t] of X. FSCL has no beta, RPCL and FSCL have no constraints; without
+    these O-LCVQE is WTA. ``once``: an object moves a prototype of O-LCVQE towards itself at most
+    once a presentation, however many constraints it is in. Sets labels[t] to the prototype that was
+    nearest when it was presented, and returns the total with their squared distances added.
     """
     centers, wins = prototypes.centers, prototypes.wins
     distance, cost = prototypes.distance, prototypes.cost
@@ -242,21 +244,24 @@ def present_weighted(X, rows, ids, prototypes, links, rates, total, labels):
     for t in range(rows.size):
         r, i = rows[t], ids[t]
         distances_to(X, r, centers, distance)
-        nearest = smallest(distance)
-        labels[t] = nearest
-        total += distance[nearest]
-        weigh(distance, wins, cost)
-        winner = smallest(cost)
-        learner = winner
+        learner = smallest(distance)
+        labels[t] = learner
+        total += distance[learner]
         linked = cannot_start[i] < cannot_start[i + 1] or must_start[i] < must_start[i + 1]
-        if linked and has_partner(links, i):
-            learner = allowed_winner(prototypes, links, i, winner)
-        # The rival: the second best, or the winner itself where its win is not allowed.
-        rival = smallest_but(cost, winner) if learner == winner else winner
-        if rival >= 0 and beta > 0.0 and distance[rival] < FAR:
-            move(centers, rival, X, r, -rate(beta, decay, wins[rival]))
-        move(centers, learner, X, r, rate(alpha, decay, wins[learner]))
-        wins[learner] += 1.0
+        linked = linked and has_partner(links, i)
+        if weighted:
+            weigh(distance, wins, cost)
+            winner = smallest(cost)
+            learner = allowed_winner(prototypes, links, i, winner) if linked else winner
+            # The rival: the second best, or the winner itself where its win is not allowed.
+            rival = smallest_but(cost, winner) if learner == winner else winner
+            if rival >= 0 and beta > 0.0 and distance[rival] < FAR:
+                move(centers, rival, X, r, -rate(beta, decay, wins[rival]))
+        if linked and not weighted:
+            learn_links(X, r, i, learner, prototypes, links, rates, once)
+        else:
+            move(centers, learner, X, r, rate(alpha, decay, wins[learner]))
+            wins[learner] += 1.0
         if own[i] >= 0:
             seen[own[i]] = 1
     return total
@@ -315,35 +320,6 @@ def present_cannot_link(X, r, j, o, prototypes, links, rates, once):
     else:
         distances_to(X, r, centers, other)
         learn_object(prototypes, smallest_but(other, j), X, r, rates, once)
-
-
-@njit
-def present_plain(X, rows, ids, prototypes, links, rates, total, once, labels):
-    """Present objects to WTA (no constraints) or O-LCVQE.
-
-    ``once``: an object moves a prototype towards itself at most once a presentation, however many
-    constraints it is in. ``rows``, ``ids``, ``labels`` and what is returned are as those of
-    :func:`present_weighted`.
-    """
-    centers, wins, distance = prototypes.centers, prototypes.wins, prototypes.distance
-    alpha, decay = rates.alpha, rates.decay
-    seen, own = links.seen, links.own
-    cannot_start, must_start = links.cannot_start, links.must_start
-    for t in range(rows.size):
-        r, i = rows[t], ids[t]
-        distances_to(X, r, centers, distance)
-        j = smallest(distance)
-        labels[t] = j
-        total += distance[j]
-        linked = cannot_start[i] < cannot_start[i + 1] or must_start[i] < must_start[i + 1]
-        if linked and has_partner(links, i):
-            learn_links(X, r, i, j, prototypes, links, rates, once)
-        else:
-            move(centers, j, X, r, rate(alpha, decay, wins[j]))
-            wins[j] += 1.0
-        if own[i] >= 0:
-            seen[own[i]] = 1
-    return total
 
 
 @njit

@@ -55,10 +55,8 @@ class Rule:
             return labels, total
         decay = self.alpha if self.schedule == "robbins-monro" else 0.0
         rates = kernels.Rates(self.alpha, self.beta, decay)
-        common = (X, rows, ids, prototypes, links, rates, total)
-        if self.weighted:
-            return labels, kernels.present_weighted(*common, labels)
-        return labels, kernels.present_plain(*common, self.once, labels)
+        common = X, rows, ids, prototypes, links, rates, total, self.weighted, self.once
+        return labels, kernels.present(*common, labels)
 
 
 def make_rule(method, told):
