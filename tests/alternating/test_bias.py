@@ -92,3 +92,11 @@ def test_all_scores_equal():
     split = search_bias(np.zeros(6), equal_weights(6, 0.1), "laplace", tied=True)
     assert np.sum(split.y) == 0
     assert split.loss == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(("loss", "epsilon"), LOSSES)
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_scores_that_overflowed_have_an_infinite_loss(value, loss, epsilon):
+    with np.errstate(invalid="ignore"):
+        split = search_bias(np.full(3, value), equal_weights(3, 0.6), loss, epsilon)
+    assert split.loss == np.inf and np.sum(split.y > 0) in (1, 2)
