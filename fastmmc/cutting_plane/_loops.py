@@ -220,33 +220,3 @@ def look_at_winners(points, W, b, planes, state, n_planes, hold, budget):
             add(sums[n_planes, now], row, 1.0)
             add(sums[n_planes, rival], row, -1.0)
     return pos[ROW] == n
-
-
-@njit
-def sign_coefficients(codes, labels, shares, out):
-    """Set out (n,) so that sum_i out_i x_i are the weights of two clusters.
-
-    ``shares`` (m,) are the multipliers of the planes over n, ``labels`` those of the program.
-    """
-    for i in range(labels.size):
-        total = 0.0
-        for k in range(shares.size):
-            total += shares[k] * codes[k, i]
-        out[i] = (2.0 * labels[i] - 1.0) * total
-
-
-@njit
-def winner_coefficients(codes, labels, shares, rest, out):
-    """Set out (n, k) so that sum_i out_ip x_i are the weights of k clusters.
-
-    ``rest`` (k,) is added to the coefficients of every point; otherwise as
-    :func:`sign_coefficients`.
-    """
-    for i in range(labels.size):
-        for p in range(rest.size):
-            out[i, p] = rest[p]
-        for k in range(shares.size):
-            rival = codes[k, i]
-            if rival >= 0:
-                out[i, labels[i]] += shares[k]
-                out[i, rival] -= shares[k]

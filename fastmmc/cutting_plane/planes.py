@@ -219,8 +219,10 @@ class SignSet(_WorkingSet):
 
     def coefficients(self):
         """Return u (n,) with w = sum u_i x_i."""
-        out = np.empty(self.n)
-        loops.sign_coefficients(self._planes.codes, self._frozen, self._shares / self.n, out)
+        out, shares = np.zeros(self.n), self._shares / self.n
+        for k in np.flatnonzero(shares):
+            out += shares[k] * self._planes.codes[k]
+        out *= 2.0 * self._frozen - 1.0
         return out - out.mean()  # features are centred
 
 
@@ -301,7 +303,9 @@ class WinnerSet(_WorkingSet):
 
     def coefficients(self):
         """Return u (n, k) with w_p = sum u_ip x_i."""
-        out = np.empty((self.n, self._k))
-        shares, rest = self._shares / self.n, self._lean() / self.n
-        loops.winner_coefficients(self._planes.codes, self._frozen, shares, rest, out)
+        out, shares = np.tile(self._lean() / self.n, (self.n, 1)), self._shares / self.n
+        for k in np.flatnonzero(shares):
+            chosen = np.flatnonzero(self._planes.codes[k] >= 0)
+            out[chosen, self._frozen[chosen]] += shares[k]
+            out[chosen, self._planes.codes[k, chosen]] -= shares[k]
         return out
