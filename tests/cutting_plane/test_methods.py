@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import fastmmc
 from fastmmc import Status
 from fastmmc.core.execution import RunControl, best_of_restarts
+from fastmmc.cutting_plane.planes import Weights
 from fastmmc.kernels.gram import Kernel
 from tests.cutting_plane import naive
 
@@ -405,10 +406,25 @@ def test_a_stop_inside_a_program(overlapping):
     assert search.history.tolist() == [search.objective]
 
 
-@pytest.mark.parametrize(("binary", "scale"), [(True, 1e100), (False, 1e200)])
+def test_a_scale_near_the_end_of_the_range_changes_nothing(overlapping):
+    found = []
+    for scale in (1e60, 1e140):
+        search = make_search(overlapping * scale, True, 2)
+        while not search.step(2**40):
+            pass
+        search.finish()
+        found.append(search)
+    assert found[0].status == found[1].status != Status.NUMERICAL
+    np.testing.assert_array_equal(found[0].found.labels, found[1].found.labels)
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(("binary", "scale"), [(True, 1e155), (False, 1e200)])
 def test_numbers_out_of_range_end_a_search_as_a_numerical_problem(binary, scale, overlapping):
     with np.errstate(all="ignore"):
         search = make_search(overlapping * scale, binary, 2)
+        if binary:  # the scores of a start are out of range before any program is
+            search._weights = Weights(np.full((1, 3), 0.1 / scale), np.zeros(1), 0.0)
         while not search.step(2**40):
             pass
         search.finish()
