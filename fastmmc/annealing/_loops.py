@@ -45,22 +45,16 @@ def assign(blocks, centers, nearest, distances, labels):
 
 @njit
 def sum_pulls(points, weights, labels, distances, least, k):
-    """Return the weighted sum of distances, and ``pulls``, ``sums`` and ``at_center`` of k centers.
+    """Return ``pulls``, ``sums`` and ``at_center`` of k centers.
 
     A point pulls its center with its weight over its distance: Weiszfeld's next center is
     sum_i w_i x_i / d_i (``sums``, (k, d)) over sum_i w_i / d_i (``pulls``, (k,)). A point no
     farther than ``least`` lies at its center and has no direction: its weight goes to
     ``at_center`` (k,).
     """
-    pulls, sums, at_center = np.empty(k), np.empty((k, points.shape[1])), np.empty(k)
-    for j in range(k):
-        pulls[j] = at_center[j] = 0.0
-        for f in range(points.shape[1]):
-            sums[j, f] = 0.0
-    total = 0.0
+    pulls, sums, at_center = np.zeros(k), np.zeros((k, points.shape[1])), np.zeros(k)
     for i in range(labels.size):
         j = labels[i]
-        total += weights[i] * distances[i]
         if distances[i] <= least:
             at_center[j] += weights[i]
             continue
@@ -68,7 +62,7 @@ def sum_pulls(points, weights, labels, distances, least, k):
         pulls[j] += pull
         for f in range(points.shape[1]):
             sums[j, f] += pull * points[i, f]
-    return total, pulls, sums, at_center
+    return pulls, sums, at_center
 
 
 @njit
@@ -80,9 +74,3 @@ def label_distances(points, centers, labels, distances):
             gap = points[i, f] - centers[labels[i], f]
             square += gap * gap
         distances[i] = np.sqrt(square)
-
-
-@njit
-def accepts(change, temperature, uniform):
-    """Return whether annealing accepts a change: uniform <= min(1, exp(-change / temperature))."""
-    return change <= 0.0 or uniform <= np.exp(-change / temperature)

@@ -253,7 +253,7 @@ class AnnealingSearch(Search):
         # Near enough, and a function of the state alone: the final descent is over all points.
         for _ in range(MEDIAN_STEPS):
             distances = distances_to(means, centers, labels)
-            _, *pulls = kernels.sum_pulls(
+            pulls = kernels.sum_pulls(
                 means, sizes, labels, distances, self._points.least, len(centers)
             )
             targets = weiszfeld_targets(centers, *pulls)
@@ -263,7 +263,7 @@ class AnnealingSearch(Search):
     def _accepts(self, state, proposal, temperature):
         """Return whether annealing accepts the proposal (equation 6)."""
         change = proposal.objective - state.objective
-        accepted = bool(kernels.accepts(change, temperature, self._rng.random()))
+        accepted = accepts(change, temperature, self._rng.random())
         self.n_moves += accepted
         return accepted
 
@@ -326,3 +326,10 @@ class AnnealingSearch(Search):
         representatives[p] = dense_rows(self._points.rows, drawn)[0]
         proposal = yield from self._alternate(replace(state, representatives=representatives))
         return proposal if self._accepts(state, proposal, temperature) else state
+
+
+def accepts(change, temperature, uniform):
+    """Return whether annealing accepts a change: uniform <= min(1, exp(-change / temperature))."""
+    if change <= 0.0:
+        return True
+    return temperature > 0.0 and bool(uniform <= np.exp(-change / temperature))

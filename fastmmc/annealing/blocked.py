@@ -92,12 +92,6 @@ class _BlockWalker:
 
     def looking(self, centers):
         """Return the Pass of all points; a generator of its elementary operations."""
-        found = self.look(centers)
-        yield self.points.cost * len(centers)
-        return found
-
-    def look(self, centers):
-        """Return the Pass of all points."""
         self._sample.assign(centers)
         shared = self._blocks.share((centers, self.points.least, *self._kind()))
         tasks = [self._blocks.task(_sum_pulls, rows, shared) for rows in self._blocks.rows]
@@ -105,6 +99,7 @@ class _BlockWalker:
         if objective < self.objective:
             self.objective, self.centers = float(objective), centers
         self.history.append(self.objective)
+        yield self.points.cost * len(centers)
         targets = weiszfeld_targets(centers, pulls, sums, at_center)
         return Pass(float(objective), targets, (pulls == 0) & (at_center == 0))
 
@@ -120,13 +115,13 @@ class _BlockWalker:
 
 
 def _sum_pulls(rows, shared):
-    """Return what :func:`kernels.sum_pulls` does, of a block."""
+    """Return the sum of distances of a block, and what :func:`kernels.sum_pulls` does."""
     centers, least, *kind = shared
     points = Points(check_block(rows, *kind))
     walker = Walker(points, "median")
     walker.assign(centers)
     given = points.rows, points.weights, walker.labels, walker.distances
-    return kernels.sum_pulls(*given, least, len(centers))
+    return walker.distances.sum(), *kernels.sum_pulls(*given, least, len(centers))
 
 
 def _assigned(rows, shared):

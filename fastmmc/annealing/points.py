@@ -146,26 +146,24 @@ class Walker:
         drawn = np.searchsorted(shares, rng.random(count) * shares[-1], side="right")
         return dense_rows(self.points.rows, np.minimum(drawn, shares.size - 1))
 
-    def look(self, centers):
-        """Assign the points to centers (k, d), and return the Pass."""
-        return run_to_end(self.looking(centers))
-
     def looking(self, centers):
-        """Do as :meth:`look`; a generator of the elementary operations of its pieces."""
+        """Assign the points to centers (k, d) in pieces, and return the Pass.
+
+        A generator of the elementary operations of its pieces.
+        """
         yield from self.assigning(centers)
         points, k = self.points, centers.shape[0]
+        objective = float(points.weights @ self.distances)
         if not self._by_distance:
             sizes, sums = sum_clusters(points.rows, points.weights, self.labels, k)
-            objective = float(points.weights @ self.distances)
             return Pass(objective, means_where_used(sums, sizes, centers), sizes == 0)
         if points.is_sparse:
             at = self.distances <= points.least
             share = np.where(at, 0.0, points.weights / np.where(at, 1.0, self.distances))
             pulls, sums = sum_clusters(points.rows, share, self.labels, k)
             at_center = np.bincount(self.labels, weights=at * points.weights, minlength=k)
-            objective = float(points.weights @ self.distances)
         else:
-            objective, pulls, sums, at_center = kernels.sum_pulls(
+            pulls, sums, at_center = kernels.sum_pulls(
                 points.rows, points.weights, self.labels, self.distances, points.least, k
             )
         targets = weiszfeld_targets(centers, pulls, sums, at_center)

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing import points as points_module
+from fastmmc.annealing.annealing import accepts
 from fastmmc.annealing.points import (
     Points,
     Walker,
@@ -49,7 +50,7 @@ def test_a_pass_is_that_of_the_formula(points, form, k):
     weights = rng.random(len(points)) + 0.5
     centers = points[rng.choice(len(points), k, replace=False)] + 0.1
     walker = Walker(Points(form(points), weights), "median")
-    found = walker.look(centers)
+    found = finish(walker.looking(centers))
     assert found.objective == pytest.approx(naive.objective(points, centers, weights), rel=1e-12)
     np.testing.assert_array_equal(walker.labels, naive.distances(points, centers).argmin(axis=1))
     targets = naive.weiszfeld(points, centers, weights)
@@ -61,7 +62,7 @@ def test_points_at_a_center_are_no_trap(grid, form):
     """Weiszfeld's own step divides by zero there."""
     centers = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
     weights = np.ones(len(grid))
-    found = Walker(Points(form(grid)), "median").look(centers)
+    found = finish(Walker(Points(form(grid)), "median").looking(centers))
     expected = naive.weiszfeld(grid, centers, weights)
     np.testing.assert_allclose(found.targets, expected, rtol=1e-9, atol=1e-12)
     assert naive.objective(grid, found.targets) <= naive.objective(grid, centers)
@@ -81,7 +82,7 @@ def test_blocks_make_up_the_rows():
 def test_ties_go_to_the_first_center(grid):
     centers = np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]])
     walker = Walker(Points(grid), "median")
-    found = walker.look(centers)
+    found = finish(walker.looking(centers))
     np.testing.assert_array_equal(walker.labels, naive.distances(grid, centers).argmin(axis=1))
     np.testing.assert_array_equal(found.is_empty, [False, False, True])
 
@@ -92,7 +93,7 @@ def test_a_large_offset_costs_no_digits_of_the_labels(dtype):
     centers = np.array([[1.2, 1.1], [5.3, 6.4]])
     far = dtype(2**20)
     one, other = Walker(Points(X), "median"), Walker(Points(X + far), "median")
-    a, b = one.look(centers), other.look(centers + 2.0**20)
+    a, b = finish(one.looking(centers)), finish(other.looking(centers + 2.0**20))
     np.testing.assert_array_equal(one.labels, other.labels)
     assert a.objective == pytest.approx(b.objective, rel=1e-8)
 
@@ -145,11 +146,11 @@ def test_a_brief_descent_ends_and_gains(points, monkeypatch):
 
 
 def test_annealing_accepts_as_equation_6_says():
-    assert kernels.accepts(-1.0, 1e-9, 1.0) and kernels.accepts(0.0, 1e-9, 1.0)
+    assert accepts(-1.0, 1e-9, 1.0) and accepts(0.0, 1e-9, 1.0)
     uniforms = np.random.default_rng(0).random(20_000)
-    share = np.mean([kernels.accepts(0.7, 0.5, u) for u in uniforms])
+    share = np.mean([accepts(0.7, 0.5, u) for u in uniforms])
     assert share == pytest.approx(np.exp(-1.4), abs=0.01)
-    assert not any(kernels.accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
+    assert not any(accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["full", "diagonal"])
@@ -249,7 +250,7 @@ def test_passes_are_made_in_pieces(monkeypatch, dtype):
     rng = np.random.default_rng(0)
     X, centers = rng.standard_normal((700, 3)).astype(dtype), rng.standard_normal((5, 3))
     whole = Walker(Points(X), "median")
-    expected = whole.look(centers)
+    expected = finish(whole.looking(centers))
     blocks_of, assign = [], kernels.assign
     monkeypatch.setattr(points_module, "PIECE", 3 * 64 * 5 * 2)
     monkeypatch.setattr(
@@ -258,7 +259,7 @@ def test_passes_are_made_in_pieces(monkeypatch, dtype):
         lambda blocks, *args: blocks_of.append(len(blocks)) or assign(blocks, *args),
     )
     pieces = Walker(Points(X), "median")
-    found = pieces.look(centers)
+    found = finish(pieces.looking(centers))
     assert max(blocks_of) == 2 and sum(blocks_of) == 11
     assert found.objective == expected.objective
     np.testing.assert_array_equal(found.targets, expected.targets)
