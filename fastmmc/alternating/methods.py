@@ -340,11 +340,15 @@ def _alternate_distinct(loss, points, kernel, call, control, copies):
     least = copies.weights.max() / copies.weights.sum()
     merged = replace(merged, balance=max(call.balance, least))
     result = _alternate(loss, merged.X, kernel, merged, control, np.bincount(members))
-    support, model = result.support, result.model
+    return replace(_among_all(result, first, points), labels=result.labels[members])
+
+
+def _among_all(result, clustered, points):
+    """Return the result with indices among all points, of which some were clustered."""
+    model, support = result.model, result.support
     if model.indices is not None:
-        model = replace(model, indices=first[model.indices])
-    support = None if support is None else first[support]
-    return replace(result, labels=result.labels[members], support=support, model=model)
+        model = replace(model, indices=clustered[model.indices], n_features=points.shape[1])
+    return replace(result, model=model, support=None if support is None else clustered[support])
 
 
 def _only(counting, points, kernel, call):
@@ -364,20 +368,12 @@ def _only(counting, points, kernel, call):
 
 def _extend(result, counting, points):
     """Return the result with labels for the points that do not count, and indices of all points."""
-    model, support = result.model, result.support
-    if model.indices is not None:
-        model = replace(model, indices=counting[model.indices], n_features=points.shape[1])
+    result = _among_all(result, counting, points)
     labels = np.empty(points.shape[0], dtype=np.int64)
     labels[counting] = result.labels
     others = np.setdiff1d(np.arange(labels.size), counting)
-    labels[others] = model.decision_function(points[others]).argmax(axis=1)
-    return replace(
-        result,
-        labels=labels,
-        sizes=np.bincount(labels, minlength=2),
-        model=model,
-        support=None if support is None else counting[support],
-    )
+    labels[others] = result.model.decision_function(points[others]).argmax(axis=1)
+    return replace(result, labels=labels, sizes=np.bincount(labels, minlength=2))
 
 
 def _alternate(loss, points, kernel, call, control, counts=None):
