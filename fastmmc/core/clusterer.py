@@ -56,10 +56,11 @@ coding_ : Coding or None
 # The example of those that have none of their own.
 EXAMPLE = """\
 >>> import fastmmc
->>> X, y = fastmmc.datasets.load("iris")
->>> model = fastmmc.{name}({k}random_state=0).fit(X)
+>>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+>>> model = fastmmc.{name}({given}).fit(X)
 >>> model.predict(X[:2]) == model.labels_[:2]
 array([ True,  True])"""
+EXAMPLE_OPTIONS = "n_clusters=2", "random_state=0"  # as far as an estimator has them
 
 
 class Clusterer(
@@ -481,6 +482,9 @@ def _document(estimator, solver):
     if not section(text, "References"):
         text = insert_section(text, "References", section(solver.__doc__, "References"))
     if not section(text, "Examples"):
-        k = "3, " if "n_clusters" in inspect.signature(estimator).parameters else ""
-        text = insert_section(text, "Examples", EXAMPLE.format(name=estimator.__name__, k=k))
+        names = inspect.signature(estimator).parameters
+        given = ", ".join(one for one in EXAMPLE_OPTIONS if one.split("=")[0] in names)
+        text = insert_section(
+            text, "Examples", EXAMPLE.format(name=estimator.__name__, given=given)
+        )
     return insert_section(text, "Attributes", "\n".join([*shown, common]))

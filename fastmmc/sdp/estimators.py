@@ -22,13 +22,6 @@ class SDPMMC(
     """Maximum margin clustering by a semidefinite program; always two clusters.
 
     Needs the extra ``sdp``.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
-    >>> fastmmc.SDPMMC().fit_predict(X)
-    array([0, 0, 0, 1, 1, 1])
     """
 
 
@@ -44,11 +37,4 @@ class GMMC(
     """Generalized maximum margin clustering by a semidefinite program; always two clusters.
 
     Needs the extra ``sdp``.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
-    >>> fastmmc.GMMC().fit_predict(X)
-    array([0, 0, 0, 1, 1, 1])
     """
