@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from fastmmc.core.declare import Parameters
 from fastmmc.core.execution import OutOfTime, RunControl
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.cutting_plane.planes import SignSet, Weights, WinnerSet
 from fastmmc.kernels.gram import dense_rows, evenly, is_wide
@@ -59,7 +60,11 @@ class Found:
     n_inside: int
 
 
-class PlaneSearch:
+class _Stop(Exception):
+    """A search cannot go on, for the reason that its status is set to."""
+
+
+class PlaneSearch(SlicedSearch):
     """One start.
 
     A step of the concave-convex procedure freezes the labels and solves the program of the planes.
@@ -73,6 +78,7 @@ class PlaneSearch:
     """
 
     def __init__(self, problem, rng):
+        super().__init__()
         call = self._call = problem.call
         self._n_wanted = 0 if problem.binary else problem.k
         given = problem.rows, problem.mean, call.C, call.score_balance
@@ -81,97 +87,106 @@ class PlaneSearch:
         )
         self._weights = first_weights(problem, rng)
         self._gap = None
-        # The start need not keep the balance, so nothing is compared with it.
-        self._working = np.inf  # objective of the previous weights on the planes
-        self._n_steps = 0
-        self._best_at = 0  # planes when the objective last fell
-        self._hold = False
         # Best objective, weights and gap while labels are held, without new labels yet.
         self._held = np.inf, None, None
-        # Once the search settles, the objective when labels were last frozen.
-        self._settled = None
         self._certain = False  # that no constraint is violated
         self._last = None  # weights of the last program
-        self._is_solving = False  # rows of the balance are still being added to the program
         self._log = []
         self.found = None
-        self.objective = np.inf
-        self.status = Status.TIME_LIMIT if problem.is_brief else Status.CONVERGED
-        self.n_iter = 0
-        self.n_moves = 0
+        if problem.is_brief:
+            self.status = Status.TIME_LIMIT
 
-    def step(self, budget):
-        """Continue; return whether the search has ended."""
-        if self._is_solving:
-            return self._solve()
-        return self.planes.look(self._weights, budget, self._hold) and self._end_pass()
-
-    def _end_pass(self):
-        """Judge the weights that scored the points; return whether to stop."""
-        planes = self.planes
-        objective = self._weights.half_norm + self._call.C * planes.mean_slack
-        if not np.isfinite(objective):
-            self.status = Status.NUMERICAL
-            if self.found is None:
-                self._keep(np.inf)
-            return True
-        if self.n_iter == 0:
+    def _run(self):
+        """Search with labels that follow the weights, and settle if that finds no end."""
+        try:
+            objective, _ = yield from self._look()
             self._keep(objective)
-            return self._cut()
-        slack = planes.slack(self._weights)
-        if not self._hold:
-            self.n_moves += planes.n_changed
-            if not self._log or objective < self.objective:
-                self._best_at = self.n_iter
-                self._keep(objective)
-        working = self._weights.half_norm + self._call.C * slack
-        if self._n_steps:
-            violation = planes.held_slack - slack
-            self._log.append((objective, working, violation, self.n_iter))
-        if self._hold:
-            if objective < self._held[0]:
-                self._held = objective, self._weights, self._gap
-            return self._end_held_pass(slack)
-        if self._settled is not None:
-            return self._freeze(objective)
-        return self._end_free_pass(objective, working, slack)
-
-    def _end_free_pass(self, objective, working, slack):
-        """Take the next step between two planes, or add a plane."""
-        falls = working < self._working * (1.0 - self._call.cccp_tol)
-        self._working = working
-        if falls and self.planes.n_changed and self._n_steps < MOST_STEPS:
-            return self._solve()
-        if self._is_met(slack):
-            return self._end(objective)
-        if self.n_iter - self._best_at >= PATIENCE:
-            self._settled = np.inf
-            self._weights = self.found.weights
-            return self._look_again()
-        # On the new plane the weights need as much slack as on all constraints.
-        self._working = objective
-        return self._cut()
-
-    def _end_held_pass(self, slack):
-        """Freeze the labels anew if all constraints are met, else add a plane."""
-        if not self._is_met(slack):
-            return self._cut()
-        self._hold = False
-        return self._look_again()
-
-    def _freeze(self, objective):
-        """Hold the labels that the weights give as long as that lowers the objective."""
-        if not objective < self._settled * (1.0 - self._call.cccp_tol):
-            return self._end(objective)
-        self._settled = objective
-        self._hold = True
-        return self._cut()
-
-    def _end(self, objective):
-        """End with these weights, which violate no constraint."""
+            objective = yield from self._follow()
+            if objective is None:
+                objective = yield from self._settle()
+        except _Stop:
+            return
         self._certain = True
         self._keep(objective)
-        return True
+
+    def _follow(self):
+        """Return the objective of weights that violate no constraint, None if PATIENCE ends."""
+        best_at = 0  # planes when the objective last fell
+        # Objective of the previous weights on the planes. The start need not keep the balance, so
+        # nothing is compared with it.
+        before = np.inf
+        while True:
+            self._cut()
+            for _ in range(MOST_STEPS):
+                yield from self._solve()
+                objective, slack = yield from self._look()
+                best_at = self.n_iter if self._keep_better(objective) else best_at
+                working = self._note(objective, slack)
+                falls = self._is_lower(working, before)
+                before = working
+                if not (falls and self.planes.n_changed):
+                    break
+            if self._is_met(slack):
+                return objective
+            if self.n_iter - best_at >= PATIENCE:
+                return None
+            # On the new plane the weights need as much slack as on all constraints.
+            before = objective
+
+    def _settle(self):
+        """Return the objective once labels that are frozen anew no longer lower it."""
+        least = np.inf
+        self._weights = self.found.weights
+        while True:
+            objective, _ = yield from self._look()
+            self._keep_better(objective)
+            if not self._is_lower(objective, least):
+                return objective
+            least = objective
+            yield from self._hold()
+
+    def _hold(self):
+        """Add planes at the labels as they are until none is violated."""
+        is_met = False
+        while not is_met:
+            self._cut()
+            yield from self._solve()
+            objective, slack = yield from self._look(hold=True)
+            self._note(objective, slack)
+            if objective < self._held[0]:
+                self._held = objective, self._weights, self._gap
+            is_met = self._is_met(slack)
+
+    def _look(self, hold=False):
+        """Score the points by the weights; return the objective, and the slack on the planes."""
+        planes = self.planes
+        planes.begin_pass()
+        while not planes.look(self._weights, self._budget, hold):
+            yield
+        objective = self._weights.half_norm + self._call.C * planes.mean_slack
+        if not np.isfinite(objective):
+            if self.found is None:
+                self._keep(np.inf)
+            self._stop(Status.NUMERICAL)
+        return objective, planes.slack(self._weights)
+
+    def _note(self, objective, slack):
+        """Log a program and return its objective on the planes."""
+        working = self._weights.half_norm + self._call.C * slack
+        self._log.append((objective, working, self.planes.held_slack - slack, self.n_iter))
+        return working
+
+    def _keep_better(self, objective):
+        """Keep the first weights of a program and better ones; return whether these are kept."""
+        self.n_moves += self.planes.n_changed
+        is_better = not self._log or objective < self.objective
+        if is_better:
+            self._keep(objective)
+        return is_better
+
+    def _is_lower(self, objective, before):
+        """Tell whether an objective is lower by more than the tolerance."""
+        return objective < before * (1.0 - self._call.cccp_tol)
 
     def _is_met(self, slack):
         """Tell whether no constraint is violated by more than eps beyond the planes' slack."""
@@ -179,35 +194,28 @@ class PlaneSearch:
         enough = slack * (1.0 + eps) if self._call.stop == "relative" else slack + eps
         return self.planes.held_slack <= enough
 
-    def _look_again(self):
-        """Begin a pass with weights that have already been judged."""
-        self._n_steps = 0
-        self.planes.begin_pass()
-        return False
-
     def _cut(self):
-        """Add the most violated constraint; return whether there may be no more planes."""
+        """Add the most violated constraint, if there may be more planes."""
         if self.n_iter == self._call.max_iter:
-            self.status = Status.MAX_ITER
-            return True
+            self._stop(Status.MAX_ITER)
         self.planes.accept()
         self.n_iter += 1
-        self._n_steps = 0
-        return self._solve()
 
     def _solve(self):
-        """Solve the program with the rows of the balance so far; return whether that failed."""
-        if not self._is_solving:
-            self._n_steps += 1
-        self._weights, self._gap, ended = self.planes.solve()
-        self._last = self._weights
-        if not ended:
-            self.status = Status.NUMERICAL
-            return True
-        self._is_solving = self.planes.tighten(self._weights)
-        if not self._is_solving:
-            self.planes.begin_pass()
-        return False
+        """Solve the program, with rows of the balance until none is violated."""
+        is_open = True
+        while is_open:
+            self._weights, self._gap, ended = self.planes.solve()
+            self._last = self._weights
+            if not ended:
+                self._stop(Status.NUMERICAL)
+            is_open = self.planes.tighten(self._weights)
+            yield
+
+    def _stop(self, status):
+        """End the search for this reason."""
+        self.status = status
+        raise _Stop
 
     def _keep(self, objective):
         """Keep the weights and labels of this pass."""

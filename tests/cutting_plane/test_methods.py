@@ -159,13 +159,18 @@ def test_a_search_that_finds_no_end_settles(monkeypatch, function, eps):
     assert settled.trace["violation"][-1] <= eps + 1e-12
     assert abs(settled.duality_gap) <= 1e-6 * settled.objective
     rounds = []
-    freeze = search.PlaneSearch._freeze
+    settle, is_lower = search.PlaneSearch._settle, search.PlaneSearch._is_lower
 
-    def listen(search, objective):
+    def begin(search):
+        rounds.clear()
+        return settle(search)
+
+    def listen(search, objective, before):
         rounds.append((objective, search.objective))
-        return freeze(search, objective)
+        return is_lower(search, objective, before)
 
-    monkeypatch.setattr(search.PlaneSearch, "_freeze", listen)
+    monkeypatch.setattr(search.PlaneSearch, "_settle", begin)
+    monkeypatch.setattr(search.PlaneSearch, "_is_lower", listen)
     again = function(X, **run)
     assert again.objective == settled.objective
     objectives = [objective for objective, _ in rounds]
@@ -184,13 +189,14 @@ def test_a_stop_while_labels_are_held(monkeypatch, function):
     from fastmmc.cutting_plane import search
 
     X, held = np.random.default_rng(2).standard_normal((120, 12)), []
-    end = search.PlaneSearch._end_held_pass
+    hold = search.PlaneSearch._hold
 
-    def listen(search, slack):
-        held.append(search.n_iter)
-        return end(search, slack)
+    def listen(search):
+        for cost in hold(search):
+            held.append(search.n_iter)
+            yield cost
 
-    monkeypatch.setattr(search.PlaneSearch, "_end_held_pass", listen)
+    monkeypatch.setattr(search.PlaneSearch, "_hold", listen)
     run = {"C": 50.0, "n_init": 1, "random_state": 0}
     function(X, **run)
     assert held
@@ -397,7 +403,9 @@ def test_a_stop_before_the_first_pass_gives_the_labels_of_the_start(function, ov
 
 def test_a_stop_inside_a_program(overlapping):
     search = make_search(overlapping + 5.0, False, 8)
-    while not search._is_solving:
+    tighten, added = search.planes.tighten, []
+    search.planes.tighten = lambda weights: added.append(tighten(weights)) or added[-1]
+    while not any(added):
         assert not search.step(2**40)
     start = search.found
     assert not search.step(1)
