@@ -48,8 +48,7 @@ from fastmmc.kernels.factors import check_lam, factor_sample, leave_one_out_resi
 from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form
-from fastmmc.rls.engine.labelling import is_worth_more, sums_of
-from fastmmc.rls.engine.tangent import tangent
+from fastmmc.rls.engine.labelling import is_worth_more, sums_of, tangent
 from fastmmc.rls.source import refuse_beside_factor
 
 # The search ends with a pass that is not worth one more, or with the last.

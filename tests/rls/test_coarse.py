@@ -8,8 +8,7 @@ from scipy.spatial.distance import cdist
 
 import fastmmc
 from fastmmc.rls.engine.coarse import cells_of_choice, coarsen, count_cells, nearest_of
-from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.engine.tangent import step, tangent
+from fastmmc.rls.engine.labelling import step, sums_of, tangent
 
 
 def points(n=300, d=2, seed=0):

@@ -19,9 +19,8 @@ from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import cost_of, nearness
-from fastmmc.rls.engine.labelling import Scores
+from fastmmc.rls.engine.labelling import Scores, step, tangent
 from fastmmc.rls.engine.linked import Merging
-from fastmmc.rls.engine.tangent import step, tangent
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500

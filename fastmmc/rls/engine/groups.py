@@ -21,8 +21,7 @@ from fastmmc.data.sizes import are_within, fit_sizes
 from fastmmc.kernels.factors import leave_one_out_residuals
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
-from fastmmc.rls.engine.labelling import Scores, compact, sums_of
-from fastmmc.rls.engine.tangent import tangent
+from fastmmc.rls.engine.labelling import Scores, compact, sums_of, tangent
 
 # A change of the cost below this, or below this share of the mass where sizes are ruled, is
 # rounding.
