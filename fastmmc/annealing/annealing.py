@@ -263,7 +263,7 @@ class AnnealingSearch(Search):
     def _accepts(self, state, proposal, temperature):
         """Return whether annealing accepts the proposal (equation 6)."""
         change = proposal.objective - state.objective
-        accepted = accepts(change, temperature, self._rng.random())
+        accepted = kernels.accepts(change, temperature, self._rng.random())
         self.n_moves += accepted
         return accepted
 
@@ -326,10 +326,3 @@ class AnnealingSearch(Search):
         representatives[p] = dense_rows(self._points.rows, drawn)[0]
         proposal = yield from self._alternate(replace(state, representatives=representatives))
         return proposal if self._accepts(state, proposal, temperature) else state
-
-
-def accepts(change, temperature, uniform):
-    """Return whether annealing accepts a change: uniform <= min(1, exp(-change / temperature))."""
-    if change <= 0.0:
-        return True
-    return temperature > 0.0 and bool(uniform <= np.exp(-change / temperature))

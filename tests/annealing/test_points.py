@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 from fastmmc.annealing import _loops as kernels
 from fastmmc.annealing import _loops_mixture as mixture
 from fastmmc.annealing import points as points_module
-from fastmmc.annealing.annealing import accepts
 from fastmmc.annealing.points import (
     Points,
     Walker,
@@ -146,11 +145,11 @@ def test_a_brief_descent_ends_and_gains(points, monkeypatch):
 
 
 def test_annealing_accepts_as_equation_6_says():
-    assert accepts(-1.0, 1e-9, 1.0) and accepts(0.0, 1e-9, 1.0)
+    assert kernels.accepts(-1.0, 1e-9, 1.0) and kernels.accepts(0.0, 1e-9, 1.0)
     uniforms = np.random.default_rng(0).random(20_000)
-    share = np.mean([accepts(0.7, 0.5, u) for u in uniforms])
+    share = np.mean([kernels.accepts(0.7, 0.5, u) for u in uniforms])
     assert share == pytest.approx(np.exp(-1.4), abs=0.01)
-    assert not any(accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
+    assert not any(kernels.accepts(1.0, 1e-12, u) for u in uniforms[:100] + 1e-9)
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["full", "diagonal"])
