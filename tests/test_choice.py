@@ -302,6 +302,14 @@ def test_number_of_few_points(n, most):
     assert list(result.scores) == list(range(2, min(n - 2, most) + 1))
 
 
+@pytest.mark.parametrize("wrong", [-9999.0, 9e9])
+def test_a_wrong_cell_does_not_hide_clusters(wrong, rng):
+    X = np.concatenate([rng.normal(size=(60, 4)) + shift for shift in np.eye(3, 4) * 9])
+    X[17, 2] = wrong
+    result = fastmmc.cluster(X, random_state=0)
+    assert result.sizes.size >= 3 and result.evidence > 1.5
+
+
 def test_number_needs_points():
     with pytest.raises(ValueError, match="at least 4 points"):
         fastmmc.cluster(np.ones((3, 2)))

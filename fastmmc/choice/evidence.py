@@ -21,8 +21,15 @@ MOST_COMPARED = 4
 MOST_NUMBERS = 400_000
 
 
+# The share of points, those nearest to the centre, that count fully in the centre and the axes of a
+# cloud, and how often these are found with less weight for the others. Without it, cells of -9999
+# hide the clusters in 13 of 31 sets (iris and blobs, one or five cells each), with it in 2; of 140
+# draws without clusters 12 seem to have some, and 10. With .5 the clusters of wdbc are hidden.
+NEAR, STEPS = 0.9, 5
+
+
 class Cloud:
-    """Two distributions of one centre with the covariance and the tails of some points.
+    """Two distributions of one centre with the shape and the tails of most of some points.
 
     The first has uniform directions in units of the principal axes, and the points' distances from
     the mean, as far as the density falls with the distance. So a Gaussian, a uniform ellipse and
@@ -35,13 +42,14 @@ class Cloud:
         shares = np.full(len(points), 1.0 / len(points))
         if weights is not None:
             shares = weights / weights.sum()
-        self._mean = shares @ points
-        roots = np.sqrt(shares)[:, None]
-        U, spreads, axes = svd((points - self._mean) * roots, full_matrices=False)
-        rounding = max(points.shape) * np.finfo(np.float64).eps
-        kept = spreads > rounding * max(spreads[0], np.abs(points).max())
-        self._axes = spreads[kept, None] * axes[kept]
-        radii = np.linalg.norm(U[:, kept] / np.maximum(roots, 1e-150), axis=1)
+        self._mean, self._axes, radii = _centre_and_axes(points, shares)
+        for _ in range(STEPS):
+            order = np.argsort(radii)
+            edge = radii[order[np.searchsorted(np.cumsum(shares[order]), NEAR)]]
+            if edge == 0:  # nearly all points are equal
+                break
+            near = edge / np.maximum(radii, edge)  # Huber's weights
+            self._mean, self._axes, radii = _centre_and_axes(points, shares * near**2)
         self._radii, self._cumulated = _falling(radii, shares, len(self._axes))
         away = np.abs(points - self._mean)
         self._of_columns = [_falling(column, shares, 1) for column in away.T]
@@ -75,6 +83,17 @@ class Cloud:
         within = (at - self._cumulated[i - 1]) / np.where(shares > 0, shares, 1.0)
         hole = (inner / np.where(outer > 0, outer, 1.0)) ** d
         return outer * (hole + np.clip(within, 0.0, 1.0) * (1.0 - hole)) ** (1.0 / d)
+
+
+def _centre_and_axes(points, weights):
+    """Return a mean, principal axes as long as deviations, and distances in units of these."""
+    weights = weights / weights.sum()
+    mean, roots = weights @ points, np.sqrt(weights)[:, None]
+    U, spreads, axes = svd((points - mean) * roots, full_matrices=False)
+    rounding = max(points.shape) * np.finfo(np.float64).eps
+    kept = spreads > rounding * max(spreads[0], np.abs(points).max())
+    radii = np.linalg.norm(U[:, kept] / np.maximum(roots, 1e-150), axis=1)
+    return mean, spreads[kept, None] * axes[kept], radii
 
 
 def _falling(radii, shares, d):
