@@ -302,6 +302,16 @@ def test_number_of_few_points(n, most):
     assert list(result.scores) == list(range(2, min(n - 2, most) + 1))
 
 
+def test_known_numbers_with_gaps_are_told_of(rng):
+    X = np.concatenate([rng.normal(size=(30, 2)) + shift for shift in ((0, 0), (9, 0), (0, 9))])
+    known = np.full(90, -1)
+    known[[0, 30, 60]] = 1, 2, 3
+    with pytest.warns(UserWarning, match="at least 4, of which 3 have labels; give strings"):
+        fastmmc.cluster(X, known_labels=known, random_state=0)
+    names = np.where(known >= 0, known.astype(str).astype(object), None)
+    assert fastmmc.cluster(X, known_labels=names, random_state=0).sizes.size == 3
+
+
 @pytest.mark.parametrize("wrong", [-9999.0, 9e9])
 def test_a_wrong_cell_does_not_hide_clusters(wrong, rng):
     X = np.concatenate([rng.normal(size=(60, 4)) + shift for shift in np.eye(3, 4) * 9])

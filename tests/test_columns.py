@@ -444,6 +444,14 @@ def test_ids_are_ids_whatever_holds_them(quiet):
     assert learn_coding(huge)[0].shape[0] == N
 
 
+def test_truth_values_are_numbers_where_numbers_were_fitted():
+    frame = mixed()[0][["height", "town"]].assign(flag=np.arange(N) % 2)
+    _, coding = learn_coding(frame)
+    X, unknown, _ = coding.code(frame.assign(flag=frame.flag.astype(bool)))
+    assert not unknown
+    np.testing.assert_array_equal(X, coding.code(frame)[0])
+
+
 def test_a_category_may_be_called_as_what_is_missing():
     levels = np.array(["none", "NA", "severe"])[np.arange(N) % 3]
     for dtype, said in (("category", "3 categories"), (object, "2 categories")):

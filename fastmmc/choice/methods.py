@@ -25,6 +25,7 @@ from fastmmc.core.execution import (
     show_progress,
     warn_if_stopped,
     warn_of_equal_points,
+    warn_user,
     without_warnings,
 )
 from fastmmc.core.parameters import (
@@ -333,6 +334,13 @@ def _numbers(call, n):
         )
     known, _ = read_known_labels(call.known_labels, n, n)
     least = 1 if known is None else max(1, int(known.max()) + 1)
+    told_of = 0 if known is None else np.unique(known[known >= 0]).size
+    if 0 < told_of < least:
+        warn_user(
+            f"known_labels are numbers of clusters from 0, so there are at least {least}, of which "
+            f"{told_of} have labels; give strings if these are names of classes",
+            UserWarning,
+        )
     if call.max_size is not None:
         least = max(least, ceil(total / call.max_size))
     if call.cannot_link is not None and np.size(call.cannot_link):

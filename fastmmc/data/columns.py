@@ -121,6 +121,8 @@ class NumberColumn(Column):
             return values.cells, []
         if values.kind == "dates":
             raise ValueError(f"column {self.name!r} holds dates; expected numbers")
+        if values.kind == "categories" and set(values.known) <= {"True", "False"}:
+            return np.array([np.nan if t is None else t == "True" for t in values.texts]), []
         return _read_numbers(values, self.mark)
 
 
