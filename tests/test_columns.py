@@ -474,6 +474,17 @@ def test_times_are_those_of_their_zone_in_every_library(quiet):
         np.testing.assert_allclose(result.coding.code(table)[0], X, atol=1e-9)
 
 
+def test_a_factor_is_told_from_a_frame_with_columns_of_its_names(rng):
+    X = rng.normal(size=(60, 2)) + 9 * (np.arange(60) % 2)[:, None]
+    frame = pd.DataFrame(X, columns=["lam", "kernel"])
+    for solve in (fastmmc.cluster, fastmmc.wta):
+        assert solve(frame, 2, random_state=0).sizes.tolist() == [30, 30]
+        with pytest.raises(
+            TypeError, match="X is a DenseFactor, which umc_rls, .* give the points"
+        ):
+            solve(fastmmc.factor(X), 2)
+
+
 def test_a_lazy_frame_is_to_be_collected():
     polars = pytest.importorskip("polars")
     with pytest.raises(TypeError, match="lazy frame, .* give X.collect()"):

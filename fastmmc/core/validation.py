@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import coo_array, issparse
 from sklearn.utils import check_array
 
+from fastmmc.core.display import OneLine
 from fastmmc.data.units import warn_of_units
 from fastmmc.kernels.gram import KERNELS, Kernel
 
@@ -165,7 +166,7 @@ def check_matrix(X, *, name="X", check=None, **options):
             "results, work on the blocks, but do not standardise them; elsewhere give "
             f"{name}.compute()"
         )
-    if hasattr(X, "lam") and hasattr(X, "kernel"):
+    if isinstance(X, OneLine) and hasattr(X, "lam"):
         raise TypeError(
             f"{name} is a {type(X).__name__}, which umc_rls, evo_mmc and fast_evo_mmc take; give "
             "the points"
