@@ -20,7 +20,6 @@ MOST_COMPARED = 4
 # Numbers in the points that a cloud is like, which are some of very many.
 MOST_NUMBERS = 400_000
 
-
 # The share of points, those nearest to the centre, that count fully in the centre and the axes of a
 # cloud, and how often these are found with less weight for the others. Without it, cells of -9999
 # hide the clusters in 13 of 31 sets (iris and blobs, one or five cells each), with it in 2; of 140

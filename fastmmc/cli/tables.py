@@ -215,7 +215,7 @@ class Text(NamedTuple):
                 cells = next(reader)
                 width = width or len(cells)
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
-                    raise csv.Error(f"a cell of its goes on to line {reader.line_num}")
+                    raise csv.Error(f"one of its cells goes on to line {reader.line_num}")
             except csv.Error as error:
                 raise _unreadable(begin + 1, error, self.lines[begin]) from error
             yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
@@ -445,13 +445,13 @@ def read_layout(source, line, first, asked, below=()):
     alike = [[row[i] for i in features] for row in same]
     why = None
     if not has_header and _names_numbers(cells, alike):
-        why = f"with {_first_name(cells)!r} above other rows, was taken for the header, though it"
+        why = f"with {_first_name(cells)!r} above other rows"
     elif not has_header and _are_distinct(first) and _lack_whole(same):
-        start = ", ".join(names[:2])
-        why = f"{start} ... above no whole number, was taken for the header, though it"
+        why = f"{names[0]}, {names[1]} ... above no whole number"
     if why is not None:
         has_header = True
-        tell("note", f"{source_name(source)}: the first row, {why} has numbers")
+        told = f"the first row, {why}, was taken for the header, though it has numbers"
+        tell("note", f"{source_name(source)}: {told}")
     if has_header and not asked.are_listed:
         features = _without_index(source, names, features, label)
     if not has_header and len(first) >= LEAST_NUMBERED and _are_counted(first):
