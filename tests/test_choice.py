@@ -440,6 +440,13 @@ def test_what_is_known_asks_for_more_clusters_than_one():
     assert fastmmc.cluster(X, random_state=0, known_labels=one_class).sizes.size == 1
 
 
+def test_an_estimator_tells_the_number_of_clusters_that_it_found():
+    X, _ = blobs(40)
+    assert fastmmc.AutoMMC(random_state=0).fit(X).n_clusters_ == 3
+    with pytest.raises(TypeError, match="did you mean 'target_sizes'"):
+        fastmmc.cluster(X, 3, sizes=[40, 40, 40])
+
+
 def test_evidence_does_not_depend_on_units_of_weight():
     X = np.random.default_rng(0).normal(size=(150, 2))
     plain = fastmmc.cluster(X, random_state=0, max_k=4)

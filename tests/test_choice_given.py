@@ -316,6 +316,31 @@ def test_what_is_told_limits_the_number(told, numbers):
         fastmmc.cluster(X, target_sizes=[75, 75])
 
 
+def test_what_is_told_decides_the_number_where_only_one_is_possible():
+    X, _ = blobs(120, 2, spread=0.5)
+    result = fastmmc.cluster(X, min_size=70, random_state=0)
+    assert result.sizes.tolist() == [120] and result.scores == {} and result.evidence is None
+    with pytest.raises(ValueError, match="min_size must be at most 60"):
+        fastmmc.cluster(X, min_size=70, cannot_link=[(0, 1)])
+
+
+@pytest.mark.parametrize("length", [3, 5])
+def test_there_are_as_many_clusters_as_links_need(length):
+    X, y = blobs(120, 2, spread=0.5)
+    assert fastmmc.cluster(X, random_state=0).sizes.size == 2
+    ring = np.flatnonzero(y == 0)[:length]
+    pairs = np.column_stack((ring, np.roll(ring, 1)))
+    result = fastmmc.cluster(X, cannot_link=pairs, random_state=0)
+    a, b = result.labels[pairs.T]
+    assert result.sizes.size >= 3 and (a != b).all()
+    with pytest.raises(ValueError, match="max_k must be at least 3, as known_labels, cannot_link"):
+        fastmmc.cluster(X, cannot_link=pairs, max_k=2)
+    joined = np.column_stack((ring[1:], ring[:-1]))  # rows that must be together are one node
+    apart = np.column_stack((ring, np.full(length, np.flatnonzero(y == 1)[0])))
+    told = {"must_link": joined, "cannot_link": apart}
+    assert fastmmc.cluster(X, **told, random_state=0).sizes.size == 2
+
+
 def test_weights_that_are_no_integers_are_masses():
     X, _ = blobs(60, 3)
     w = np.random.default_rng(0).random(60)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
 
 import fastmmc
 from fastmmc.plotting import write_report
@@ -280,9 +281,20 @@ def test_a_sample_is_said(page_of, blobs):
         page_of(result, blobs[0], max_points=0)
 
 
+def test_a_fitted_estimator_stands_for_its_result(blobs, tmp_path):
+    model = fastmmc.UMCRLS(3, n_init=1, random_state=0).fit(blobs[0])
+    pages = []
+    for one in (model, model.result_):
+        write_report(tmp_path / "a.html", one, blobs[0])
+        pages.append(Page((tmp_path / "a.html").read_text(encoding="utf-8")))
+    assert pages[0].tables == pages[1].tables and pages[0].tables
+
+
 def test_what_is_missing_or_no_result_is_told(monkeypatch, blobs, tmp_path):
     with pytest.raises(TypeError, match="result must be a ClusteringResult"):
         write_report(tmp_path / "a.html", blobs[1], blobs[0])
+    with pytest.raises(NotFittedError, match="has no result"):
+        write_report(tmp_path / "a.html", fastmmc.UMCRLS(3), blobs[0])
     result = fastmmc.umc_rls(blobs[0], 3, n_init=1, random_state=0)
     with pytest.raises(OSError, match="there is no folder"):
         write_report(tmp_path / "none" / "a.html", result, blobs[0])

@@ -44,7 +44,14 @@ class AutoMMC(
         "evidence",
     )
 
+    _own_attributes = {"n_clusters_": ("int", "Number of clusters found.")}
+
     _unit = "step"
+
+    @property
+    def n_clusters_(self):
+        """Number of clusters found."""
+        return len(self.sizes_)
 
     def _count_tasks(self, n):
         return None

@@ -43,6 +43,7 @@ from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import check_shape, make_blocks
 from fastmmc.data.labels import read_known_labels
+from fastmmc.data.links import enough_clusters
 from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
 from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
@@ -163,11 +164,10 @@ def _cluster(call, control):
     """Return the result for points in memory."""
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     n, weights = X.shape[0], call.sample_weight
-    if call.k == "auto":
-        k, given, (least, most) = None, None, _numbers(call, n)
-    else:
-        k = validation.check_cluster_count(call.k, n)
-        given, least, most = Given.of(call, n, k), 2, 0
+    k, least, most = _numbers(call, n)
+    given = None
+    if k is not None:
+        given = Given.of(call, n, k)
         warn_of_equal_points(X, k)
     seed = fixed_seed(call.random_state)
     rng = restart_stream(seed, 0)
@@ -250,12 +250,8 @@ def _cluster_in_blocks(call, control):
     """Return the result for points in blocks."""
     refuse_single_points(call)
     n = check_shape(call.X)[0]
-    k, rules, least, most = None, None, 2, 0
-    if call.k == "auto":
-        least, most = _numbers(call, n)
-    else:
-        k = validation.check_cluster_count(call.k, n)
-        rules = size_rules(call, n, k)
+    k, least, most = _numbers(call, n)
+    rules = None if k is None else size_rules(call, n, k)
     count = min(cells_of_choice(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
     blocks = make_blocks(call.X, count, call.n_jobs)
     sample_run = SampleRun(call, blocks, sample_size(k or 1, 1))
@@ -323,7 +319,9 @@ def _choose(widths, judging, kept, k, rng, run):
 
 
 def _numbers(call, n):
-    """Return the least and the largest number of clusters to try."""
+    """Return the number of clusters, or None, and the least and the largest that are to be tried."""
+    if call.k != "auto":
+        return validation.check_cluster_count(call.k, n), 2, 0
     total = n if call.sample_weight is None else float(call.sample_weight.sum())
     if max(n, total) < LEAST_POINTS:
         raise ValueError(f"k='auto' needs at least {LEAST_POINTS} points; got {n}")
@@ -343,15 +341,14 @@ def _numbers(call, n):
         )
     if call.max_size is not None:
         least = max(least, ceil(total / call.max_size))
-    if call.cannot_link is not None and np.size(call.cannot_link):
-        least = max(2, least)
+    least = enough_clusters(call.must_link, call.cannot_link, n, least, known)
     if call.max_k is not None and call.max_k < least:
         raise ValueError(
-            f"max_k must be at least {least}, as known_labels and max_size need as many clusters; "
-            f"got {call.max_k}"
+            f"max_k must be at least {least}, as known_labels, cannot_link and max_size need as "
+            f"many clusters; got {call.max_k}"
         )
     most = min(_largest_number(call.max_k, n), int(total / max(1, call.min_size)))
-    return least, max(2, least, most)
+    return (1, 2, 0) if least == 1 and most < 2 else (None, least, max(least, most))
 
 
 def _largest_number(max_k, n):

@@ -46,7 +46,12 @@ Result = TypeVar("Result")
 NAMED = ("feature_names_in", "coding")
 
 # What functions and estimators, or other libraries, call a parameter.
-OTHER_NAMES = {"n_clusters": "k", "k": "n_clusters", "seed": "random_state"}
+OTHER_NAMES = {
+    "n_clusters": "k",
+    "k": "n_clusters",
+    "seed": "random_state",
+    "sizes": "target_sizes",
+}
 
 
 def parameter(

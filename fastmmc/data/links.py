@@ -120,15 +120,39 @@ def check_links_of_clusters(must_link, cannot_link, n, k, known=None, *, hard=Tr
         raise ValueError(_tell_contradiction(*found.example, must, known))
     if not hard:
         return links
-    # Rows that must be together are one node, as are those known to be in one cluster; all such
-    # clusters exclude each other.
-    group = join(must, n, known)[:n]
+    edges, rows = _exclusions(links, known)
+    wrong = _excluding(edges, k)
+    if wrong is not None:
+        raise ValueError(_tell_excluding(rows[wrong], k))
+    return links
+
+
+def enough_clusters(must_link, cannot_link, n, k, known=None):
+    """Return the least number of clusters from ``k`` on that links are not seen to exclude."""
+    links = check_links_of_clusters(must_link, cannot_link, n, k, known, hard=False)
+    if not links:
+        return k
+    edges, _ = _exclusions(links, np.full(n, -1) if known is None else known)
+    while _excluding(edges, k) is not None:
+        k += 1
+    return k
+
+
+def _exclusions(links, known):
+    """Return which nodes exclude each other, a sparse matrix, and a row of each.
+
+    Rows that must be together are one node, as are those known to be in one cluster; all such
+    clusters exclude each other.
+    """
+    n = known.size
+    group = join(links.must, n, known)[:n]
     rows = np.unique(group, return_index=True)[1]
     named = np.unique(group[known >= 0])
-    pairs = [group[cannot], np.array(np.triu_indices(named.size, 1)).T]
-    pairs[1] = named[pairs[1]]
-    _check_colouring(np.concatenate(pairs), rows, k)
-    return links
+    pairs = [group[links.cannot], named[np.array(np.triu_indices(named.size, 1)).T]]
+    nodes, ends = np.unique(np.concatenate(pairs), return_inverse=True)
+    a, b = ends.reshape(-1, 2).T
+    edges = csr_array((np.ones(a.size), (a, b)), shape=(nodes.size,) * 2)
+    return csr_array(edges + edges.T), rows[nodes]
 
 
 def _tell_contradiction(a, b, must, known):
@@ -156,22 +180,20 @@ def _path(edges, a, b):
     return path[::-1]
 
 
-def _check_colouring(pairs, rows, k):
-    """Raise ValueError if nodes that exclude each other in pairs are seen to need over k clusters.
+def _excluding(edges, k):
+    """Return nodes that need over k clusters as they exclude each other, None if none are seen.
 
     With two clusters odd cycles tell exactly. With more, cliques are found greedily, and not all.
     """
-    nodes, ends = np.unique(pairs, return_inverse=True)
-    a, b = ends.reshape(-1, 2).T
-    edges = csr_array((np.ones(a.size), (a, b)), shape=(nodes.size,) * 2)
-    edges = csr_array(edges + edges.T)
-    wrong = _odd_cycle(edges) if k == 2 else _clique(edges, k)
-    if wrong is None:
-        return
-    names = ", ".join(str(row) for row in rows[nodes[wrong[:ROWS_NAMED]]])
-    more = f" and {len(wrong) - ROWS_NAMED} more" if len(wrong) > ROWS_NAMED else ""
+    return _odd_cycle(edges) if k == 2 else _clique(edges, k)
+
+
+def _tell_excluding(rows, k):
+    """Say which rows exclude each other."""
+    names = ", ".join(str(row) for row in rows[:ROWS_NAMED])
+    more = f" and {len(rows) - ROWS_NAMED} more" if len(rows) > ROWS_NAMED else ""
     what = "exclude each other in a ring of odd length" if k == 2 else "all exclude each other"
-    raise ValueError(
+    return (
         f"cannot_link: rows {names}{more} {what} (with what must-links and known labels imply), "
         f"which {k} cluster{'s' * (k > 1)} cannot satisfy; remove one of these links, or raise k"
     )

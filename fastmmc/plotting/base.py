@@ -133,7 +133,7 @@ class ResultDisplay:
         ValueError, TypeError, ImportError
             As :meth:`from_result`, or if it is not an estimator of this package.
         """
-        return cls.from_result(_result_of(estimator), *args, ax=ax, **kwargs)
+        return cls.from_result(result_of(estimator), *args, ax=ax, **kwargs)
 
 
 class PanelsDisplay(Display):
@@ -172,7 +172,7 @@ def check_result(result, kind, maker):
     raise TypeError(f"{what}; got a {type(result).__name__}")
 
 
-def _result_of(estimator):
+def result_of(estimator):
     """Return the result of a fitted estimator."""
     if not isinstance(estimator, Clusterer):
         advice = "; from_result draws a result" if isinstance(estimator, ClusteringResult) else ""

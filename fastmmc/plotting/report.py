@@ -11,13 +11,21 @@ import numpy as np
 
 from fastmmc._version import __version__
 from fastmmc.core import validation
+from fastmmc.core.clusterer import Clusterer
 from fastmmc.core.column_names import column_names
 from fastmmc.core.display import number_of
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.files import replacing
 from fastmmc.core.results import ClusteringResult
 from fastmmc.data.frames import Frame
-from fastmmc.plotting.base import COLORS, MARKERS, check_points, check_result, known_names
+from fastmmc.plotting.base import (
+    COLORS,
+    MARKERS,
+    check_points,
+    check_result,
+    known_names,
+    result_of,
+)
 from fastmmc.plotting.clusters import LEGEND_MOST, project
 from fastmmc.profile import ClusterProfile, date_text, distinct_names, read_table
 
@@ -40,7 +48,7 @@ BOKEH_MARKERS = dict(zip(MARKERS, NAMES.split(), strict=True))
 
 def write_report(
     path: str | os.PathLike[str],
-    result: ClusteringResult,
+    result: ClusteringResult | Clusterer,
     X: Any,
     *,
     table: Any = None,
@@ -57,8 +65,8 @@ def write_report(
     ----------
     path : str or Path
         The file, whose name usually ends in .html.
-    result : ClusteringResult
-        What a solver returned.
+    result : ClusteringResult or estimator
+        What a solver returned, or a fitted estimator.
     X : (n, d) array_like, data frame or sparse matrix
         The points, as the solver got them; drawn in the first two principal components if they
         have more than two features.
@@ -73,7 +81,7 @@ def write_report(
 
     Raises
     ------
-    TypeError
+    TypeError, sklearn.exceptions.NotFittedError
         If the result is none, or the table is sparse or in blocks.
     ValueError
         If X or the table has another number of rows than the result.
@@ -102,6 +110,8 @@ def write_report(
     True
     """
     import_bokeh()
+    if isinstance(result, Clusterer):
+        result = result_of(result)
     check_result(result, ClusteringResult, "fastmmc.cluster")
     max_points = validation.check_integer("max_points", max_points, least=1)
     names = result.feature_names_in
