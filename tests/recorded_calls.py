@@ -242,7 +242,7 @@ FIELDS = (
     "representatives tree label_image colors feature_names_in"
 ).split()
 # What a factor says.
-FACTOR_FIELDS = ("n", "lam", "R", "Z", "diagonal", "row_bounds", "indices", "scale", "rank")
+FACTOR_FIELDS = ("n", "lam", "R", "Z", "diagonal", "indices", "scale", "rank")
 
 
 def new_points(X):

@@ -182,15 +182,6 @@ def test_single_precision_is_as_good_with_many_landmarks():
     np.testing.assert_allclose(Z.T @ Z, np.eye(r) - single.lam * inverse, atol=2e-5)
 
 
-def test_no_entry_is_below_the_bound_of_its_row():
-    X = points()
-    for how in ({"rank": None}, {"rank": 20}, {"rank": 20, "dtype": "float32"}):
-        F = fastmmc.factor(X, lam=LAM, sigma=1.5, random_state=0, **how)
-        R = F.R if how["rank"] is None else hat(F)
-        assert (R >= F.row_bounds[:, None] - 1e-6).all() and F.row_bounds.dtype == np.float64
-    np.testing.assert_array_equal(fastmmc.factor(X).row_bounds, fastmmc.factor(X).R.min(axis=1))
-
-
 def test_points_on_disk_are_not_copied(tmp_path):
     X = np.random.default_rng(0).standard_normal((300, 3))
     np.save(tmp_path / "points.npy", X)

@@ -319,7 +319,7 @@ def _choose(widths, judging, kept, k, rng, run):
 
 
 def _numbers(call, n):
-    """Return the number of clusters, or None, and the least and the largest that are to be tried."""
+    """Return the number of clusters, or None, and the least and the largest to be tried."""
     if call.k != "auto":
         return validation.check_cluster_count(call.k, n), 2, 0
     total = n if call.sample_weight is None else float(call.sample_weight.sum())

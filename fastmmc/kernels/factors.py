@@ -231,12 +231,6 @@ class LowRankFactor(OneLine, Named):
         """
         return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
 
-    @cached_property
-    def row_bounds(self):
-        """Lower bounds of the entries of each row of Z Z^T, (n,) float64: -|z_i| max_j |z_j|."""
-        norms = np.sqrt(self.diagonal())
-        return -norms * norms.max()
-
     def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the coefficients of the landmarks for the targets P.
 

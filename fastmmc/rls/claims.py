@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fastmmc.core.execution import HISTORY_CAPACITY
@@ -10,7 +12,10 @@ from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls import _loops_claims as claims
+from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.descents import Descent, descent
+from fastmmc.rls.engine.groups import Groups, cost_of
 from fastmmc.rls.engine.labelling import compact
 
 
@@ -41,11 +46,9 @@ class ClaimSearch(SlicedSearch):
         )
         self._arrays = claims.Work(
             total=np.empty(n),
-            least=factor.row_bounds if plan.polish else np.empty(0),
             score=np.empty(n),
             own=np.empty(n),
             lanes=np.empty(claims.LANES),
-            price=np.empty(k),
             history=np.empty((HISTORY_CAPACITY, 2)),
             stride=max(1, n // 50),
         )
@@ -53,6 +56,7 @@ class ClaimSearch(SlicedSearch):
         first = plan.first_round(index)
         self._quota, self._floors = plan.quota[first:], plan.floors[first:]
         self._state.pos[claims.REMAINING] = -1
+        self._found = None  # the state of a descent that has not ended
         self._fill()
         if plan.method != "shaking":
             self._repair()
@@ -60,6 +64,8 @@ class ClaimSearch(SlicedSearch):
 
     def finish(self):
         """Bring the sizes within bounds, take the final figures and return the sums."""
+        if self._found is not None:
+            self._end_descent()
         self._repair()
         self._note()
         state = self._state
@@ -80,20 +86,42 @@ class ClaimSearch(SlicedSearch):
             state.labels[:] = state.best_labels
             self._fill()
         if self._repair():
-            state.pos[[claims.ROUND, claims.CLUSTER, claims.CLEAN]] = 0
-            order, endless = np.arange(plan.n), np.iinfo(np.int64).max
             yield self._budget
-            while not self._slice(claims.descend_stochastic, order, endless):
-                yield self._budget
+            yield from self._descend(plan.rule, with_swaps=False)
         if plan.polish:
-            state.pos[[claims.CLUSTER, claims.CLEAN]] = 0
+            rule = plan.rule
             if plan.method == "shaking":
                 # The paper's rule fixes the sizes, so only swaps are left.
-                state.lower[:], state.upper[:] = plan.rule.bounds_at(state.counts)
+                lower, upper = rule.bounds_at(state.counts)
+                rule = replace(rule, lower=lower, upper=upper)
             yield self._budget
-            swaps = no_swaps(state, self._arrays)
-            while not self._slice(claims.polish, swaps):
+            yield from self._descend(rule, with_swaps=True)
+
+    def _descend(self, rule, with_swaps):
+        """Descend by moves, and by swaps, as groups do, to where none lowers Q."""
+        state, plan = self._state, self._plan
+        masses = np.ones(plan.n, dtype=np.int64) if plan.masses is None else plan.masses
+        is_dense = state.row is None
+        groups = Groups(state.matrix, masses, plan.movable, is_dense)
+        sums = state.sums if is_dense else None
+        found = self._found = groups.state(state.labels, rule, False, sums)
+        if is_dense:
+            least = self._factor.row_bounds if with_swaps else None
+            for _ in descent(found, least, lambda: self._budget):
                 yield self._budget
+        else:
+            yield from Descent(found, 1).run(lambda: cost_of(found))
+        self._end_descent()
+
+    def _end_descent(self):
+        """Take the labels that a descent has found so far."""
+        state, found, self._found = self._state, self._found, None
+        state.pos[moves.MOVES] += found.pos[loops.MOVES]
+        state.labels[:] = found.labels
+        if found.dense:  # the sums are those of the groups
+            self._count()
+        else:
+            self._fill()
 
     def _search(self):
         """Run a slice of the method itself; return whether it has ended."""
@@ -123,13 +151,18 @@ class ClaimSearch(SlicedSearch):
 
     def _fill(self):
         """Compute everything that is cached of the labels."""
-        state, total = self._state, self._arrays.total
-        state.counts[:] = np.bincount(state.labels, state.masses, state.counts.size)
+        state = self._state
         if isinstance(self._factor, LowRankFactor):
             W = self._factor._cluster_sums(state.labels, len(state.sums))
             self._factor._cluster_scores(W, state.sums)
         else:
             moves.build_sums(state.matrix, state.labels, state.sums)
+        self._count()
+
+    def _count(self):
+        """Compute what is cached beside the sums."""
+        state, total = self._state, self._arrays.total
+        state.counts[:] = np.bincount(state.labels, state.masses, state.counts.size)
         np.sum(state.sums, axis=0, out=total)
         state.value[moves.OBJECTIVE] = claims.risk(state.labels, state.sums, total)
 
@@ -157,19 +190,3 @@ class ClaimSearch(SlicedSearch):
         state.labels[:] = labels
         self._fill()
         return True
-
-
-def no_swaps(state, work):
-    """Return what is known of swaps before the first look, and fill ``work.own``."""
-    k, n = state.sums.shape
-    swaps = claims.Swaps(
-        order=np.empty(n, dtype=np.int64),
-        starts=np.empty(k + 1, dtype=np.int64),
-        changed=np.full(k, state.pos[moves.MOVES]),
-        recent=np.arange(k),
-        seen=np.full(n, -1),
-        reach=np.empty((k, k)),
-        open=np.empty(k, dtype=np.int64),
-    )
-    claims.begin_swaps(state, work.own, swaps)
-    return swaps

@@ -10,10 +10,11 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import fastmmc
-from fastmmc.data.sizes import shaking_quota
+from fastmmc.data.sizes import SizeRule, shaking_quota
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_moves as moves
+from fastmmc.rls.engine.descents import descent
+from fastmmc.rls.engine.groups import Groups
 
 K = 10
 WITHOUT_END = 2**62
@@ -50,11 +51,9 @@ def new_state(R, labels):
     )
     work = claims.Work(
         total=R.sum(axis=0),
-        least=row_minima(n),
         score=np.zeros(n),
         own=np.zeros(n),
         lanes=np.empty(claims.LANES),
-        price=np.empty(K),
         history=np.empty((4096, 2)),
         stride=n,
     )
@@ -71,15 +70,6 @@ def shake(state, work):
 
 def steepest(state, work):
     return claims.descend_steepest(state, work, WITHOUT_END, WITHOUT_END)
-
-
-def polish(state, work):
-    return claims.polish(state, work, no_swaps(state, work), WITHOUT_END)
-
-
-@cache
-def row_minima(n):
-    return hat_matrix(n).min(axis=1)
 
 
 @cache
@@ -180,26 +170,18 @@ def test_move(benchmark, n):
     run_loop(benchmark, there_and_back)
 
 
-@pytest.mark.benchmark(group="best_swap")
-@SIZES
-def test_best_swap(benchmark, n):
-    R = hat_matrix(n)
-    state, work = new_state(R, random_labels(n))
-    swaps = no_swaps(state, work)
-    others = np.flatnonzero(np.arange(K) != state.labels[0])
-    swaps.open[: K - 1] = others
-    work.price[:] = 0.0
-    run_loop(benchmark, claims.best_swap, state, work, swaps, K - 1, R[0], 0)
-
-
 @pytest.mark.benchmark(group="polish")
 @SIZES
 def test_polish(benchmark, n):
     """From the same shaken labels to the end, in every round."""
-    R = hat_matrix(n)
-    labels = shaken_labels(n)
+    groups = Groups.of_points(hat_matrix(n))
+    rule = SizeRule(None, np.full(K, n // (2 * K)), np.full(K, 2 * n // K), False)
+    least = groups.least
 
     def fresh():
-        return new_state(R, labels), {}
+        return (groups.state(shaken_labels(n), rule, free=False),), {}
 
-    assert benchmark.pedantic(polish, setup=fresh, rounds=5, warmup_rounds=1)
+    def polish(state):
+        return list(descent(state, least, lambda: WITHOUT_END))
+
+    assert benchmark.pedantic(polish, setup=fresh, rounds=5, warmup_rounds=1) == []

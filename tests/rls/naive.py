@@ -104,31 +104,6 @@ def swap_change(R, labels, k, i, j):
     return risk(R, swapped, k) - risk(R, labels, k)
 
 
-def polish(R, labels, k, lower, upper, movable):
-    """Every point in turn makes its best move or swap of all, until none lowers Q.
-
-    Moves keep sizes within the bounds; points that are not movable stay.
-    """
-    labels, n, i, clean = labels.copy(), len(R), 0, 0
-    while clean < n:
-        best, found, counts = -1e-9, None, np.bincount(labels, minlength=k)
-        a = labels[i]
-        if movable[i]:
-            others = np.flatnonzero((labels != a) & movable)
-            targets = np.flatnonzero((counts < upper) & (np.arange(k) != a))
-            offers = [([i], [d]) for d in targets if counts[a] > lower[a]]
-            for who, to in offers + [([i, j], labels[[j, i]]) for j in others]:
-                new = labels.copy()
-                new[who] = to
-                change = risk(R, new, k) - risk(R, labels, k)
-                if change < best:
-                    best, found = change, new
-        labels = labels if found is None else found
-        clean = clean + 1 if found is None else 0
-        i = (i + 1) % n
-    return labels
-
-
 def leave_one_out_mse(K, lam, labels, k):
     """Refit without each point in turn."""
     P = codes(labels, k)

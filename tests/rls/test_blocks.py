@@ -8,12 +8,12 @@ import fastmmc
 from fastmmc.core import execution
 from fastmmc.core.threads import run_to_end
 from fastmmc.data.sizes import SizeRule, balanced_random_labels, size_rule
-from fastmmc.rls import multilevel, planning
+from fastmmc.rls import planning
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine import coarse, labelling
+from fastmmc.rls.engine import coarse, descents, labelling
+from fastmmc.rls.engine.descents import Descent, Drift
 from fastmmc.rls.engine.groups import Groups
-from fastmmc.rls.multilevel import Descent
 from fastmmc.rls.planning import count_starts
 from tests.rls import naive
 
@@ -179,7 +179,7 @@ def test_known_labels_may_fill_a_cluster_beyond_its_share(factor, how):
 
 
 def test_threads_and_slices_change_nothing(factor, monkeypatch):
-    monkeypatch.setattr(multilevel, "ROWS", 16)
+    monkeypatch.setattr(descents, "ROWS", 16)
     for how in ({}, {"balance": 0.2}):
         whole = [run(factor, n_init=n_init, **how) for n_init in (1, 3)]
         threaded = [run(factor, n_init=n_init, n_jobs=4, **how) for n_init in (1, 3)]
@@ -285,7 +285,7 @@ def test_points_that_are_not_due_have_no_move_and_no_swap(factor, rng):
     Z = np.array(factor.Z)
     state = new_state(Z, start())
     labels = state.labels
-    drift, everyone, n_passed = multilevel.Drift(state), np.arange(N), 0
+    drift, everyone, n_passed = Drift(state), np.arange(N), 0
     shift, target = np.full(N, np.nan), np.zeros(N, dtype=np.int64)
     points = everyone
     for _ in range(30):
@@ -348,7 +348,7 @@ def test_sweeps_see_fewer_points(monkeypatch, rng):
     res = fastmmc.umc_rls(X, 16, n_init=1, random_state=0, rank=60)
     fewer = sum(scored)
     scored.clear()
-    monkeypatch.setattr(multilevel.Drift, "due", lambda self, *_: np.arange(3200))
+    monkeypatch.setattr(Drift, "due", lambda self, *_: np.arange(3200))
     every = fastmmc.umc_rls(X, 16, n_init=1, random_state=0, rank=60)
     assert fewer < 0.7 * sum(scored)
     assert res.objective == pytest.approx(every.objective, rel=1e-2)

@@ -9,7 +9,6 @@ from fastmmc.core import execution
 from fastmmc.core.jit import read_only
 from fastmmc.data.sizes import balanced_random_labels, equal_sizes
 from fastmmc.rls import _loops_claims as claims
-from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_moves as moves
 from tests.rls import naive
 
@@ -37,11 +36,9 @@ def new_state(R, labels, k):
     )
     work = claims.Work(
         total=U.sum(axis=0),
-        least=np.empty(0),
         score=np.empty(n),
         own=np.empty(n),
         lanes=np.empty(claims.LANES),
-        price=np.empty(k),
         history=np.empty((4096, 2)),
         stride=10,
     )
@@ -220,35 +217,6 @@ def test_polish_ends_where_no_swap_helps(overlapping, hat):
         for j in range(i):
             if result.labels[i] != result.labels[j]:
                 assert naive.swap_change(hat, result.labels, 3, i, j) > -1e-9
-
-
-def test_polish_swaps_points_that_repel_each_other():
-    """Points 0 and 1 lose by their own shifts, 1.5 in sum, and gain 2 as they stay apart."""
-    R = np.array([[0.0, -1.0, -0.5], [-1.0, 0.0, 0.0], [-0.5, 0.0, 0.0]])
-    state, work = new_state(R, np.array([0, 1, 0]), 2)
-    movable, counts = np.array([True, True, False]), state.counts.copy()
-    state = state._replace(movable=movable, lower=counts, upper=counts)
-    work = work._replace(least=R.min(axis=1))
-    assert claims.polish(state, work, no_swaps(state, work), 10**6)
-    np.testing.assert_array_equal(state.labels, [1, 0, 0])
-
-
-@pytest.mark.parametrize("k", [2, 9])
-@pytest.mark.parametrize("width", [0, 1, 4])
-def test_polish_makes_the_moves_and_swaps_of_one_that_looks_at_all(hat, rng, k, width):
-    labels = rng.permutation(np.arange(60) % k)
-    state, work = new_state(hat, labels, k)
-    state.lower[:], state.upper[:] = state.counts - width, state.counts + width
-    state.movable[rng.choice(60, 5, replace=False)] = False
-    work = work._replace(least=hat.min(axis=1))
-    swaps, n_slices = no_swaps(state, work), 1
-    while not claims.polish(state, work, swaps, 2_000):
-        n_slices += 1
-    wanted = naive.polish(hat, labels, k, state.lower, state.upper, state.movable)
-    np.testing.assert_array_equal(state.labels, wanted)
-    assert n_slices > 1
-    # The last move is followed by a look at every point, which is noted.
-    assert (swaps.seen[state.movable] == state.pos[moves.MOVES]).all()
 
 
 def test_polish_within_a_balance_also_moves(overlapping, hat):

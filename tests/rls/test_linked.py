@@ -13,10 +13,10 @@ from fastmmc.data.links import Links, check_links_of_clusters
 from fastmmc.data.sizes import SizeRule, fit_sizes, random_labels_of_masses
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls import planning
-from fastmmc.rls.claims import no_swaps
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import coarse
 from fastmmc.rls.engine._loops_ward import merge_groups
+from fastmmc.rls.engine.descents import descent
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging, move_groups
 from tests.rls import naive
@@ -185,11 +185,12 @@ def test_the_steepest_descent_of_masses_is_the_naive_one(hat, rng):
 
 def test_the_polish_of_masses_keeps_bounds_and_leaves_no_better_move_or_swap(hat, rng):
     masses, labels = rng.integers(1, 4, 60), np.arange(60) % K
-    state, work = state_of_masses(hat, labels, masses)
-    state.lower[:], state.upper[:] = state.counts - 2, state.counts + 2
-    work = work._replace(least=hat.min(axis=1))
-    before, swaps = naive.risk(hat, labels, K), no_swaps(state, work)
-    while not claims.polish(state, work, swaps, 500):
+    counts = naive.sizes_of(labels, K, masses)
+    rule = SizeRule(None, counts - 2, counts + 2, True)
+    groups = Groups(hat, masses, np.ones(60, dtype=np.bool_))
+    state = groups.state(labels, rule, free=False)
+    before = naive.risk(hat, labels, K)
+    for _ in descent(state, groups.least, lambda: 500):
         pass
     ends = state.labels.astype(int)
     assert naive.risk(hat, ends, K) < before

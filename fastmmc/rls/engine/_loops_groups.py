@@ -378,7 +378,8 @@ def swap(state, least, budget):
     for h in range(k):
         fill_reach(U, labels, values, diag, movable, h, reach)
     is_open = np.empty(k, dtype=np.bool_)
-    is_even = masses.min() == masses.max()
+    # Whether the halves of gains tell of groups of different masses, too.
+    is_told = not free or masses.min() == masses.max()
     while budget > 0 and pos[CLEAN] < g:
         i = pos[AT]
         pos[AT] = (i + 1) % g
@@ -391,7 +392,7 @@ def swap(state, least, budget):
         w = masses[i]
         best = -state.tol
         partner = -1
-        hope = not is_even
+        hope = not is_told
         for b in range(k):
             is_open[b] = False
             if b != a and counts[b] > 0:
@@ -403,7 +404,7 @@ def swap(state, least, budget):
             continue
         for j in range(g):
             b = labels[j]
-            if not movable[j] or (not is_open[b] and (is_even or b == a or masses[j] == w)):
+            if not movable[j] or (not is_open[b] and (is_told or b == a or masses[j] == w)):
                 continue
             more = masses[j] - w
             apart = diag[i] + diag[j] - 2.0 * R[i, j]

@@ -17,6 +17,7 @@ from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.engine import _loops_groups as loops
+from fastmmc.rls.engine.descents import descent
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import cost_of, nearness
 from fastmmc.rls.engine.labelling import Scores, step, tangent
@@ -27,24 +28,6 @@ QUICK_SAMPLE = 500
 
 # Budget of the last descent between two looks at the clock.
 SLICE = 20_000_000
-
-
-def descent(state, least, budget):
-    """Descend to where no move helps, and no swap unless ``least``, as swaps take it, is None.
-
-    Yields whenever the ``budget()`` of a slice is used up.
-    """
-    made = -1
-    while made != state.pos[loops.MOVES]:
-        made = int(state.pos[loops.MOVES])
-        state.pos[[loops.AT, loops.CLEAN]] = 0
-        while not loops.descend(state, None, None, budget()):
-            yield
-        if least is None:
-            return
-        state.pos[[loops.AT, loops.CLEAN]] = 0
-        while not loops.swap(state, least, budget()):
-            yield
 
 
 class Population(GroupSearch):
