@@ -124,7 +124,7 @@ COSTS = {
     "rpcl": ("n k d an epoch", _STREAMS),
     "sammc": ("n k d a step of the descent", "a million points"),
     "sdp-mmc": ("a program of n² / 2 variables", "150 points"),
-    "umc-rls": ("n³ once, then n²; n r² and n r of rank r", "a million points, of low rank"),
+    "umc-rls": ("n³ once, then n²; n r² and n r of rank r", "ten million points, of low rank"),
     "wta": ("n k d an epoch", _STREAMS),
 }
 

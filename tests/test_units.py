@@ -185,9 +185,9 @@ def test_sparse_points_are_divided_only(rng):
     scaler = StandardScaler(with_mean=False).fit(X)
     told = {"rank": 20, **RUN}
     result = fastmmc.umc_rls(X, 2, standardize=True, **told, sizes="equal")
-    assert_array_equal(
-        result.labels, fastmmc.umc_rls(scaler.transform(X), 2, **told, sizes="equal").labels
-    )
+    expected = fastmmc.umc_rls(scaler.transform(X), 2, **told, sizes="equal")
+    # Which of them comes first is a matter of rounding.
+    assert adjusted_rand_score(result.labels, expected.labels) == 1.0
     assert_array_equal(result.predict(X), result.predict(X.toarray()))
 
 

@@ -347,8 +347,10 @@ def _numbers(call, n):
             f"max_k must be at least {least}, as known_labels, cannot_link and max_size need as "
             f"many clusters; got {call.max_k}"
         )
-    most = min(_largest_number(call.max_k, n), int(total / max(1, call.min_size)))
-    return (1, 2, 0) if least == 1 and most < 2 else (None, least, max(least, most))
+    most = int(total / max(1, call.min_size))
+    if least == 1 and most < 2:
+        return 1, 2, 0
+    return None, least, max(2, least, min(most, _largest_number(call.max_k, n)))
 
 
 def _largest_number(max_k, n):

@@ -390,8 +390,8 @@ class _FactorCall(
         default=None,
         least=1,
         doc="""
-        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, before it
-        looks at a narrower one, or the median distance for None.
+        Number of clusters that the default width is for: that of :func:`fastmmc.umc_rls`, or the
+        median distance for None.
         """,
     )
 
@@ -406,8 +406,8 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
     Returns
     -------
     DenseFactor, LowRankFactor or BlockFactor
-        Accepted in place of X by every RLS method; a BlockFactor, which points in blocks have, by
-        :func:`fastmmc.umc_rls` and :func:`fastmmc.fast_evo_mmc`.
+        Accepted in place of X by :func:`fastmmc.umc_rls` and :func:`fastmmc.fast_evo_mmc`, and by
+        :func:`fastmmc.evo_mmc` unless it is a BlockFactor, which points in blocks have.
 
     Raises
     ------
