@@ -214,14 +214,9 @@ def _odd_cycle(edges):
     wrong = np.flatnonzero(depth[a] % 2 == depth[b] % 2)
     if wrong.size == 0:
         return None
-    left, right = [int(a[wrong[0]])], [int(b[wrong[0]])]
-    while left[-1] != right[-1]:
-        side = left if depth[left[-1]] > depth[right[-1]] else right
-        if depth[left[-1]] == depth[right[-1]]:
-            left.append(int(before[left[-1]]))
-            side = right
-        side.append(int(before[side[-1]]))
-    return left + right[-2::-1]
+    # In the tree of the search the way between the ends of such an edge is of even length.
+    tree = csr_array((np.ones(order.size - 1), (before[order[1:]], order[1:])), shape=whole.shape)
+    return _path(tree, a[wrong[0]], b[wrong[0]])
 
 
 def _clique(edges, k):
