@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -29,34 +28,9 @@ N_SCORES = 3
 PAGES = (".html", ".htm")
 
 
-def parse_clusters(text):
-    """Return a number of clusters, or "auto"."""
-    try:
-        return "auto" if text == "auto" else common.parse_count(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"expected a whole number or auto; got {text!r}") from None
-
-
-def parse_sizes(text):
-    """Return a list of sizes: whole numbers, or shares."""
-    try:
-        return [common.to_amount(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers, separated by commas; got {text!r}"
-        ) from None
-
-
-def parse_metric(text):
-    """Return a metric of points: a table holds no distances."""
-    if text not in ("euclidean", "cosine"):
-        raise argparse.ArgumentTypeError(f"expected euclidean or cosine; got {text!r}")
-    return text
-
-
 CLUSTER_COUNT = Option(
     "--k",
-    parse_clusters,
+    common.parse_count_or_auto,
     f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
     "make two",
     metavar="N",
@@ -83,7 +57,9 @@ SIZES = (
     ),
     Option(
         "--target-sizes",
-        parse_sizes,
+        common.parser_of(
+            "numbers, separated by commas", lambda text: [*map(common.to_amount, text.split(","))]
+        ),
         "sizes asked for, separated by commas, one a cluster; they sum to the number of points, or "
         "as shares to 1",
         metavar="SIZES",
@@ -124,7 +100,10 @@ SEARCH = (
     ),
     Option(
         "--metric",
-        parse_metric,
+        # A table holds no distances.
+        common.parser_of(
+            "euclidean or cosine", words={name: name for name in ("euclidean", "cosine")}
+        ),
         "distances of the points: euclidean, or cosine for texts and embeddings, of which only the "
         "directions count",
     ),

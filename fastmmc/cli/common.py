@@ -93,24 +93,34 @@ def to_amount(text):
     return int(text) if is_whole(text) else to_number(text)
 
 
-def parse_count(text):
-    """Return a whole number."""
+def parser_of(expected, convert=None, words=()):
+    """Return a function that reads a text as an option's value, and says what it ``expected``.
+
+    ``words`` maps some texts to their values; without ``convert`` there are no others.
+    """
+
+    def parse(text):
+        try:
+            return words[text] if convert is None or text in words else convert(text)
+        except (KeyError, ValueError):
+            raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
+
+    return parse
+
+
+def _to_count(text):
     if not re.fullmatch(r"[+-]?\d+", text.strip(), re.ASCII):
-        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+        raise ValueError(f"{text!r} is no whole number")
     return int(text)
 
 
-def parse_number(text, convert=to_number):
-    """Return a number."""
-    try:
-        return convert(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
-
-
-def parse_amount(text):
-    """Return a whole number, or a share."""
-    return parse_number(text, to_amount)
+parse_count = parser_of("a whole number", _to_count)
+parse_count_or_auto = parser_of("a whole number or auto", _to_count, {"auto": "auto"})
+parse_number = parser_of("a number", to_number)
+parse_amount = parser_of("a number", to_amount)  # a whole number, or a share
+parse_rank = parser_of(
+    "a number, a share of the points, auto or none", to_amount, {"auto": "auto", "none": None}
+)
 
 
 def parse_seed(text):
@@ -119,18 +129,6 @@ def parse_seed(text):
     if seed < 0:
         raise argparse.ArgumentTypeError(f"a seed must not be negative; got {text}")
     return seed
-
-
-def parse_rank(text):
-    """Return a rank as the solvers take it."""
-    if text in ("auto", "none"):
-        return None if text == "none" else text
-    try:
-        return to_amount(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a number, a share of the points, auto or none; got {text!r}"
-        ) from None
 
 
 DEFAULT_SEED = 0

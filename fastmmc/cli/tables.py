@@ -18,7 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastmmc.cli.common import STANDARD_INPUT, Option, is_whole, source_name, tell, to_number
+from fastmmc.cli.common import (
+    STANDARD_INPUT,
+    Option,
+    is_whole,
+    parser_of,
+    source_name,
+    tell,
+    to_number,
+)
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
 from fastmmc.data.frames import Frame, Values
 
@@ -156,13 +164,6 @@ def parse_encoding(name):
     return name
 
 
-def parse_mark(text):
-    """Return what stands before decimals."""
-    if text not in (",", "."):
-        raise argparse.ArgumentTypeError(f"expected a comma or a point; got {text!r}")
-    return text
-
-
 HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
 DROP = Option(
     "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
@@ -179,7 +180,7 @@ LISTED = (
 COLUMNS = (*LISTED, DROP)
 DECIMAL = Option(
     "--decimal",
-    parse_mark,
+    parser_of("a comma or a point", words={mark: mark for mark in ",."}),
     "a comma or a point: what stands before decimals in columns that do not tell, as of 2.131 and "
     "1.570 alone",
     metavar="MARK",
