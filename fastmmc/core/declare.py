@@ -54,37 +54,14 @@ OTHER_NAMES = {
 }
 
 
-def parameter(
-    *,
-    default: Any = MISSING,
-    doc: str | None = None,
-    kind: str | None = None,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    check: Callable[[str, Any], Any] | None = None,
-    per: Literal["point", "pair"] | None = None,
-    kw_only: bool = True,
-) -> Any:
-    """Declare a parameter; what is left out is taken from the parameter that it overrides.
+def parameter(*, default: Any = MISSING, kw_only: bool = True, **told: Any) -> Any:
+    """Declare a parameter by what is ``told`` of it: the other fields of :class:`Parameter`.
 
-    Its check follows from its type and bounds, unless ``check(name, value)`` is given, which
-    returns the value to be used. ``kind`` replaces the type's own text in the docs, and ``per``
-    says whether an array has an entry for each point, or names pairs of points.
+    What is left out is taken from the parameter that it overrides.
     """
-    told = {
-        "doc": None if doc is None else inspect.cleandoc(doc),
-        "kind": kind,
-        "least": least,
-        "above": above,
-        "below": below,
-        "most": most,
-        "check": check,
-        "per": per,
-    }
-    metadata = {name: value for name, value in told.items() if value is not None}
-    return field(default=default, kw_only=kw_only, metadata=metadata)
+    if "doc" in told:
+        told["doc"] = inspect.cleandoc(told["doc"])
+    return field(default=default, kw_only=kw_only, metadata=told)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
@@ -115,20 +92,21 @@ def _inherit(cls, name):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter."""
+    """One declared parameter; its check follows from type and bounds unless it has its own."""
 
     name: str
     type: Any
     default: Any
     kw_only: bool
     doc: str = ""
-    kind: str | None = None
+    kind: str | None = None  # replaces the type's own text in the docs
     least: float | None = None
     above: float | None = None
     below: float | None = None
     most: float | None = None
-    check: Callable[[str, Any], Any] | None = None
-    per: str | None = None
+    check: Callable[[str, Any], Any] | None = None  # takes name and value, returns what is used
+    # Whether an array has an entry for each point, or names pairs of points.
+    per: Literal["point", "pair"] | None = None
 
     def checked(self, value):
         """Return the value to be used; raise what is wrong with it."""
