@@ -113,9 +113,8 @@ def check_kernel(kernel, sigma, gamma, degree, coef0, kernel_params):
     function = None
     if callable(kernel):
         function, kernel = kernel, "callable"
-    elif not isinstance(kernel, str) or kernel not in KERNELS:
-        names = ", ".join(repr(name) for name in KERNELS)
-        raise ValueError(f"kernel must be one of {names} or a callable; got {kernel!r}")
+    else:
+        check_choice("kernel", kernel, KERNELS, " or a callable")
     if sigma is not None and gamma is not None:
         raise ValueError(
             "give sigma or gamma, not both (gamma = 1/sigma^2); "
