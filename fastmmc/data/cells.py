@@ -120,21 +120,19 @@ def numbers_of(cells: list[str], mark: str, plain: list[float] | None) -> np.nda
 
 
 def date_format(cells: list[str]) -> str | None:
-    """Return the format that fits most cells, None for ISO 8601; raise LookupError if none fits.
+    """Return the format that fits most cells, None for ISO 8601, "" if none fits any.
 
     A hundred different cells, evenly spaced, tell it.
     """
     some = sorted(set(cells))
     some = some[:: -(-len(some) // 100)]
-    best, form = 0, None
+    best, form = 0, ""
     for one in (None, *FORMATS, *CLOCKS):
         count = int(np.isfinite(days_of(some, one)).sum())
         if count > best:
             best, form = count, one
         if best == len(some):
             break
-    if not best:
-        raise LookupError("no cell is a date")
     return form
 
 

@@ -192,9 +192,9 @@ class CategoryColumn(Column):
 
     def code(self, values: Values) -> Coded:
         """Return the numbers of cells."""
-        texts = values.texts
-        X = self.weight * (self._places(texts)[:, None] == np.arange(self.width))
-        return Coded(X, texts.count(None), self.new(values))
+        places, is_known = self.read(values)
+        X = self.weight * (places[:, None] == np.arange(self.width))
+        return Coded(X, int((~is_known).sum()), self.new(values))
 
     def new(self, values):
         """Return the texts that were not seen when the column was learned."""
@@ -203,12 +203,9 @@ class CategoryColumn(Column):
 
     def read(self, values):
         """Return the place of cells in ``levels``, -1 if in none, and whether they are known."""
-        texts = values.texts
-        return self._places(texts), np.array([text is not None for text in texts], dtype=bool)
-
-    def _places(self, texts):
         place = {level: i for i, level in enumerate(self.levels)}
-        return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+        places = np.array([place.get(text, -1) for text in values.texts], dtype=np.int64)
+        return places, np.array([text is not None for text in values.texts], dtype=bool)
 
 
 def _read_numbers(values, mark):
@@ -263,14 +260,10 @@ def fit_column(name, values, options):
         unknown = _read_numbers(values, values.mark or options.mark)[1]
         if 2 * len(unknown) < len(known):
             return _fit_written_numbers(name, values, unknown, options)
-        try:
-            form = cells.date_format(known)
-        except LookupError:
-            form = ""
-        if form != "":
-            days, unknown = _read_dates(values, form)
-            if 2 * len(unknown) < len(known):
-                return _fit_dates(name, days, form, unknown, values.texts)
+        form = cells.date_format(known)
+        days, unknown = _read_dates(values, form)
+        if 2 * len(unknown) < len(known):
+            return _fit_dates(name, days, form, unknown, values.texts)
     return _fit_categories(name, values.texts, len(known))
 
 
@@ -313,7 +306,8 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
         shift, scale = float(filled.mean()), float(filled.std())
     scale = scale if scale != 0 else 1.0
     marker = MISSING_DISTANCE if gaps.any() and options.marks_missing else 0.0
-    words = ", ".join(["numbers", *said]) + _about_missing(gaps, fill, unknown, marker)
+    instead = f"the median, {_short(fill)}{', marked by a column' if marker else ''}"
+    words = ", ".join(["numbers", *said]) + _about_missing(gaps, unknown, instead)
     return NumberColumn(name, words, fill, mark, shift, scale, marker=marker)
 
 
@@ -324,14 +318,13 @@ def unused_numbers(name, known, is_constant, is_whole):
     return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
 
 
-def _about_missing(gaps, fill, unknown, marker):
-    """Return what is said of the cells of a column that are missing or no numbers."""
+def _about_missing(gaps, unknown, instead):
+    """Return what is said of the cells of a column that are missing or not understood."""
     words = ""
     if unknown:
         words += f"; {counted(len(unknown), 'cell')} such as {unknown[0]!r} read as missing"
     if gaps.any():
-        marked = ", marked by a column" if marker else ""
-        words += f"; {gaps.sum()} of {gaps.size} missing: the median, {_short(fill)}{marked}"
+        words += f"; {gaps.sum()} of {gaps.size} missing: {instead}"
     return words
 
 
@@ -352,10 +345,7 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
     other = cells.OTHER_ORDER.get(form)
     if other and np.isfinite(cells.days_of([texts[i] for i in at], other)).all():
         words += f", {texts[at[0]]!r} as {cells.EPOCH + timedelta(known[0]):%Y-%m-%d}"
-    if unknown:
-        words += f"; {counted(len(unknown), 'cell')} such as {unknown[0]!r} read as missing"
-    if gaps.any():
-        words += f"; {gaps.sum()} of {gaps.size} missing: the median"
+    words += _about_missing(gaps, unknown, "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
     scale = 0.0 if is_clock else float(known.std() * parts**0.5)
     fill, shift = float(np.median(known)), float(known.mean())
