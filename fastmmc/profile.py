@@ -16,7 +16,6 @@ from fastmmc.core.display import as_lines, as_table, number_of
 from fastmmc.data import cells
 from fastmmc.data.coding import as_frame, kinds_of
 from fastmmc.data.columns import CategoryColumn, DateColumn, NumberColumn
-from fastmmc.data.frames import Frame
 
 # Columns that are shown of each cluster, and typical rows.
 COLUMNS_SHOWN, ROWS_SHOWN = 5, 5
@@ -233,7 +232,7 @@ def read_table(X, names):
         raise TypeError(
             "X is sparse, and a profile is of a table; give X.toarray(), or some columns"
         )
-    frame = X if isinstance(X, Frame) else as_frame(X)
+    frame = as_frame(X)
     if frame.names:
         return frame
     d = len(frame.columns)

@@ -97,7 +97,11 @@ class Coding:
                 column = replace(column, mark=values.mark or column.mark)
             coded = column.code(values)
             parts.append(coded.X)
-            unknown += _about_unknown(column, coded.unknown)
+            if coded.unknown:
+                is_new = column.kind == "categories"
+                what = "not seen before" if is_new else f"read as missing, no {column.kind}"
+                cells_ = f"{counted(len(coded.unknown), 'cell')} such as {coded.unknown[0]!r}"
+                unknown.append(f"column {column.name!r}: {cells_} {what}")
             if coded.n_missing:
                 cells_ = counted(coded.n_missing, "missing cell")
                 missing.append(f"column {column.name!r}: {cells_}")
@@ -151,17 +155,6 @@ class Coding:
                 f"{', '.join(map(repr, names))}"
             )
         return zip(self.used, [frame.columns[i] for i in places], strict=True)
-
-
-def _about_unknown(column, unknown):
-    """Return what is to be said of new cells of a column that were not understood."""
-    if not unknown:
-        return []
-    what = "not seen before"
-    if column.kind != "categories":
-        what = f"read as missing, no {column.kind}"
-    cells_ = counted(len(unknown), "cell")
-    return [f"column {column.name!r}: {cells_} such as {unknown[0]!r} {what}"]
 
 
 def as_frame(X) -> Frame:
@@ -222,13 +215,12 @@ def kinds_of(frame, *, keeps_all=False, marks_missing=True, decimal=None) -> lis
     """Return what each column of a table is, columns of numbers in deviations of their own."""
     mark = decimal or _mark_of(frame) or frame.mark or "."
     options = Options(keeps_all, marks_missing, mark)
-    pairs = list(zip(frame.names, frame.columns, strict=True))
+    pairs = zip(frame.names, frame.columns, strict=True)
     columns = [fit_column(name, values, options) for name, values in pairs]
     if not any(column.width for column in columns):
-        # A table of such columns alone is meant as it is.
-        options = options._replace(keeps_all=True)
-        columns = [fit_column(name, values, options) for name, values in pairs]
-    if not any(column.width for column in columns):
+        if not keeps_all:
+            # A table of such columns alone is meant as it is.
+            return kinds_of(frame, keeps_all=True, marks_missing=marks_missing, decimal=decimal)
         raise ValueError(
             "no column holds numbers, dates or categories: "
             + "; ".join(f"{column.name!r} is {column.said}" for column in columns)
