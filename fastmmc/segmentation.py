@@ -278,19 +278,13 @@ def _complete_params(method, params, call, n_colours):
 
 def _merge_colors(pixels):
     """Return the distinct rows, the index of each row among them, and their counts."""
-    key, span = np.zeros(len(pixels), dtype=np.int64), 1
-    for channel in pixels.T:
-        values, codes = np.unique(channel, return_inverse=True)
-        if span * len(values) > np.iinfo(np.int64).max:
-            # At most as many codes as pixels are in use: number these anew to make room.
-            used, key = np.unique(key, return_inverse=True)
-            span = len(used)
-        key = key * len(values) + codes
-        span *= len(values)
-    _, first, inverse, counts = np.unique(
-        key, return_index=True, return_inverse=True, return_counts=True
-    )
-    return pixels[first], inverse, counts
+    # np.unique does the same for rows, and takes five times as long.
+    order = np.lexsort(pixels.T[::-1])
+    ordered = pixels[order]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    inverse = np.empty(len(pixels), dtype=np.int64)
+    inverse[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], inverse, np.bincount(inverse)
 
 
 def _cluster(method, points, k, counts, params, run):
