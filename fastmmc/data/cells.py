@@ -126,7 +126,8 @@ def date_format(cells: list[str]) -> str | None:
     """
     some = sorted(set(cells))
     some = some[:: -(-len(some) // 100)]
-    best, form = 0, ""
+    best = 0
+    form: str | None = ""
     for one in (None, *FORMATS, *CLOCKS):
         count = int(np.isfinite(days_of(some, one)).sum())
         if count > best:
