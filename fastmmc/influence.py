@@ -13,7 +13,7 @@ from fastmmc.core.declare import Parameters, function_of, parameter
 from fastmmc.core.display import Listed, OneLine
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
-from fastmmc.core.results import ClusteringResult
+from fastmmc.core.results import clustering_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.profile import distinct_names
 
@@ -73,12 +73,7 @@ class FeatureInfluence(OneLine, Listed, Named):
 
 def _check_clustering(name, value):
     """Return a result, that of an estimator if one is given."""
-    result = getattr(value, "result_", value)
-    if not isinstance(result, ClusteringResult):
-        raise TypeError(
-            f"{name} must be what a solver returned, or a fitted estimator; "
-            f"got a {type(value).__name__}"
-        )
+    result = clustering_of(name, value)
     if "precomputed" in (result.params.get("kernel"), result.params.get("metric")):
         raise ValueError(
             f"{name} was made with a precomputed kernel or distances, whose columns are points, "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastmmc.core.display import Listed, number_of
-from fastmmc.core.results import ClusteringResult
+from fastmmc.core.results import ClusteringResult, clustering_of
 from fastmmc.core.saving import stored, write
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.labels import check_known_labels, integer_labels
@@ -179,12 +179,7 @@ def keep_numbers(
     >>> bool((kept.labels[y[y < 4] < 3] == first.labels).all())
     True
     """
-    result = getattr(result, "result_", result)
-    if not isinstance(result, ClusteringResult):
-        raise TypeError(
-            "result must be what a solver returned, or a fitted estimator; "
-            f"got a {type(result).__name__}"
-        )
+    result = clustering_of("result", result)
     labels = np.asarray(result.labels)
     earlier = _read_earlier(before, X, rows, labels.size)
     shared, union = _overlaps(labels, result.sizes.size, earlier)
