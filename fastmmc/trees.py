@@ -98,9 +98,12 @@ class Tree:
 
     nodes: tuple[TreeNode, ...]
 
+    @property
+    def _n_clusters(self):
+        return (len(self.nodes) + 1) // 2
+
     def __repr__(self):
-        n_clusters = sum(node.label is not None for node in self.nodes)
-        return f"Tree({len(self.nodes)} nodes, {n_clusters} clusters)"
+        return f"Tree({len(self.nodes)} nodes, {self._n_clusters} clusters)"
 
     def __str__(self):
         return self.as_text()
@@ -211,9 +214,8 @@ class TreeResult(ClusteringResult):
         return self._fitted_model().predict(X)
 
     def _own_rows(self):
-        splits = sum(node.label is None for node in self.tree.nodes)
         depth = max(node.depth for node in self.tree.nodes)
-        return {"tree": f"{number_of(splits, 'split')}, depth {depth}"}
+        return {"tree": f"{number_of(self.tree._n_clusters - 1, 'split')}, depth {depth}"}
 
 
 @stored()
@@ -229,7 +231,7 @@ class TreeModel(OneLine):
     @property
     def n_scores(self):
         """How many clusters it tells apart."""
-        return (len(self.tree.nodes) + 1) // 2
+        return self.tree._n_clusters
 
     def _check_values(self):
         """Check that the models of a saved tree take the points."""

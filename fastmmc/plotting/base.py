@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from fastmmc.core.clusterer import Clusterer
+from fastmmc.core.column_names import column_names
 from fastmmc.core.docstrings import insert_paragraph, insert_section
 from fastmmc.core.results import ClusteringResult, RLSResult
 
@@ -219,9 +220,12 @@ def _points_of(result):
     return result.model.points
 
 
-def known_names(result):
-    """Return the names of what the points of a result consist of, None where there are none."""
-    return result.feature_names_in if result.coding is None else result.coding.features
+def known_names(result, X=None):
+    """Return the names of what points consist of, as X or a result has them; None without any."""
+    if result.coding is not None:
+        return result.coding.features
+    names = None if X is None else column_names(X)
+    return result.feature_names_in if names is None else names
 
 
 def draw_legend(ax, title):

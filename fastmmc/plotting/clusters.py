@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from fastmmc.core import validation
-from fastmmc.core.column_names import column_names, feature_names
+from fastmmc.core.column_names import feature_names
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
 from fastmmc.core.results import ClusteringResult, SegmentationResult
@@ -106,8 +106,7 @@ class ClusterDisplay(ResultDisplay, Display, drawn_by="scatter", such_as="``s`` 
         """
         check_result(result, ClusteringResult, "fastmmc.umc_rls")
         points = check_points(result, X)
-        names = None if X is None or result.coding is not None else column_names(X)
-        points, axis_names = project(points, known_names(result) if names is None else names)
+        points, axis_names = project(points, known_names(result, X))
         return cls(points, result.labels, axis_names).plot(ax, **kwargs)
 
 

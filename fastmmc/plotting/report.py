@@ -12,7 +12,6 @@ import numpy as np
 from fastmmc._version import __version__
 from fastmmc.core import validation
 from fastmmc.core.clusterer import Clusterer
-from fastmmc.core.column_names import column_names
 from fastmmc.core.display import number_of
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.files import replacing
@@ -110,19 +109,17 @@ def write_report(
     True
     """
     import_bokeh()
-    if isinstance(result, Clusterer):
-        result = result_of(result)
-    check_result(result, ClusteringResult, "fastmmc.cluster")
+    found = result_of(result) if isinstance(result, Clusterer) else result
+    check_result(found, ClusteringResult, "fastmmc.cluster")
     max_points = validation.check_integer("max_points", max_points, least=1)
-    names = result.feature_names_in
-    frame = read_table(X if table is None else table, names)
-    page = _Page(result, frame, result.profile(frame))
+    frame = read_table(X if table is None else table, found.feature_names_in)
+    page = _Page(found, frame, found.profile(frame))
     text = _fill_in_template(
         title=title or "Clusters",
         page=page,
-        run=result._rows(),
+        run=found._rows(),
         version=__version__,
-        **_draw(page, check_points(result, X), _axis_names(result, X), max_points),
+        **_draw(page, check_points(found, X), known_names(found, X), max_points),
     )
     with replacing(path) as file:
         file.write(text.encode("utf-8"))
@@ -135,12 +132,6 @@ def import_bokeh() -> None:
         import jinja2  # noqa: F401
     except ImportError as error:
         raise ImportError("reports need Bokeh (python -m pip install bokeh)") from error
-
-
-def _axis_names(result, X):
-    """Return what the features of the points are called."""
-    names = None if result.coding is not None else column_names(X)
-    return known_names(result) if names is None else names
 
 
 def _fill_in_template(**values):
@@ -224,10 +215,13 @@ class _Page:
         return chances
 
     @cached_property
+    def names(self):
+        return distinct_names(self.frame.names)
+
+    @cached_property
     def row_columns(self):
         """The places of the columns that are shown of rows: what names them, then what differs."""
-        names = distinct_names(self.frame.names)
-        by_name = {name: j for j, name in enumerate(names)}
+        by_name = {name: j for j, name in enumerate(self.names)}
         differs = sorted(self.profile.columns, key=lambda column: -column.differences.max())
         chosen = sorted(by_name[column.name] for column in differs[:ROW_COLUMNS])
         return self.name_columns + chosen
@@ -235,15 +229,13 @@ class _Page:
     @cached_property
     def name_columns(self):
         """The places of columns that differ from row to row, and so name the rows."""
-        names = distinct_names(self.frame.names)
-        unused = [j for j, name in enumerate(names) if name in self.profile.not_used]
+        unused = [j for j, name in enumerate(self.names) if name in self.profile.not_used]
         telling = [j for j in unused if len({*map(str, self.frame.columns[j].cells)}) > 1]
         return telling[:NAME_COLUMNS]
 
     @property
     def row_names(self):
-        names = distinct_names(self.frame.names)
-        return [_shorten(names[j]) for j in self.row_columns]
+        return [_shorten(self.names[j]) for j in self.row_columns]
 
     @property
     def n_columns_hidden(self):

@@ -239,7 +239,7 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
 
     def _new_axes(self):
         nodes = self.tree.nodes
-        width = max(6.4, LEAF_WIDTH * _count_leaves(nodes))
+        width = max(6.4, LEAF_WIDTH * self.tree._n_clusters)
         height = max(4.8, LEVEL_HEIGHT * max(node.depth for node in nodes))
         return import_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
 
@@ -248,16 +248,15 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
         places = _tree_places(nodes)
         style = {"ha": "center", "va": "center", "fontsize": "small"}
         for node, (x, y) in zip(nodes, places, strict=True):
+            color = "0.4" if node.label is None else COLORS[node.label % len(COLORS)]
             if node.label is None:
                 (left, below), (right, lower) = places[node.left], places[node.right]
-                ax.plot(
-                    [left, left, right, right], [below, y, y, lower], color="0.6", lw=1, zorder=1
-                )
-            color = "0.4" if node.label is None else COLORS[node.label % len(COLORS)]
+                line = {"color": "0.6", "lw": 1, "zorder": 1}
+                ax.plot([left, left, right, right], [below, y, y, lower], **line)
             box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
             ax.text(x, y, str(node.size), **(style | {"bbox": box} | kwargs))
         depth = max(node.depth for node in nodes)
-        ax.set(xlim=(-0.6, _count_leaves(nodes) - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
+        ax.set(xlim=(-0.6, self.tree._n_clusters - 0.4), ylim=(depth + 0.4, -0.4), yticks=[])
         ax.set_xlabel("cluster")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines["left"].set_visible(False)
@@ -272,7 +271,7 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
             If there are more than 100 clusters.
         """
         check_result(result, TreeResult, "fastmmc.recursive_mmc")
-        clusters = _count_leaves(result.tree.nodes)
+        clusters = result.tree._n_clusters
         if clusters > MOST_LEAVES:
             raise ValueError(
                 f"trees of at most {MOST_LEAVES} clusters can be drawn; got one of {clusters}: "
@@ -343,11 +342,6 @@ class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``colo
                 "print(result.tree) shows the tree as text"
             )
         return cls(result.tree.linkage(), result.sizes).plot(ax, **kwargs)
-
-
-def _count_leaves(nodes):
-    """Return the number of clusters of a tree."""
-    return sum(node.label is not None for node in nodes)
 
 
 def _tree_places(nodes):
