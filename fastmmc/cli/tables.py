@@ -66,7 +66,28 @@ class Columns(NamedTuple):
 
     def choose(self, n_columns, names=None):
         """Return the numbers of the columns of features, in the order asked for, and the label."""
-        return choose_columns(self, n_columns, names)
+
+        def find(flag, items):
+            return [i for item in items or () for i in _find(flag, item, n_columns, names)]
+
+        label = None
+        if self.label is not None:
+            (label,) = _find("--label-column", self.label, n_columns, names, ranges=False)
+        chosen, dropped = find("--columns", self.features), find("--drop", self.left_out)
+        for at, i in enumerate(chosen):
+            if i in chosen[:at]:
+                raise ValueError(f"--columns names column {_shown(i, names)} twice")
+        if label in chosen:
+            raise ValueError(
+                f"--columns has {_shown(label, names)}, which --label-column names too; a column "
+                "of labels is no feature: leave it out of one of them"
+            )
+        features = [i for i in chosen or range(n_columns) if i != label and i not in dropped]
+        if not features:
+            if dropped:
+                raise ValueError("--drop leaves no column of features; name fewer columns")
+            raise ValueError("there is no column besides the label column")
+        return features, label
 
     def name_some(self, names):
         """Tell whether one of these names is meant, so that they are a header."""
@@ -446,7 +467,8 @@ def read_layout(source, line, first, asked, below=()):
     alike = [[row[i] for i in features] for row in same]
     why = None
     if not has_header and _names_numbers(cells, alike):
-        why = f"with {_first_name(cells)!r} above other rows"
+        name = next(cell.strip() for cell in cells if _names(cell))
+        why = f"with {name!r} above other rows"
     elif not has_header and _are_distinct(first) and _lack_whole(same):
         why = f"{names[0]}, {names[1]} ... above no whole number"
     if why is not None:
@@ -462,32 +484,6 @@ def read_layout(source, line, first, asked, below=()):
             "numbers the columns, write names or no header",
         )
     return Layout(line, first, label, has_header, features)
-
-
-def choose_columns(asked, n_columns, names=None):
-    """Return the numbers of the columns of features, in the order asked for, and of the label."""
-    label = None
-    if asked.label is not None:
-        (label,) = _find("--label-column", asked.label, n_columns, names, ranges=False)
-    chosen = None
-    if asked.features is not None:
-        chosen = [i for item in asked.features for i in _find("--columns", item, n_columns, names)]
-        for at, i in enumerate(chosen):
-            if i in chosen[:at]:
-                raise ValueError(f"--columns names column {_shown(i, names)} twice")
-        if label in chosen:
-            raise ValueError(
-                f"--columns has {_shown(label, names)}, which --label-column names too; a column "
-                "of labels is no feature: leave it out of one of them"
-            )
-    dropped = [i for item in asked.left_out or [] for i in _find("--drop", item, n_columns, names)]
-    kept = range(n_columns) if chosen is None else chosen
-    features = [i for i in kept if i != label and i not in dropped]
-    if not features:
-        if dropped:
-            raise ValueError("--drop leaves no column of features; name fewer columns")
-        raise ValueError("there is no column besides the label column")
-    return features, label
 
 
 def _find(flag, item, n_columns, names, ranges=True):
@@ -562,11 +558,6 @@ def _names_numbers(first, below):
 def _names(cell):
     """Tell whether a cell is a name, and neither missing nor a number or a date."""
     return not is_missing(cell) and not says_number_or_date(cell)
-
-
-def _first_name(cells):
-    """Return the first name among cells."""
-    return next(cell.strip() for cell in cells if _names(cell))
 
 
 def _is_beyond(first, below, i):
