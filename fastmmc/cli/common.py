@@ -417,13 +417,9 @@ def _solve(function, X, params, accepted):
     if not is_terminal or "callback" not in accepted:
         return function(X, **params)
     try:
-        return function(X, callback=_show_percentage, **params)
+        return function(X, callback=lambda progress: show(f"{progress.fraction:4.0%}"), **params)
     finally:
         show("")
-
-
-def _show_percentage(progress):
-    show(f"{progress.fraction:4.0%}")
 
 
 def show(text):

@@ -94,9 +94,12 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
     return Points(X, y, columns.of(coding), found, coding)
 
 
-def _frame_of(name, X):
-    """Return an array as columns, which are called by their numbers."""
-    _check_shape(name, X)
+def _frame_of(source, X):
+    """Return a matrix of numbers as columns, which are called by their numbers."""
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
+        raise ValueError(
+            f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
+        )
     return as_frame(X)._replace(names=[str(j) for j in range(X.shape[1])])
 
 
@@ -203,14 +206,6 @@ def _load(source):
         folder = "data_home or in the folder FASTMMC_DATA names"
         message = str(error).replace(folder, folder.removeprefix("data_home or in "))
         raise ValueError(message.replace("online=True asks", f"{OPENML}{name} asks")) from error
-
-
-def _check_shape(source, X):
-    """Refuse what is no matrix of numbers."""
-    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "iufb":
-        raise ValueError(
-            f"{source}: expected a matrix of numbers; got shape {X.shape} and type {X.dtype}"
-        )
 
 
 def _check_points(source, X):
