@@ -134,8 +134,7 @@ class Source:
     """The rows of a file or a pipe, and the place up to which they were read.
 
     The lines are taken one by one from the bytes of the file, as a text file of Python's does not
-    tell where in the file it is. Rows that are no good go to ``bad``; if that is None, they are
-    errors.
+    tell where in the file it is. Rows that are no good go to the :class:`BadRows`.
     """
 
     def __init__(self, path, bad, stack):
@@ -216,7 +215,7 @@ class Source:
             try:
                 self._layout.check_length(row.line, row.cells)
             except BadRow as error:
-                self._skip(error, row)
+                self._bad.add(row.line, error, row.bytes)
             else:
                 rows.append(row)
         return rows
@@ -240,12 +239,12 @@ class Source:
         while rows:
             coding = self.coding or self._learn_columns(frame)
             # Where bad rows have a place, those that miss numbers go there, too.
-            faults = coding.misread(frame, LARGEST, with_missing=self._bad is not None)
+            faults = coding.misread(frame, LARGEST, with_missing=self._bad.path is not None)
             if (faults < 0).all():
                 break
             for row, fault in zip(rows, faults.tolist(), strict=True):
                 if fault >= 0:
-                    self._skip(self._about_cell(row, coding, fault), row)
+                    self._bad.add(row.line, self._about_cell(row, coding, fault), row.bytes)
             rows = [row for row, fault in zip(rows, faults, strict=True) if fault < 0]
             frame = self._frame(rows)
         return rows, frame, coding
@@ -279,12 +278,6 @@ class Source:
         if column.kind == "dates":
             what = "a date" + (f" as {column.form}" if column.form else "")
         return self._layout.fault(row.line, row.cells, i, what)
-
-    def _skip(self, error, row):
-        """Put a line to the bad rows; without a place for them raise."""
-        if self._bad is None:
-            raise error
-        self._bad.add(row.line, error, row.bytes)
 
     def place(self):
         """Return all that is needed to go on, after the rows that were read."""
@@ -344,7 +337,7 @@ class Source:
                 if cells := self._cells(line):
                     return Row(self._line, line, cells)
             except BadRow as error:
-                self._skip(error, Row(self._line, line, []))
+                self._bad.add(self._line, error, line)
         return None
 
     def _next_line(self):
@@ -512,7 +505,12 @@ class BadRows(Output):
         self._lines = []
 
     def add(self, number, error, line):
-        """Add a line, its number and what is wrong with it; only some are held in memory."""
+        """Add a line, its number and what is wrong with it, or raise that if there is no file.
+
+        Only some lines are held in memory.
+        """
+        if self.path is None:
+            raise error
         text = io.StringIO()
         row = line.decode(errors="replace").rstrip("\r\n")
         csv.writer(text, lineterminator="").writerow([number, error.problem, row])
@@ -523,5 +521,7 @@ class BadRows(Output):
 
     def write_all(self):
         """Write what is in memory, in the order of the lines."""
+        if self.path is None:
+            return
         self.write([text for _, text in sorted(self._lines)])
         self._lines = []

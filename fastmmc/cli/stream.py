@@ -208,14 +208,12 @@ class _Run:
         # Constraints for the next chunk, and up to where their file was read.
         self._pairs, self._known = _new_pairs(given.get("--constraints"), constraints)
         self._output = Output(given.get("--out"), "label", stack)
-        bad = given.get("--skip-bad-rows")
-        self._bad = None if bad is None else BadRows(bad, "line,problem,row", stack)
+        self._bad = BadRows(given.get("--skip-bad-rows"), "line,problem,row", stack)
         self._source = Source(args.source, self._bad, stack)
         if resumed:
             self._source.resume(saved.source, self._model.coding_)
             self._output.resume(saved.n_bytes, saved.sha256, 1 + self.n_saved)
-            if bad is not None:
-                self._bad.resume(saved.n_bytes_bad, saved.sha256_bad)
+            self._bad.resume(saved.n_bytes_bad, saved.sha256_bad)
         else:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
             decimal = self._settings[tables.DECIMAL.flag]
@@ -235,8 +233,7 @@ class _Run:
         while n == chunk:
             X, y = self._source.read(chunk)
             n = X.n_rows
-            if self._bad is not None:
-                self._bad.write_all()
+            self._bad.write_all()
             if n or self.n_saved == 0:
                 self._learn(X, y)
 
@@ -244,11 +241,8 @@ class _Run:
         """Learn a chunk, write its labels and save the state."""
         k, n = self._settings["--k"], X.n_rows
         if self.n_saved == 0 and n < k:
-            bad = (
-                ""
-                if self._bad is None
-                else (f", and {self._bad.n_rows} bad ones in {self._bad.path}")
-            )
+            n_bad, path = self._bad.n_rows, self._bad.path
+            bad = "" if path is None else f", and {n_bad} bad ones in {path}"
             raise ValueError(
                 f"{self._source.name}: the first {k} prototypes need as many rows; got {n}"
                 f"{bad}; wait for more of them, or give a smaller --k"
@@ -272,10 +266,10 @@ class _Run:
                 self._settings,
                 self._source.place(),
                 out.n_bytes,
-                None if bad is None else bad.n_bytes,
+                bad.n_bytes,
                 self._known,
                 out.sha256,
-                None if bad is None else bad.sha256,
+                bad.sha256,
             )
             # What fastmmc predict finds columns by.
             used = {"columns": self._source.columns.of(self._source.coding)._asdict()}
@@ -316,7 +310,7 @@ class _Run:
             rows.append(("missing", f"{self._source.n_missing} cells, read as medians"))
         if self._source.n_new:
             rows.append(("new", f"{self._source.n_new} cells of categories, read as none"))
-        if self._bad is not None:
+        if self._bad.path is not None:
             rows.append(("skipped", f"{self._bad.n_rows} rows, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])
 
@@ -398,12 +392,11 @@ class _Saved:
     def _check_values(self):
         settings = self.settings
         check_type(settings, dict[str, int | float | str | list[str] | None], "settings")
-        for option in ("SOURCE", "--method"):
-            check_type(settings.get(option), str, option)
-        for option in (*KNOWLEDGE, *FILES, tables.DECIMAL):
-            check_type(settings.get(option.flag), str | None, option.flag)
-        for option in tables.COLUMNS:
-            check_type(settings.get(option.flag), list[str] | None, option.flag)
+        types = {"SOURCE": str, "--method": str}
+        types |= {option.flag: str | None for option in (*KNOWLEDGE, *FILES, tables.DECIMAL)}
+        types |= {option.flag: list[str] | None for option in tables.COLUMNS}
+        for flag, hint in types.items():
+            check_type(settings.get(flag), hint, flag)
         sizes = {"--out": self.n_bytes, "--skip-bad-rows": self.n_bytes_bad}
         for flag, n_bytes in sizes.items():
             if n_bytes is not None and (n_bytes < 0 or settings.get(flag) is None):

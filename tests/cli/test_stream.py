@@ -412,7 +412,8 @@ def test_a_line_that_grows_while_it_is_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("1,2\n3,4")
     with ExitStack() as stack:
-        source = resumable.Source(str(path), None, stack)
+        bad = resumable.BadRows(None, "", stack)
+        source = resumable.Source(str(path), bad, stack)
         source.begin(Columns(), None, 1)
         assert source.read(5)[0].n_rows == 2
         with path.open("a") as file:
