@@ -267,19 +267,15 @@ def check_labels(labels, n_rows):
 def write_labels(path, labels, n_rows):
     """Write the labels of rows as the name of the file says, or as text to standard output."""
     check_labels(labels, n_rows)
-    if path is None:
-        with naming(STANDARD_OUTPUT):
-            _write_text(sys.stdout, labels)
-        return
-    if path.suffix.lower() == PARQUET:
+    ending = "" if path is None else path.suffix.lower()
+    if ending == PARQUET:
         with replacing(path) as file:
             import_pandas().DataFrame({"label": labels}).to_parquet(file.name)
-        return
-    with gathering(path) as file:
-        if path.suffix.lower() == ".npy":
+    elif ending == ".npy":
+        with gathering(path) as file:
             np.save(file, labels)
-        else:
-            _write_text(file, labels)
+    else:
+        write_lines(path, (f"{label}\n" for label in ("label", *labels)), "ascii")
 
 
 def write_lines(path, lines, encoding):
@@ -291,10 +287,6 @@ def write_lines(path, lines, encoding):
         return
     with gathering(path) as file:
         file.write(text.encode(encoding))
-
-
-def _write_text(file, labels):
-    np.savetxt(file, labels, fmt="%d", header="label", comments="")
 
 
 def import_pandas():
@@ -394,17 +386,13 @@ def naming_options(options, accepted):
     try:
         yield
     except ValueError as error:
-        raise ValueError(in_options(str(error), options, accepted)) from error
-
-
-def in_options(message, options, accepted):
-    """Return a solver's message with the options that set its parameters."""
-    for advice, instead in NO_OPTION.items():
-        message = message.replace(advice, instead)
-    for option in options:
-        name = solver_name(option, accepted)
-        message = re.sub(rf"(?<![\w-]){name}(?= must | would |: )", option.flag, message)
-    return message
+        message = str(error)
+        for advice, instead in NO_OPTION.items():
+            message = message.replace(advice, instead)
+        for option in options:
+            name = solver_name(option, accepted)
+            message = re.sub(rf"(?<![\w-]){name}(?= must | would |: )", option.flag, message)
+        raise ValueError(message) from error
 
 
 def _solve(function, X, params, accepted):
