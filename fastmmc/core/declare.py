@@ -352,22 +352,17 @@ def _with_call(made, call, of_call):
         resolved = tuple(
             name
             for name, value in made.params.items()
-            if _is_open(given := getattr(call, name, ...)) and not _is_same(value, given)
+            if _is_filled_in(value, getattr(call, name, ...))
         )
         return replace(made, resolved=resolved, **of_call)
     return replace(made, **{name: of_call[name] for name in NAMED if name in of_call})
 
 
-def _is_open(value):
-    """Tell whether a value leaves the choice to the method."""
-    return value is None or (isinstance(value, str) and value == "auto")
-
-
-def _is_same(value, given):
-    """Tell whether None or "auto" has stayed what it was; an empty dict is as good as None."""
-    if isinstance(value, dict):
-        return not value
-    return value is given or (isinstance(value, str) and value == given)
+def _is_filled_in(value, given):
+    """Tell whether a method has put a value in place of None or "auto"; an empty dict is none."""
+    is_open = given is None or (isinstance(given, str) and given == "auto")
+    is_same = value is given or (isinstance(value, str) and value == given)
+    return is_open and not (is_same or (isinstance(value, dict) and not value))
 
 
 def _explain(name, signature, args, kwargs):
