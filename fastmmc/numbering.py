@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastmmc.core.display import Listed, number_of
+from fastmmc.core.docstrings import completed_by
 from fastmmc.core.results import ClusteringResult, clustering_of
-from fastmmc.core.saving import stored, write
+from fastmmc.core.saving import Savable, stored
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.labels import check_known_labels, integer_labels
 
@@ -20,7 +20,7 @@ __all__ = ["NumberedClusters", "keep_numbers"]
 
 @stored(numbers="i8:k", overlaps="f8:k", new="i8:w", vanished="i8:v")
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberedClusters(Listed):
+class NumberedClusters(Savable, Listed):
     """A result whose clusters have lasting numbers; ``print`` shows what became of them.
 
     Attributes
@@ -60,13 +60,9 @@ class NumberedClusters(Listed):
         """The lasting number of the cluster of each point; -1 for what was left out."""
         return self._numbered(self.result.labels)
 
+    @completed_by(ClusteringResult.predict)
     def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the lasting numbers of the clusters of new points.
-
-        Parameters
-        ----------
-        X : (m, d) array_like
-            New points; with a precomputed kernel their (m, n) kernel values.
 
         Returns
         -------
@@ -74,16 +70,6 @@ class NumberedClusters(Listed):
             Numbers from ``numbers``.
         """
         return self._numbered(self.result.predict(X))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, which :func:`fastmmc.load` reads.
-
-        Parameters
-        ----------
-        path : str or Path
-            An .npz file of arrays and a JSON header; no pickles are in it.
-        """
-        write(path, self)
 
     def _numbered(self, labels):
         labels = np.asarray(labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -15,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from fastmmc.core.column_names import Named
 from fastmmc.core.display import Listed, as_assignments, number_of
 from fastmmc.core.docstrings import completed_by
-from fastmmc.core.saving import stored, write
+from fastmmc.core.saving import Savable, stored
 from fastmmc.core.status import STATUS_TEXT, Status
 from fastmmc.core.types import MatrixLike
 from fastmmc.data import memberships
@@ -71,7 +70,7 @@ def _links_row(result):
     feature_names_in="O:c",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusteringResult(Listed, Named):
+class ClusteringResult(Savable, Listed, Named):
     """A clustering and how it came about.
 
     Attributes
@@ -260,25 +259,6 @@ class ClusteringResult(Listed, Named):
     def _without_labels(self):
         """Return what predicts, without the arrays that are as long as the training points."""
         return replace(self, labels=self.labels[:0], trace={})
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file, which :func:`fastmmc.load` reads.
-
-        The file appears whole or not at all, also if the process is killed.
-
-        Parameters
-        ----------
-        path : str or Path
-            An .npz file of arrays and a JSON header; no pickles are in it.
-
-        Raises
-        ------
-        TypeError
-            If there is something in it that a file of numbers cannot hold, as a callable kernel.
-        OSError
-            If the file cannot be written.
-        """
-        write(path, self)
 
     def _check_values(self):
         """Check that a saved result can be one."""

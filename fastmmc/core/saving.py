@@ -59,6 +59,29 @@ def stored(**arrays):
 # Writing
 
 
+class Savable:
+    """What can be written to a file."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, which :func:`fastmmc.load` reads.
+
+        The file appears whole or not at all, also if the process is killed.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file of arrays and a JSON header; no pickles are in it.
+
+        Raises
+        ------
+        TypeError
+            If there is something in it that a file of numbers cannot hold, as a callable kernel.
+        OSError
+            If the file cannot be written.
+        """
+        write(path, self)
+
+
 def write(path, made, extra=None):
     """Write a result or estimator to a file, which appears whole or not at all."""
     name = type(made).__name__
