@@ -134,7 +134,7 @@ class _StreamingClusterer(_CompetitiveClusterer):
             validate_data(self, X, reset=True, skip_check_array=True)
             X, coding = learn_coding(X)
         if coding is None:
-            X = self._check_training_points(X)
+            X = self._check_matrix(X, reset=True)
         check_magnitude(X)
         return X, coding
 

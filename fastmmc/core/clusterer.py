@@ -144,7 +144,7 @@ class Clusterer(
             # The solver reads it, as its columns may be of any kind.
             validate_data(self, X, reset=True, skip_check_array=True)
         else:
-            X = self._check_training_points(X)
+            X = self._check_matrix(X, reset=True)
         params = self.get_params(deep=False) | told
         if "n_clusters" in params:
             params["k"] = params.pop("n_clusters")
@@ -173,9 +173,6 @@ class Clusterer(
     def _count_tasks(self, n):
         """Return how many starts there will be; None where that is not known."""
         return getattr(self, "n_init", 1)
-
-    def _check_training_points(self, X):
-        return self._check_matrix(X, reset=True)
 
     def _check_new_points(self, X):
         check_is_fitted(self)

@@ -656,10 +656,7 @@ class CentroidResult(ClusteringResult):
         (n, m) float64 array
             Euclidean distances.
         """
-        return self._distances(self._in_numbers(X))
-
-    def _distances(self, X):
-        return np.sqrt(self._fitted_model().distances(X))
+        return np.sqrt(self._fitted_model().distances(self._in_numbers(X)))
 
 
 @stored(label_image="i8:hw", colors="f8:kx")
