@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -237,18 +238,15 @@ def run_restarts(make_search, n_init, control):
 
     def collect(future):
         search, ended = future.result()
-        (done if ended else started)[running[future]] = search
-        del running[future]
+        (done if ended else started)[running.pop(future)] = search
 
     # The calling thread only waits, so that an interrupt reaches it at once.
     with one_blas_thread(), ThreadPoolExecutor(n_jobs, initializer=limit_openmp) as pool:
         waiting = iter(range(n_init))
         try:
             while True:
-                while len(running) < n_jobs and not board.stop.is_set():
-                    index = next(waiting, None)
-                    if index is None:
-                        break
+                n_free = 0 if board.stop.is_set() else n_jobs - len(running)
+                for index in islice(waiting, n_free):
                     running[pool.submit(_work, index, make_search, board)] = index
                 if not running:
                     break
@@ -266,9 +264,8 @@ def run_restarts(make_search, n_init, control):
                 collect(future)
             if not done and not started:  # nothing had begun
                 raise
-        except BaseException:
+        finally:
             board.stop.set()
-            raise
     if len(done) == n_init:
         # A stop after the last start had ended changed nothing.
         status = Status.CONVERGED
