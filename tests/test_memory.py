@@ -160,4 +160,4 @@ def test_the_arrays_of_the_bound_are_counted(monkeypatch):
 
 def test_what_is_small_fits():
     memory.check_memory(10, np.dtype(np.float64))
-    memory.check_pair_memory(10, 45, 100)
+    memory.refuse_beyond_free(45 * 100, "45 pairs need", "give fewer")

@@ -26,15 +26,6 @@ def check_memory(n, dtype, arrays=1, columns=None, what="hat matrix"):
     )
 
 
-def check_pair_memory(n_known, n_pairs, bytes_per_pair):
-    """Raise MemoryError if the pairs that labels imply exceed free memory."""
-    refuse_beyond_free(
-        n_pairs * bytes_per_pair,
-        f"the known labels of {n_known} objects imply {n_pairs} pairs, which need",
-        "make some of them -1, or give a few pairs as must_link and cannot_link",
-    )
-
-
 def refuse_beyond_free(needed, what, advice):
     """Raise MemoryError if so many bytes exceed free memory; ``what`` ends with the word need."""
     free = available_memory()
@@ -71,10 +62,9 @@ def _group_memory():
             continue
         # Within a container the path may be that of the host, which is not there.
         group = root / path.lstrip("/")
-        yield _left_in_group(group, *names)
-        while group != root:
-            group = group.parent
-            yield _left_in_group(group, *names)
+        for one in (group, *group.parents):
+            if one.is_relative_to(root):
+                yield _left_in_group(one, *names)
 
 
 def _left_in_group(group, limit, usage, prefix):

@@ -427,7 +427,11 @@ def pairs_of_labels(labels, equal):
     n_pairs = _count_different(np.zeros_like(kinds), kinds)
     if equal:
         n_pairs = kinds.size * (kinds.size - 1) // 2 - n_pairs
-    memory.check_pair_memory(known.size, n_pairs, BYTES_PER_PAIR)
+    memory.refuse_beyond_free(
+        n_pairs * BYTES_PER_PAIR,
+        f"the known labels of {known.size} objects imply {n_pairs} pairs, which need",
+        "make some of them -1, or give a few pairs as must_link and cannot_link",
+    )
     pairs = np.empty((n_pairs, 2), dtype=np.int64)
     at = 0
     for i in range(known.size):
