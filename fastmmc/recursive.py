@@ -226,7 +226,7 @@ def check_starts(method, n_init):
 
 
 class RecursiveMMC(
-    Clusterer,
+    MarginClusterer,
     _Recursion,
     ClusterCount,
     solver=recursive_mmc,
@@ -258,20 +258,9 @@ class RecursiveMMC(
     def _count_tasks(self, n):
         return None
 
-    @completed_by(MarginClusterer.score)
-    def score(self, X: MatrixLike, y: object = None) -> float:
-        """Return minus the mean hinge loss of the points in their clusters.
-
-        A point whose least margin on its way down the tree is f costs max(0, 1 - f): nothing
-        beyond the margin of all its splits, 1 on a border.
-
-        Returns
-        -------
-        float
-            Between -1 and 0; higher is better.
-        """
-        margins = self.decision_function(X).max(axis=1)
-        return -float(np.mean(np.maximum(0.0, 1.0 - margins)))
+    def _margins(self, scores):
+        """Return the least margin of each point on its way down the tree, 0 on a border."""
+        return scores.max(axis=1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

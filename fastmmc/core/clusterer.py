@@ -399,7 +399,8 @@ class MarginClusterer(Clusterer):
         -------
         float
             At most 0; higher is better: points lie at the margin of their cluster, or (hinge loss,
-            also that of cutting planes and semidefinite programs) beyond it.
+            also that of cutting planes, semidefinite programs and trees, where the least margin on
+            the way down counts) beyond it.
         """
         return -float(np.mean(self._losses(self._margins(self.decision_function(X)))))
 
