@@ -201,7 +201,7 @@ def profile_of(result, X) -> ClusterProfile:
         )
     kinds = kinds_of(frame)
     names = distinct_names(frame.names)
-    k, is_in = result.sizes.size, labels >= 0
+    k = result.sizes.size
     columns: list[_ColumnProfile] = []
     not_used = {}
     for name, kind, values in zip(names, kinds, frame.columns, strict=True):
@@ -212,9 +212,8 @@ def profile_of(result, X) -> ClusterProfile:
             columns.append(_profile_numbers(name, kind, numbers, labels, k))
         else:
             not_used[name] = kind.said
-    sizes = np.bincount(labels[is_in], minlength=k)
-    shares = sizes / max(1, int(is_in.sum()))
-    n_left_out = int(labels.size - is_in.sum())
+    sizes, n_in = result.sizes, int(result.sizes.sum())
+    shares, n_left_out = sizes / max(1, n_in), labels.size - n_in
     return ClusterProfile(sizes, shares, n_left_out, tuple(columns), not_used, _typical(result))
 
 
