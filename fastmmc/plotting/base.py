@@ -163,11 +163,11 @@ figure_ : matplotlib.figure.Figure
         self.figure_ = axes[0].figure
 
 
-def check_result(result, kind, maker):
-    """Raise an error unless a result is of this kind."""
+def check_result(result, kind, maker, name="result"):
+    """Raise an error unless a result, given as the parameter ``name``, is of this kind."""
     if isinstance(result, kind):
         return
-    what = f"result must be a {kind.__name__}, as {maker} returns"
+    what = f"{name} must be a {kind.__name__}, as {maker} returns"
     if isinstance(result, Clusterer):
         what += "; from_estimator draws a fitted estimator, where there is one"
     raise TypeError(f"{what}; got a {type(result).__name__}")

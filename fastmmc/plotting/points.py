@@ -218,11 +218,7 @@ class InfluenceDisplay(Display, drawn_by="barh", such_as="``color``"):
         TypeError
             If it is not an influence of features.
         """
-        if not isinstance(influence, FeatureInfluence):
-            raise TypeError(
-                "influence must be a FeatureInfluence, as fastmmc.feature_influence returns; "
-                f"got a {type(influence).__name__}"
-            )
+        check_result(influence, FeatureInfluence, "fastmmc.feature_influence", "influence")
         most = validation.check_integer("most", most, least=1)
         names = feature_names(influence.feature_names_in, influence.shares.size)
         order = np.argsort(-influence.shares, kind="stable")[:most]
