@@ -265,16 +265,21 @@ def check_points(X, kernel, sparse=False):
 
 
 def check_gram(K):
-    """Refuse a precomputed Gram matrix that is not square and symmetric, block by block."""
-    if K.shape[1] != K.shape[0]:
-        raise ValueError(
-            f"X must be a square matrix with kernel='precomputed'; got shape {K.shape}"
-        )
+    """Refuse a precomputed Gram matrix that is not square and symmetric."""
+    check_square(K, "kernel")
     check_symmetric(K, "kernel")
 
 
+def check_square(K, name, advice=""):
+    """Refuse a matrix that is not (n, n), given for the precomputed ``name``."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix with {name}='precomputed'; got shape {K.shape}{advice}"
+        )
+
+
 def check_symmetric(K, name):
-    """Refuse a square matrix that is not symmetric, given for the precomputed ``name``."""
+    """Refuse a square matrix that is not symmetric, block by block, as :func:`check_square`."""
     n, largest, worst = K.shape[0], max(K.max(), -K.min()), 0.0
     # Square blocks stay in the cache while they are read column by column.
     for i in range(0, n, GRAM_BLOCK):

@@ -219,7 +219,8 @@ def _check_not_negative(D):
 
 def _check_distances(D):
     """Refuse what is no matrix of distances."""
-    _check_square(D, "; scipy.spatial.distance.squareform makes one of a vector of pairs")
+    advice = "; scipy.spatial.distance.squareform makes one of a vector of pairs"
+    validation.check_square(D, "metric", advice)
     _check_not_negative(D)
     validation.check_symmetric(D, "metric")
     largest = np.diagonal(D).max()
@@ -228,14 +229,6 @@ def _check_distances(D):
             "X must hold distances with metric='precomputed', and those of points from themselves "
             f"must be 0; the diagonal reaches {largest:.6g}. For similarities give "
             "kernel='precomputed' (umc_rls, factor)"
-        )
-
-
-def _check_square(D, advice=""):
-    """Refuse a matrix that is not (n, n)."""
-    if D.shape[0] != D.shape[1]:
-        raise ValueError(
-            f"X must be a square matrix with metric='precomputed'; got shape {D.shape}{advice}"
         )
 
 
@@ -261,7 +254,7 @@ def embed_graph(D, k=1, max_time=None):
     Explicit zeros are neighbours at distance 0. An edge counts in both directions, with the
     affinity exp(-d_ij^2 / (s_i s_j)), s being the median distance of the neighbours of a point.
     """
-    _check_square(D)
+    validation.check_square(D, "metric")
     _check_not_negative(D.data)
     n = D.shape[0]
     W = _affinities(D)
