@@ -119,14 +119,10 @@ def _is_missing(value):
 def _are_labels(values, k):
     """Tell which values are integers -1..k-1."""
     if values.dtype.kind == "O":
-        return _mask(values, lambda v: _is_label(v, k))
+        return _mask(values, lambda v: is_number(v) and -1 <= v < k and v == int(v))
     if values.dtype.kind not in "iuf":
         return np.zeros(values.shape, dtype=bool)
     return (values >= -1) & (values < k) & (values == np.rint(values))
-
-
-def _is_label(value, k):
-    return is_number(value) and -1 <= value < k and value == int(value)
 
 
 def matched_clusters(a, b, k, masses=1):
