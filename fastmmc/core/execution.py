@@ -295,13 +295,11 @@ class History:
     """What a search notes along its way: the objective after so many moves or generations."""
 
     def __init__(self):
-        self._counts = []
-        self._values = []
+        self._entries = []
 
     def note(self, count, value):
         """Append an entry."""
-        self._counts.append(int(count))
-        self._values.append(float(value))
+        self._entries.append((int(count), float(value)))
 
     def drain(self, entries, pos, slot):
         """Take the entries of a compiled loop, which counts them in pos[slot]."""
@@ -311,11 +309,11 @@ class History:
 
     def counts(self):
         """Return the counts, (T,) int64."""
-        return np.array(self._counts, dtype=np.int64)
+        return np.array([count for count, _ in self._entries], dtype=np.int64)
 
     def values(self):
         """Return the objectives, (T,) float64."""
-        return np.array(self._values, dtype=np.float64)
+        return np.array([value for _, value in self._entries], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
