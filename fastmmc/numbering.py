@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -167,54 +167,46 @@ def keep_numbers(
     """
     result = clustering_of("result", result)
     labels = np.asarray(result.labels)
-    earlier = _read_earlier(before, X, rows, labels.size)
-    shared, union = _overlaps(labels, result.sizes.size, earlier)
+    places, earlier, n_before = _read_earlier(before, X, rows, labels.size)
+    shared, union = _overlaps(labels, result.sizes.size, places, earlier.size)
     numbers = np.full(result.sizes.size, -1, dtype=np.int64)
     same, old = np.nonzero(2 * shared > union)
-    numbers[same] = earlier.numbers[old]
+    numbers[same] = earlier[old]
     is_new = numbers < 0
-    n_numbers = earlier.n_numbers + int(is_new.sum())
-    numbers[is_new] = np.arange(earlier.n_numbers, n_numbers)
+    n_numbers = n_before + int(is_new.sum())
+    numbers[is_new] = np.arange(n_before, n_numbers)
     overlaps = (shared / np.maximum(union, 1)).max(axis=1, initial=0.0)
-    vanished = np.setdiff1d(earlier.numbers, numbers)
+    vanished = np.setdiff1d(earlier, numbers)
     return NumberedClusters(result, numbers, overlaps, numbers[is_new], vanished, n_numbers)
 
 
-class _Earlier(NamedTuple):
-    """The number that each point had, -1 for none, all numbers that there were, and a bound."""
-
-    labels: np.ndarray
-    numbers: np.ndarray
-    n_numbers: int
-
-
 def _read_earlier(before, X, rows, n):
-    """Return the earlier numbers of n points."""
+    """Return the earlier clusters of n points by place, -1 for none, their numbers, and a bound."""
     before = getattr(before, "result_", before)
     if X is not None and rows is not None:
         raise ValueError("X and rows both tell the earlier clusters of the points; give one")
-    if isinstance(before, ClusteringResult):
-        k = before.sizes.size
-        none = np.empty(0, np.int64)
-        before = NumberedClusters(before, np.arange(k), np.ones(k), none, none, k)
-    if isinstance(before, NumberedClusters):
-        numbers, n_numbers = before.numbers, before.n_numbers
-        labels = before.labels if X is None else np.asarray(before.predict(X))
+    if isinstance(before, NumberedClusters | ClusteringResult):
+        has_numbers = isinstance(before, NumberedClusters)
+        result = before.result if has_numbers else before
+        numbers = before.numbers if has_numbers else np.arange(result.sizes.size)
+        n_numbers = before.n_numbers if has_numbers else numbers.size
+        places = np.asarray(result.labels if X is None else result.predict(X))
     elif X is not None:
         raise TypeError(f"before cannot predict: it is a {type(before).__name__}; give rows, not X")
     else:
         labels = check_known_labels(before, n if rows is None else np.size(before), name="before")
         numbers = np.unique(labels[labels >= 0])
         n_numbers = int(labels.max(initial=-1)) + 1
+        places = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
     if rows is not None:
-        labels = _at_rows(labels, integer_labels("rows", rows, n))
-    if labels.size != n:
+        places = _at_rows(places, integer_labels("rows", rows, n))
+    if places.size != n:
         what = "before has" if X is None else "X has"
         raise ValueError(
-            f"{what} {labels.size} rows, and result {n}; give the points of result as X, or the "
+            f"{what} {places.size} rows, and result {n}; give the points of result as X, or the "
             "earlier row of each as rows"
         )
-    return _Earlier(labels, numbers, n_numbers)
+    return places, numbers, n_numbers
 
 
 def _at_rows(labels, rows):
@@ -227,16 +219,13 @@ def _at_rows(labels, rows):
     return np.where(rows >= 0, labels[rows], -1)
 
 
-def _overlaps(labels, k, earlier):
+def _overlaps(labels, k, places, n_earlier):
     """Return how many points each cluster and each earlier one share, and have together.
 
-    Points without an earlier number do not count.
+    Points without an earlier cluster do not count.
     """
-    known = earlier.labels >= 0
-    order = np.argsort(earlier.numbers)
-    old = order[np.searchsorted(earlier.numbers, earlier.labels[known], sorter=order)]
-    now = labels[known]
-    shared = np.zeros((k, earlier.numbers.size), dtype=np.int64)
+    now, old = labels[places >= 0], places[places >= 0]
+    shared = np.zeros((k, n_earlier), dtype=np.int64)
     np.add.at(shared, (now[now >= 0], old[now >= 0]), 1)
-    sizes = np.bincount(now[now >= 0], minlength=k)
-    return shared, sizes[:, None] + np.bincount(old, minlength=shared.shape[1]) - shared
+    sizes, earlier_sizes = shared.sum(axis=1), np.bincount(old, minlength=n_earlier)
+    return shared, sizes[:, None] + earlier_sizes - shared
