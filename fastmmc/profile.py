@@ -214,7 +214,10 @@ def profile_of(result, X) -> ClusterProfile:
             not_used[name] = kind.said
     sizes, n_in = result.sizes, int(result.sizes.sum())
     shares, n_left_out = sizes / max(1, n_in), labels.size - n_in
-    return ClusterProfile(sizes, shares, n_left_out, tuple(columns), not_used, _typical(result))
+    typical = None
+    if getattr(result, "loo_scores", None) is not None:
+        typical = tuple(rows[:ROWS_SHOWN] for rows in result.exemplars)
+    return ClusterProfile(sizes, shares, n_left_out, tuple(columns), not_used, typical)
 
 
 def date_text(days, unit):
@@ -244,13 +247,6 @@ def distinct_names(names):
     """Return names, with the place behind those that are there several times."""
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name} ({j})" for j, name in enumerate(names)]
-
-
-def _typical(result):
-    """Return the most typical rows of each cluster, None where the result cannot tell."""
-    if getattr(result, "loo_scores", None) is None:
-        return None
-    return tuple(rows[:ROWS_SHOWN] for rows in result.exemplars)
 
 
 def _profile_numbers(name, kind, numbers, labels, k):
