@@ -35,7 +35,6 @@ from fastmmc.core.jit import njit, njit_sum
 from fastmmc.rls.engine._loops_moves import (
     MOVES,
     RECORDS,
-    fit,
     record,
     row_dot,
     shift_row,
@@ -85,9 +84,6 @@ class Population(NamedTuple):
     anchor: np.ndarray  # (1, n) float64 t of the anchor; (1, 0) if dense
     anchor_cache: np.ndarray  # (r,) float64 u of the anchor; (0,) if dense
     slack: np.ndarray  # (mu + nu,) float64 |u - u_anchor|; 0 if dense
-    rank: np.ndarray  # (mu + nu,) int64, work space
-    spare: np.ndarray  # (2, mu + nu) int64, work space
-    spare_fitness: np.ndarray  # (mu + nu,) float64, work space
     work: np.ndarray  # (r,) float64 w of a child; (0,) if dense
     random: np.ndarray  # (1,) uint64
     pos: np.ndarray  # (N_POS,) int64
@@ -259,14 +255,16 @@ def is_new(y, own, slot, fitness, mu, value, flips, c, n_flips, tol):
 
 
 @njit
-def select(fitness, rank):
-    """Rank parents and children by fitness; of equals the parent, then the elder, is first."""
+def ranked(fitness):
+    """Return parents and children by their fitness; of equals the parent, then the elder, first."""
+    rank = np.empty(fitness.size, dtype=np.int64)
     for i in range(fitness.size):
         at = i
         while at > 0 and not fitness[rank[at - 1]] <= fitness[i]:
             rank[at] = rank[at - 1]
             at -= 1
         rank[at] = i
+    return rank
 
 
 @njit
@@ -305,16 +303,11 @@ def plus_after(y, own, n_plus, flips, c, n_flips):
 
 
 @njit
-def reorder(slot, fitness, n_plus, rank, spare, spare_fitness):
+def reorder(slot, fitness, n_plus, rank):
     """Bring slots, fitness and +1 labels into the order of ``rank``."""
+    slots, values, counts = slot.copy(), fitness.copy(), n_plus.copy()
     for at in range(rank.size):
-        spare[0, at] = slot[rank[at]]
-        spare[1, at] = n_plus[rank[at]]
-        spare_fitness[at] = fitness[rank[at]]
-    for at in range(rank.size):
-        slot[at] = spare[0, at]
-        n_plus[at] = spare[1, at]
-        fitness[at] = spare_fitness[at]
+        slot[at], fitness[at], n_plus[at] = slots[rank[at]], values[rank[at]], counts[rank[at]]
 
 
 @njit
@@ -327,7 +320,7 @@ def evolve(problem, pop, patience, max_iter, budget):
     R, dense, diag, root = problem.matrix, problem.dense, problem.diag, problem.root
     lower, upper, tol = problem.lower, problem.upper, problem.tol
     y, cache, slot, fitness, n_plus = pop.y, pop.cache, pop.slot, pop.fitness, pop.n_plus
-    parent, flips, n_flips, rank = pop.parent, pop.flips, pop.n_flips, pop.rank
+    parent, flips, n_flips = pop.parent, pop.flips, pop.n_flips
     mark, work, random, pos = pop.mark, pop.work, pop.random, pop.pos
     smooth, slack = cache if dense else pop.anchor, pop.slack
     n = mark.size
@@ -392,7 +385,7 @@ def evolve(problem, pop, patience, max_iter, budget):
             budget -= n * work.size
         if survivors > 0:
             before = fitness[0]
-            select(fitness, rank)
+            rank = ranked(fitness)
             n_new = 0
             # Children are built in free slots while every parent is still in place.
             for at in range(mu):
@@ -408,7 +401,7 @@ def evolve(problem, pop, patience, max_iter, budget):
                 else:
                     update_low_rank_cache(R, y, own, cache, flips, c, s, work, free)
                     slack[free] = np.sqrt(square_distance(cache, free, pop.anchor_cache))
-            reorder(slot, fitness, n_plus, rank, pop.spare, pop.spare_fitness)
+            reorder(slot, fitness, n_plus, rank)
             pos[MOVES] += n_new
             budget -= n_new * (n_wanted + 1) * n if dense else n_new * n
             if fitness[0] < before - tol:
@@ -422,43 +415,21 @@ def evolve(problem, pop, patience, max_iter, budget):
 
 
 @njit
-def improving_flip(problem, pop, individual):
-    """Return a point whose flip lowers F of an individual within the bounds, or -1.
-
-    O(n), and O(r) for every point of which the bound from the anchor does not say enough.
-    """
-    diag, root, y, cache = problem.diag, problem.root, pop.y, pop.cache
-    n_plus, own = pop.n_plus[individual], pop.slot[individual]
-    smooth, slack = cache if problem.dense else pop.anchor, pop.slack[own]
-    row = own if problem.dense else 0
-    for j in range(diag.size):
-        if not problem.lower <= n_plus - y[own, j] <= problem.upper:
-            continue
-        if y[own, j] * smooth[row, j] - slack * root[j] - diag[j] >= 0.0:
-            continue
-        t = fit(problem.matrix, problem.dense, cache, own, j)
-        if 4.0 * (y[own, j] * t - diag[j]) < -problem.tol:
-            return j
-    return -1
-
-
-@njit
-def improving_swap(problem, y, t, order, largest, at, limit):
+def improving_swap(problem, y, shifts, order, largest, at, limit):
     """Look at pairs of points of different labels for one whose exchange lowers F.
 
-    ``order`` sorts the points by y_j t_j - R_jj, with t = R y. As |R_ij| is at
+    ``order`` sorts the points by their ``shifts`` y_j t_j - R_jj, with t = R y. As |R_ij| is at
     most the root of R_ii R_jj, and that at most the ``largest`` R_ii, few pairs are looked at. The
     (2,) ``at`` is the pair of places in ``order`` to begin with, and becomes the one reached.
     Returns 1 if ``at`` is such a pair, 0 if there is none, and -1 if there may be some from ``at``
     on, after ``limit`` pairs.
     """
-    diag = problem.diag
     a, b = at[0], at[1]
     while a < order.size:
         i = order[a]
         while b < order.size:
             j = order[b]
-            separate = y[i] * t[i] - diag[i] + y[j] * t[j] - diag[j]
+            separate = shifts[i] + shifts[j]
             if separate >= 2.0 * largest:
                 break
             if y[i] != y[j]:

@@ -110,9 +110,6 @@ def make_population(problem, y, nu, random):
         anchor_cache=np.zeros(0 if dense else width),
         # Infinite: nothing is known before the first anchor is taken.
         slack=np.full(mu + nu, 0.0 if dense else np.inf),
-        rank=np.zeros(mu + nu, dtype=np.int64),
-        spare=np.zeros((2, mu + nu), dtype=np.int64),
-        spare_fitness=np.zeros(mu + nu),
         work=np.zeros(0 if dense else width),
         random=random,
         pos=np.zeros(evolution.N_POS, dtype=np.int64),
@@ -161,10 +158,10 @@ class EvolutionSearch(SlicedSearch):
             yield self._budget
         self._note()
         while self._plan.call.polish:
-            points = yield from self._improvement(0, swaps=True)
-            if not points:
+            sets = yield from self._improvement(0, swaps=True)
+            if sets is None or not len(sets):
                 return
-            self._flip_best(points)
+            self._flip_best(sets)
 
     def _search(self):
         """Make a slice of generations; return whether it was the last."""
@@ -183,18 +180,26 @@ class EvolutionSearch(SlicedSearch):
             return True
         return stale >= call.patience or (yield from self._is_local_optimum())
 
-    def _flip_best(self, points):
-        """Flip labels of the best individual."""
-        pop, own = self._population, self._population.slot[0]
+    def _flip_best(self, sets):
+        """Flip sets of labels of the best individual, (m, s), one after the other.
+
+        Those are left out that no longer lower F within the bounds.
+        """
+        problem, pop, own = self._problem, self._population, self._population.slot[0]
         y, cache = pop.y[own], pop.cache[own]
-        for i in points:
-            moves.shift_row(cache, self._problem.matrix[i], -2.0 * y[i])
-            pop.n_plus[0] -= y[i]
-            y[i] = -y[i]
-        pop.fitness[0] = self._plan.n - cache @ (y if self._problem.dense else cache)
-        if not self._problem.dense:
-            pop.slack[own] = np.linalg.norm(cache - pop.anchor_cache)
-        pop.pos[moves.MOVES] += 1
+        for points in sets:
+            labels, rows = y[points], problem.matrix[points].astype(np.float64)
+            w = labels @ rows
+            inner = w[points] @ labels if problem.dense else w @ w
+            change = 4.0 * ((labels @ cache[points] if problem.dense else w @ cache) - inner)
+            n_plus = pop.n_plus[0] - labels.sum(dtype=np.int64)
+            # Half of the tolerance is far more than what rounding makes of the change.
+            if change < -0.5 * problem.tol and problem.lower <= n_plus <= problem.upper:
+                y[points] = -labels
+                cache -= 2.0 * w
+                pop.n_plus[0] = n_plus
+                pop.pos[moves.MOVES] += 1
+        pop.fitness[0] = y.size - cache @ (y if problem.dense else cache)
 
     def finish(self):
         """Take the final figures, from scratch, and let the work space go."""
@@ -241,32 +246,34 @@ class EvolutionSearch(SlicedSearch):
         for i in range(plan.call.mu):
             # Mutations swap only where a flip would break a bound.
             swaps = not plan.lower < pop.n_plus[i] < plan.upper
-            if (yield from self._improvement(i, swaps)) != ():
+            sets = yield from self._improvement(i, swaps)
+            if sets is None or len(sets):
                 return False
         return True
 
     def _improvement(self, individual, swaps):
-        """Return one or two points whose flips lower F, () if there are none, None if unknown."""
-        plan, pop = self._plan, self._population
-        j = evolution.improving_flip(self._problem, pop, individual)
-        yield plan.n
-        if j >= 0:
-            return (j,)
-        if not swaps:
-            return ()
+        """Return single points, or pairs, whose flips each lower F, (m, s); None if unknown."""
+        problem, pop = self._problem, self._population
         slot = pop.slot[individual]
         y, t = pop.y[slot], self._smoothed(pop.cache[slot])
-        yield self._problem.matrix.size // 8
-        order = np.argsort(y * t - self._problem.diag, kind="stable")
-        largest = self._problem.diag.max()
+        yield problem.matrix.shape[1] if problem.dense else problem.matrix.size // 8
+        # A flip changes F by four times its shift.
+        shifts = y * t - problem.diag
+        n_plus = pop.n_plus[individual] - y
+        fits = (problem.lower <= n_plus) & (n_plus <= problem.upper)
+        flips = np.flatnonzero(fits & (4.0 * shifts < -problem.tol))
+        if flips.size or not swaps:
+            return flips[:, None]
+        order = np.argsort(shifts, kind="stable")
+        largest = problem.diag.max()
         at = np.array([0, 1])
-        price = 1 if self._problem.dense else 1 + self._problem.matrix.shape[1] // 8
-        for _ in range(0, PAIRS * plan.n, PAIRS_A_TIME):
-            found = evolution.improving_swap(self._problem, y, t, order, largest, at, PAIRS_A_TIME)
+        price = 1 if problem.dense else 1 + problem.matrix.shape[1] // 8
+        for _ in range(0, PAIRS * y.size, PAIRS_A_TIME):
+            found = evolution.improving_swap(problem, y, shifts, order, largest, at, PAIRS_A_TIME)
             if found == 1:
-                return tuple(int(i) for i in order[at])
+                return order[at][None]
             if found == 0:
-                return ()
+                return flips[:, None]
             yield price * PAIRS_A_TIME
         return None
 
