@@ -403,8 +403,10 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
     """Add to sums and weights what violated constraints pull prototypes to.
 
     Each of two must-linked objects that are apart pulls the other's prototype with weight 1/2; of
-    two cannot-linked ones that are together the farther one pulls its next prototype.
+    two cannot-linked ones that are together the farther one pulls its next prototype. Returns what
+    they add to the objective of LCVQE: half the squared distances to what they pull, so weighted.
     """
+    cost = 0.0
     for c in range(must.shape[0]):
         a, b = must[c, 0], must[c, 1]
         j, n = labels[a], labels[b]
@@ -414,6 +416,7 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
                 sums[n, f] += 0.5 * points[a, f]
             weights[j] += 0.5
             weights[n] += 0.5
+            cost += 0.25 * (D[b, j] + D[a, n])
     for c in range(cannot.shape[0]):
         a, b = cannot[c, 0], cannot[c, 1]
         j = labels[a]
@@ -423,23 +426,7 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
             for f in range(points.shape[1]):
                 sums[n, f] += points[farther, f]
             weights[n] += 1.0
-
-
-@njit
-def penalty_linear(D, labels, must, cannot):
-    """Return what violated constraints add to the objective of LCVQE."""
-    cost = 0.0
-    for c in range(must.shape[0]):
-        a, b = must[c, 0], must[c, 1]
-        j, n = labels[a], labels[b]
-        if j != n:
-            cost += 0.25 * (D[b, j] + D[a, n])
-    for c in range(cannot.shape[0]):
-        a, b = cannot[c, 0], cannot[c, 1]
-        j = labels[a]
-        if labels[b] == j and D.shape[1] > 1:
-            farther = b if D[b, j] > D[a, j] else a
-            cost += 0.5 * D[farther, second_smallest(D, farther, j)]
+            cost += 0.5 * D[farther, n]
     return cost
 
 
@@ -474,20 +461,25 @@ def place_pair(D, between, nearest, labels, a, b, is_must):
 
 
 @njit
-def pull_pairs(centers, nearest, labels, must, cannot, sums, weights):
+def pull_pairs(between, nearest, centers, labels, must, cannot, sums, weights):
     """Add to sums and weights what violated constraints pull prototypes to.
 
     The prototype of the first of two must-linked objects is pulled to that of the second, that of
-    two cannot-linked objects to the prototype nearest to it. A single prototype has none.
+    two cannot-linked objects to the prototype nearest to it. A single prototype has none. Returns
+    what they add to the objective of CVQE: half the squared distances.
     """
+    cost = 0.0
     for c in range(must.shape[0]):
         j, n = labels[must[c, 0]], labels[must[c, 1]]
         if j != n:
             pull_to(centers, j, n, sums, weights)
+            cost += 0.5 * between[j, n]
     for c in range(cannot.shape[0]):
         j = labels[cannot[c, 0]]
-        if labels[cannot[c, 1]] == j and centers.shape[0] > 1:
+        if labels[cannot[c, 1]] == j and nearest.size > 1:
             pull_to(centers, j, nearest[j], sums, weights)
+            cost += 0.5 * between[j, nearest[j]]
+    return cost
 
 
 @njit
@@ -496,17 +488,3 @@ def pull_to(centers, j, n, sums, weights):
     for f in range(centers.shape[1]):
         sums[j, f] += centers[n, f]
     weights[j] += 1.0
-
-
-@njit
-def penalty_pairs(between, nearest, labels, must, cannot):
-    """Return what violated constraints add to the objective of CVQE."""
-    cost = 0.0
-    for c in range(must.shape[0]):
-        # Of must-linked objects in one cluster this is 0.
-        cost += 0.5 * between[labels[must[c, 0]], labels[must[c, 1]]]
-    for c in range(cannot.shape[0]):
-        j = labels[cannot[c, 0]]
-        if labels[cannot[c, 1]] == j:
-            cost += 0.5 * between[j, nearest[j]]
-    return cost

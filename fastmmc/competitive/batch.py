@@ -178,12 +178,8 @@ class BatchSearch(SlicedSearch):
     def _minimise(self, labels):
         """Return the prototypes of the least objective for these labels."""
         sums, weights = self._sums.copy(), self._sizes.copy()
-        must, cannot = self._must, self._cannot
-        if self._plan.pairwise:
-            own = self._centers, self._nearest
-            kernels.pull_pairs(*own, labels, must, cannot, sums, weights)
-        else:
-            kernels.pull_linear(self._distances, self._points, labels, must, cannot, sums, weights)
+        rows = self._centers if self._plan.pairwise else self._points
+        self._pull(labels, rows, sums, weights)
         # A prototype that nothing pulls stays where it is.
         pulled = weights > 0
         centers = self._centers.copy()
@@ -202,12 +198,22 @@ class BatchSearch(SlicedSearch):
             for b in gen_batches(self._rows.shape[0], ROWS)
         )
 
+    def _pull(self, labels, rows, sums, weights):
+        """Add what violated constraints pull to; return what they add to the objective.
+
+        ``rows`` are those of the prototypes or of the objects, whichever pull.
+        """
+        links = labels, self._must, self._cannot
+        if self._plan.pairwise:
+            return kernels.pull_pairs(self._between, self._nearest, rows, *links, sums, weights)
+        return kernels.pull_linear(self._distances, rows, *links, sums, weights)
+
     def _penalty(self, labels):
         """Return what violated constraints add to the objective."""
-        must, cannot = self._must, self._cannot
-        if self._plan.pairwise:
-            return kernels.penalty_pairs(self._between, self._nearest, labels, must, cannot)
-        return kernels.penalty_linear(self._distances, labels, must, cannot)
+        k = self._plan.k
+        # No columns: only the penalty is wanted.
+        n_rows = k if self._plan.pairwise else self._objects.size
+        return self._pull(labels, np.empty((n_rows, 0)), np.empty((k, 0)), np.zeros(k))
 
     def _keep(self, objective, centers):
         """Keep the labels of this round and the prototypes that it ended with."""
