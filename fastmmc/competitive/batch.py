@@ -61,9 +61,10 @@ class BatchSearch(SlicedSearch):
 
     def _run(self):
         """Make the rounds; a generator of the costs of pieces, which do not depend on slices."""
-        while not (self._first.is_complete or self._is_late):
-            self._first.choose()
-            yield self._first.cost
+        for cost in self._first.choosing():
+            yield cost
+            if self._is_late:
+                break
         self._centers = self._first.take()
         self._seen = {self._centers.tobytes()}
         yield from self._measure(self._centers)

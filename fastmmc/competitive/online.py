@@ -10,7 +10,8 @@ from sklearn.utils import gen_batches
 
 from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive.space import FirstPrototypes, assign_again, assign_rows
-from fastmmc.core.execution import History, warn_of_fewer
+from fastmmc.core.execution import warn_of_fewer
+from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
 from fastmmc.data.links import Links, partner_lists
 from fastmmc.kernels.gram import BLOCK, dense_rows
@@ -179,21 +180,38 @@ class OnlinePlan:
     online_first_epoch: bool
 
 
-class Learner:
-    """Prototypes that learn the (n, d) rows of their space by an :class:`OnlinePlan`."""
+class OnlineSearch(SlicedSearch):
+    """One start of an :class:`OnlinePlan` on the (n, d) rows of its space."""
 
     def __init__(self, plan, rows, rng):
+        super().__init__()
         self._plan, self._rows, self._rng = plan, rows, rng
         self._first = FirstPrototypes(plan.init, rows, plan.k, rng)
         self.centers = None  # (k, d), once all first ones are chosen
         self.weights = np.ones(plan.k)  # learning steps plus one
-        self._history = History()
-        self.objective, self.status = np.inf, Status.CONVERGED
-        self.n_iter = self.n_moves = 0
 
-    def _begin(self):
-        """Take the first prototypes."""
+    def _run(self):
+        """Present the objects, epoch by epoch; a generator of the costs of pieces."""
+        plan, rows = self._plan, self._rows
+        yield from self._first.choosing()
         self.centers = self._first.take()
+        prototypes = make_prototypes(self.centers, self.weights)
+        links = make_links(rows, plan.constraints, plan.online_first_epoch)
+        n, d = rows.shape
+        price = plan.k * d * (1.0 + (links.cannot.size + links.must.size) / n)
+        cost = 0
+        while self.n_iter < plan.max_iter:
+            order = self._rng.permutation(n) if plan.shuffle else np.arange(n)
+            at, total = 0, 0.0
+            while at < n:
+                yield cost  # of the last piece: none comes after the end
+                ids = order[at:][: max(1, int(self._budget / price))]
+                _, total = plan.rule.present(rows, ids, ids, prototypes, links, total)
+                at += ids.size
+                cost = price * ids.size
+                self.n_moves += ids.size
+            self.n_iter += 1
+            self._history.note(self.n_moves, total)
 
     def fraction(self):
         """Return the share of all presentations that were made."""
@@ -205,7 +223,7 @@ class Learner:
         If squared distances overflow, the objective is infinite and the status NUMERICAL.
         """
         if self.centers is None:
-            self._begin()
+            self.centers = self._first.take()
         labels, total = self._assign()
         self.nearest_to = np.bincount(labels, minlength=self._plan.k)
         self.kept = used_prototypes(self.nearest_to, self._plan.min_share)
@@ -215,62 +233,10 @@ class Learner:
         if not np.isfinite(total):
             self.objective, self.status = np.inf, Status.NUMERICAL
         # Of each epoch: sum of squared distances, and objects presented by its end.
-        self.history, self.trace = self._history.values(), {"objects": self._history.counts()}
+        self._end_history("objects")
 
     def _assign(self):
         return assign_rows(self._rows, self.centers)
-
-
-class OnlineSearch(Learner):
-    """One start of a plan, which presents the objects in slices."""
-
-    def __init__(self, plan, rows, rng):
-        super().__init__(plan, rows, rng)
-        self.phase = "choice"
-        self._links = make_links(rows, plan.constraints, plan.online_first_epoch)
-        n_partners = (self._links.cannot.size + self._links.must.size) / rows.shape[0]
-        self._cost = plan.k * rows.shape[1] * (1.0 + n_partners)
-        if self._first.is_complete:
-            self._begin()
-
-    def _begin(self):
-        super()._begin()
-        self.phase = "learning"
-        self._prototypes = make_prototypes(self.centers, self.weights)
-        self._begin_epoch()
-
-    def _begin_epoch(self):
-        n = self._rows.shape[0]
-        self._order = self._rng.permutation(n) if self._plan.shuffle else np.arange(n)
-        self._at = 0
-        self._total = 0.0
-
-    def step(self, budget):
-        """Present the next objects; return whether the last epoch has ended."""
-        if self.phase == "choice":
-            self._choose(budget)
-            return False
-        ids = self._order[self._at :][: max(1, int(budget / self._cost))]
-        _, self._total = self._plan.rule.present(
-            self._rows, ids, ids, self._prototypes, self._links, self._total
-        )
-        self._at += ids.size
-        self.n_moves += ids.size
-        if self._at == self._order.size:
-            self.n_iter += 1
-            self._history.note(self.n_moves, self._total)
-            if self.n_iter == self._plan.max_iter:
-                return True
-            self._begin_epoch()
-        return False
-
-    def _choose(self, budget):
-        """Choose first prototypes."""
-        while budget > 0 and not self._first.is_complete:
-            self._first.choose()
-            budget -= self._first.cost
-        if self._first.is_complete:
-            self._begin()
 
 
 def used_prototypes(sizes, min_share):

@@ -15,7 +15,7 @@ from fastmmc.competitive import _loops as kernels
 from fastmmc.competitive import methods
 from fastmmc.competitive.online import (
     WEIGHTED,
-    Learner,
+    OnlineSearch,
     list_partners,
     make_prototypes,
     take_links,
@@ -295,14 +295,15 @@ def _deal(points, plan, n_workers, seed):
     return shards
 
 
-class _Run(Learner):
+class _Run(OnlineSearch):
     """Rounds of the workers, who have the prototypes in common."""
 
     def __init__(self, plan, rows, shards, call, control):
         super().__init__(plan, rows, shards[0].rng)
-        while not (self._first.is_complete or control.out_of_time()):
-            self._first.choose()
-        self._begin()
+        for _ in self._first.choosing():
+            if control.out_of_time():
+                break
+        self.centers = self._first.take()
         self._shards = shards
         self._length = call.sync_every or max(shard.members.size for shard in shards)
         self._combine = call.combine

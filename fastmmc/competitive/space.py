@@ -12,7 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from fastmmc.competitive import _loops as kernels
 from fastmmc.core import validation
 from fastmmc.core.execution import OutOfTime
-from fastmmc.core.threads import in_threads
+from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.gram import BLOCK, dense_rows, resolve_kernel
 from fastmmc.kernels.kmeans import begin_choice
 from fastmmc.kernels.models import Space
@@ -103,13 +103,10 @@ def check_start(init):
 
 
 class FirstPrototypes:
-    """First prototypes for an ``init`` from :func:`check_start`; k-means++ chooses one by one.
-
-    ``cost`` is the elementary operations of a choice.
-    """
+    """First prototypes for an ``init`` from :func:`check_start`; k-means++ chooses one by one."""
 
     def __init__(self, init, rows, k, rng):
-        self._rows, self._choice, self.cost = rows, None, 0
+        self._rows, self._choice = rows, None
         if not isinstance(init, str):
             validation.check_center_shape(init, k, rows.shape[1])
             self._centers = init.copy()
@@ -118,17 +115,13 @@ class FirstPrototypes:
         else:
             with _any_points_will_do():
                 self._choice = begin_choice(rows, k, int(rng.integers(2**31)))
-            self.cost = self._choice.cost
 
-    @property
-    def is_complete(self):
-        """Whether nothing is left to choose."""
-        return self._choice is None or self._choice.is_complete
-
-    def choose(self):
-        """Choose one more prototype."""
-        with _any_points_will_do():
-            self._choice.choose()
+    def choosing(self):
+        """Choose the prototypes that are left; a generator of the operations of each choice."""
+        while self._choice is not None and not self._choice.is_complete:
+            with _any_points_will_do():
+                self._choice.choose()
+            yield self._choice.cost
 
     def take(self):
         """Return the (k, d) float64 prototypes; those that are not chosen yet are drawn at once."""
@@ -143,8 +136,7 @@ class FirstPrototypes:
 def first_prototypes(init, rows, k, rng):
     """Return (k, d) float64 first prototypes for an ``init`` from :func:`check_start`."""
     first = FirstPrototypes(init, rows, k, rng)
-    while not first.is_complete:
-        first.choose()
+    run_to_end(first.choosing())
     return first.take()
 
 

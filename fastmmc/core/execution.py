@@ -8,7 +8,6 @@ import math
 import threading
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -200,20 +199,19 @@ class _Board:
 def _work(index, make_search, board):
     """Run one restart, slice by slice; return the search and whether it ended by itself."""
     search = make_search(index)
-    # Operations of one phase may take longer than those of another.
-    budgets = defaultdict(lambda: FIRST_BUDGET)
+    budget = FIRST_BUDGET
     ended = False
     first = True
     # The first start always runs for one slice, so that there is something to return.
     while not ended and (not board.stop.is_set() or (first and index == 0)):
-        began, phase = time.perf_counter(), getattr(search, "phase", None)
+        began = time.perf_counter()
         try:
-            ended = search.step(budgets[phase])
+            ended = search.step(budget)
         except OutOfTime:
             board.late.set()
             break
         growth = min(4.0, SLICE_SECONDS / max(time.perf_counter() - began, 1e-4))
-        budgets[phase] = min(MOST_BUDGET, max(LEAST_BUDGET, int(budgets[phase] * growth)))
+        budget = min(MOST_BUDGET, max(LEAST_BUDGET, int(budget * growth)))
         board.fractions[index] = search.fraction()
         first = False
     if ended:
