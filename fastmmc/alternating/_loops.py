@@ -180,14 +180,17 @@ def steepest_partner(grad, fall, diag, row_i, i, up, high, where):
 
 
 @njit
-def step_length(u, lower, upper, i, j, gain, curvature):
-    """Return how far u_i goes up and u_j down: to the optimum, a bound, or the kink at 0."""
-    step = gain / max(curvature, LEAST_CURVATURE)
-    step = min(step, upper[i] - u[i], u[j] - lower[j])
-    if u[i] < 0.0:
-        step = min(step, -u[i])
-    if u[j] > 0.0:
-        step = min(step, u[j])
+def move(u, lower, upper, i, j, step):
+    """Move u_i up and u_j down by the step or less, to exactly a bound or the kink at 0.
+
+    Returns how far they went.
+    """
+    top = 0.0 if u[i] < 0.0 else upper[i]
+    bottom = 0.0 if u[j] > 0.0 else lower[j]
+    rise, fall = top - u[i], u[j] - bottom
+    step = min(step, rise, fall)
+    u[i] = top if step == rise else u[i] + step
+    u[j] = bottom if step == fall else u[j] - step
     return step
 
 
@@ -218,9 +221,8 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
             break
         curvature = dual.diag[i] + dual.diag[j] - 2.0 * K[i, j]
         gain = value[HIGH] - (grad[j] + fall[j])
-        step = step_length(u, lower, upper, i, j, gain, curvature)
         before_i, before_j = u[i], u[j]
-        move(u, lower, upper, i, j, step)
+        step = move(u, lower, upper, i, j, gain / max(curvature, LEAST_CURVATURE))
         if u[i] == before_i and u[j] == before_j:
             break  # the step is below the rounding of both
         set_offsets(u, lower, upper, epsilon, rise, fall, i)
@@ -232,20 +234,3 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
         used += 2 * u.size
     pos[FIRST] = i
     return True
-
-
-@njit
-def move(u, lower, upper, i, j, step):
-    """Move u_i up and u_j down; a value that reaches a bound or 0 becomes exactly that."""
-    to_zero_i, to_zero_j = u[i] < 0.0 and step == -u[i], u[j] > 0.0 and step == u[j]
-    to_bound_i, to_bound_j = step == upper[i] - u[i], step == u[j] - lower[j]
-    u[i] += step
-    u[j] -= step
-    if to_zero_i:
-        u[i] = 0.0
-    elif to_bound_i:
-        u[i] = upper[i]
-    if to_zero_j:
-        u[j] = 0.0
-    elif to_bound_j:
-        u[j] = lower[j]
