@@ -334,13 +334,13 @@ def values_by_rows(kernel, X, Z, columns=None):
     return lambda rows: values_of(X[rows])[:, chosen]
 
 
-def kernel_rows(kernel, X, Z, columns=None, block=BLOCK):
+def kernel_rows(kernel, X, Z, columns=None):
     """Yield slices of the rows of X and their kernel values to Z, block by block.
 
     ``columns`` is as in :func:`values_by_rows`.
     """
     make = values_by_rows(kernel, X, Z, columns)
-    for rows in gen_batches(X.shape[0], block):
+    for rows in gen_batches(X.shape[0], BLOCK):
         yield rows, make(rows)
 
 
@@ -484,10 +484,7 @@ def neighbour_width(k, X, metric="sqeuclidean"):
 
 def _width_sample(X):
     """Return all points, or 2,000 of them that are evenly spaced."""
-    n, kernel = X.shape[0], Kernel("points")
-    if n <= WIDTH_SAMPLE:
-        return kernel_points(kernel, X)
-    return kernel_points(kernel, X, evenly(n, WIDTH_SAMPLE))
+    return kernel_points(Kernel("points"), X, evenly(X.shape[0], WIDTH_SAMPLE))
 
 
 def _pairwise(points, metric):

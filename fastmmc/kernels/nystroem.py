@@ -159,7 +159,8 @@ def make_features(X, kernel, form, rng, advance=lambda n_rows, ahead=0.0: None):
     else:
         memory.check_memory(X.shape[0], dtype, columns=form.rank)
         indices, basis = _choose(X, kernel, form, rng, advance)
-        Z, to_Z, left_out = _nystroem(X, kernel, basis, indices, dtype, advance)
+        to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0], advance)
+        Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
     return Features(Z, to_Z, basis, indices, left_out)
 
 
@@ -202,20 +203,11 @@ def _choose(X, kernel, form, rng, advance):
     return indices, kernel_points(kernel, X, indices).astype(np.float64)
 
 
-def _nystroem(X, kernel, basis, indices, dtype, advance):
-    """Return Z0 with Z0 Z0^T = K_nB K_BB^+ K_Bn, the map with Z0 = K_nB map, and what is left out.
-
-    Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
-    landmarks and wide kernels.
-    """
-    to_Z, left_out = map_to_features(kernel, basis, indices, X.shape[0], advance)
-    Z = kernel_product(kernel, X, basis, to_Z, indices, dtype, advance)
-    return Z, to_Z, left_out
-
-
 def map_to_features(kernel, basis, indices, n, advance=lambda n_rows, ahead=0.0: None, coef=None):
     """Return the map from kernel values to features, and about what these leave out of n points.
 
+    Uses the pivoted Cholesky factor of K_BB. The plain one of the 2009 paper fails for duplicate
+    landmarks and wide kernels.
     ``advance`` is as for :func:`make_features`. With ``coef`` (b, m) the features span the
     functions k(x, basis) coef alone.
     """
