@@ -187,6 +187,18 @@ def binary_bounds(n, balance, target_sizes, min_size, max_size=None):
     return int(lower), int(upper)
 
 
+def split_by_rank(scores, lower, upper):
+    """Split by the sign of scores, 0 being positive, or at the nearest rank that the sizes allow.
+
+    Returns labels -1 and 1, (n,) int8, from ``lower`` to ``upper`` of them 1; of equal scores the
+    first points are positive.
+    """
+    n_positive = int(np.clip(np.sum(scores >= 0), lower, upper))
+    y = np.full(scores.size, -1, dtype=np.int8)
+    y[np.argsort(-scores, kind="stable")[:n_positive]] = 1
+    return y
+
+
 def binary_size_bounds(n, lower, upper):
     """Return the bounds of both clusters, (2, 2) int64, from those of cluster 1."""
     return np.array([(n - upper, n - lower), (lower, upper)], dtype=np.int64)

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from fastmmc.core.execution import HISTORY_CAPACITY
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
+from fastmmc.data.sizes import split_by_rank
 from fastmmc.evolution import _loops as evolution
 from fastmmc.kernels.factors import LowRankFactor, leave_one_out_residuals
 from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
@@ -56,14 +57,7 @@ class EvolutionPlan:
         points = kernel_points(Kernel("points"), self.points)
         centers = csr_array(centers) if issparse(points) else centers
         distances = np.sqrt(squared_distances(points, centers))
-        return self.split(distances[:, 0] - distances[:, 1])
-
-    def split(self, scores):
-        """Label the points of positive score +1, more or fewer of them where the bounds say so."""
-        n_plus = int(np.clip(np.sum(scores >= 0), self.lower, self.upper))
-        y = np.full(self.n, -1, dtype=np.int8)
-        y[np.argsort(-scores, kind="stable")[:n_plus]] = 1
-        return y
+        return split_by_rank(distances[:, 0] - distances[:, 1], self.lower, self.upper)
 
 
 def make_problem(factor, diag, plan):
@@ -230,7 +224,7 @@ class EvolutionSearch(SlicedSearch):
         value, predictions = self._evaluate(y)
         while True:
             residuals = leave_one_out_residuals(y, predictions, self._problem.diag)
-            new = self._plan.split(y - residuals)
+            new = split_by_rank(y - residuals, self._plan.lower, self._plan.upper)
             new_value, predictions = self._evaluate(new)
             if new_value >= value - self._problem.tol:
                 return y

@@ -24,11 +24,17 @@ from fastmmc.core.parameters import (
     kernel_of,
 )
 from fastmmc.core.results import SDPResult
-from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds, check_targets
+from fastmmc.data.sizes import (
+    binary_balance,
+    binary_bounds,
+    binary_size_bounds,
+    check_targets,
+    split_by_rank,
+)
 from fastmmc.kernels.gram import Kernel, resolve_kernel
 from fastmmc.sdp.machine import centre, make_model, mean_diagonal, train_hard, train_soft
 from fastmmc.sdp.relaxation import import_cvxpy, relax_gmmc, relax_mmc
-from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, split_by_rank, sweep
+from fastmmc.sdp.rounding import MOST_DIRECTIONS, distinct, leading_vectors, sweep
 
 # More points than this are refused without force=True.
 MOST_POINTS = 150

@@ -22,18 +22,6 @@ def leading_vectors(matrix, most=1):
     return vectors[:, ::-1][:, : min(most, max(1, n_notable))]
 
 
-def split_by_rank(v, lower, upper):
-    """Split by the sign of v (n,), 0 being positive, or at the nearest rank that the sizes allow.
-
-    Returns labels -1 and 1, from ``lower`` to ``upper`` of them 1; of equal scores the first points
-    are positive.
-    """
-    n_positive = min(max(int(np.sum(v >= 0)), lower), upper)
-    y = np.full(v.size, -1.0)
-    y[np.argsort(-v, kind="stable")[:n_positive]] = 1.0
-    return y
-
-
 def sweep(vectors):
     """Return scores (n,) of every sign pattern that two of the vectors (n, m) combine to.
 

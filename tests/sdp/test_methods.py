@@ -16,10 +16,11 @@ from sklearn.preprocessing import StandardScaler
 
 import fastmmc
 from fastmmc import Status, cli
+from fastmmc.data.sizes import split_by_rank
 from fastmmc.kernels.gram import Kernel, median_width
 from fastmmc.sdp import methods, relaxation
 from fastmmc.sdp.machine import centre
-from fastmmc.sdp.rounding import distinct, leading_vectors, split_by_rank, sweep
+from fastmmc.sdp.rounding import distinct, leading_vectors, sweep
 
 FUNCTIONS = [fastmmc.sdp_mmc, fastmmc.gmmc]
 ESTIMATORS = [fastmmc.SDPMMC, fastmmc.GMMC]
