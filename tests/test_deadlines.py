@@ -10,7 +10,8 @@ import fastmmc
 from fastmmc import Status
 from fastmmc.alternating import rounds
 from fastmmc.core import execution
-from fastmmc.kernels.kmeans import choose_points, k_means
+from fastmmc.core.threads import run_to_end
+from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means
 
 # A limit that has passed when the first phase looks at the clock.
 PAST = 1e-9
@@ -148,7 +149,7 @@ def test_long_phases_look_at_the_clock_more_than_once(rng):
         "pivots": lambda look: make_features(X, kernel, Form(9, "pivoted", 0.0), rng, look),
         "factor": lambda look: dense_solver(K, ridge, look),
         "cut": lambda look: first_labels("ncut", X, kernel, ones, rng, look),
-        "k-means++": lambda look: choose_points(X, 20, 0, look=look),
+        "k-means++": lambda look: run_to_end(choose_pieces(begin_choice(X, 20, 0)), look),
         "k-means": lambda look: k_means(X, 20, 0, look=look),
     }
     few = {name: n for name, call in phases.items() if (n := count_looks(call)) < 2}

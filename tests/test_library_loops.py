@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fastmmc.kernels.kmeans import choose_points, k_means, scale_rows
+from fastmmc.core.threads import run_to_end
+from fastmmc.kernels.kmeans import begin_choice, choose_pieces, k_means, scale_rows
 from fastmmc.kernels.libsvm import LINEAR_HINGE, train_kernel_machine, train_linear_machine
 
 
@@ -11,7 +12,8 @@ def test_means():
     assert scaled.tolist() == [[0.0], [12.0]] and exponent == 0
     scaled, exponent = scale_rows(np.array([[0.0], [12.0 * 2.0**900]]))
     assert scaled.tolist() == [[0.0], [0.75]] and exponent == 904
-    assert max(choose_points(np.array([[0.0], [0.0], [5.0]]), 2, 0)) == 2
+    choice = begin_choice(np.array([[0.0], [0.0], [5.0]]), 2, 0)
+    assert max(run_to_end(choose_pieces(choice))) == 2
     labels, centers = k_means(np.array([[0.0], [1.0], [8.0]]), 2, 0)
     assert labels.tolist() in ([0, 0, 1], [1, 1, 0]) and sorted(centers.ravel()) == [0.5, 8.0]
 

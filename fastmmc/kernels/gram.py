@@ -193,18 +193,21 @@ def falling_values(logarithms, dtype):
 
 
 class KernelColumns:
-    """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x."""
+    """Kernel values k(x, z) to fixed points z, which are prepared once for many blocks of x.
 
-    def __init__(self, kernel, Z):
-        self._kernel = kernel
-        self._Z = Z
+    ``columns`` are the training points that z are, for precomputed values, which need no z; None:
+    all of them.
+    """
+
+    def __init__(self, kernel, Z, columns=None):
+        self._kernel, self._Z, self._columns = kernel, Z, columns
         self._centred = Centred(Z) if kernel.name == "rbf" else None
 
     def __call__(self, X):
         """Return the values of the rows of X, a fresh array of its dtype."""
         kernel, Z = self._kernel, self._Z
         if kernel.name == "precomputed":
-            return X
+            return X if self._columns is None else X[:, self._columns]
         X = self._prepare(X)
         if kernel.name == "callable":
             return kernel._call(X, Z)
@@ -324,24 +327,14 @@ def count_distinct(X, most):
     return distinct_rows(X, most - 1)[1].size
 
 
-def values_by_rows(kernel, X, Z, columns=None):
-    """Return a function that takes a slice of the rows of X and gives their kernel values to Z.
-
-    ``columns`` are the training points that Z consists of, which precomputed values need.
-    """
-    values_of = KernelColumns(kernel, Z)
-    chosen = slice(None) if kernel.name != "precomputed" or columns is None else columns
-    return lambda rows: values_of(X[rows])[:, chosen]
-
-
 def kernel_rows(kernel, X, Z, columns=None):
     """Yield slices of the rows of X and their kernel values to Z, block by block.
 
-    ``columns`` is as in :func:`values_by_rows`.
+    ``columns`` is as in :class:`KernelColumns`.
     """
-    make = values_by_rows(kernel, X, Z, columns)
+    values_of = KernelColumns(kernel, Z, columns)
     for rows in gen_batches(X.shape[0], BLOCK):
-        yield rows, make(rows)
+        yield rows, values_of(X[rows])
 
 
 def kernel_product(
@@ -356,22 +349,21 @@ def kernel_product(
 ):
     """Return k(X, Z) @ matrix without ever holding k(X, Z).
 
-    ``columns`` is as in :func:`values_by_rows`; ``advance`` is told how many rows were made, and
+    ``columns`` is as in :class:`KernelColumns`; ``advance`` is told how many rows were made, and
     what it raises ends the work. ``largest``, (n,), is filled with the largest value of each row,
     at least 0, to those z whose rows of the matrix are not zero.
     """
     n, (m, r) = X.shape[0], matrix.shape
     out = np.empty((n, r), dtype=dtype)
     stairs = Staircase(matrix, dtype)
-    is_given = kernel.name == "precomputed"
-    values_of = KernelColumns(kernel, Z if is_given else Z[stairs.rows])
     chosen = stairs.rows if columns is None else columns[stairs.rows]
+    values_of = KernelColumns(kernel, Z if kernel.name == "precomputed" else Z[stairs.rows], chosen)
 
     def fill(rows):
         values = values_of(X[rows])
         if largest is not None:
             values.max(axis=1, initial=0.0, out=largest[rows])
-        stairs.multiply(values[:, chosen] if is_given else values, out[rows])
+        stairs.multiply(values, out[rows])
         return rows.stop - rows.start
 
     # The user's function may not be thread-safe.

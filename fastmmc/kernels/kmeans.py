@@ -115,16 +115,6 @@ def begin_choice(rows, k, seed, weights=None, tries=None):
     return PlusPlus(rows, k, np.random.RandomState(seed), weights, tries)
 
 
-def choose_points(rows, k, seed, weights=None, tries=None, look=lambda: None):
-    """Return the indices of k points that lie far apart, by k-means++.
-
-    Each is the best of ``tries`` candidates, by default 2 + log k; ``weights`` count points
-    several times. Calls ``look`` before each choice; it may raise.
-    """
-    pieces = choose_pieces(begin_choice(rows, k, seed, weights, tries))
-    return run_to_end(pieces, lambda cost: look())
-
-
 def choose_pieces(choice):
     """Return the indices that a :class:`PlusPlus` chooses; a generator of costs ahead of each."""
     while not choice.is_complete:

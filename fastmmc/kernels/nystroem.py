@@ -11,9 +11,10 @@ from scipy.sparse import csr_array, issparse
 from fastmmc.core import memory, validation
 from fastmmc.core.display import OneLine
 from fastmmc.core.execution import restart_stream
+from fastmmc.core.threads import run_to_end
 from fastmmc.kernels.cholesky import invert_triangle
 from fastmmc.kernels.gram import kernel_diagonal, kernel_points, kernel_product, kernel_rows
-from fastmmc.kernels.kmeans import choose_points
+from fastmmc.kernels.kmeans import begin_choice, choose_pieces
 
 # The random stream that draws landmarks; those of restarts count from 0.
 LANDMARK_STREAM = 2**32 - 1
@@ -199,7 +200,8 @@ def _choose(X, kernel, form, rng, advance):
         indices = np.sort(rng.choice(X.shape[0], rank, replace=False))
     else:
         seed = int(rng.integers(2**31))
-        indices = choose_points(X, rank, seed, look=lambda: advance(0))
+        choice = begin_choice(X, rank, seed)
+        indices = run_to_end(choose_pieces(choice), lambda cost: advance(0))
     return indices, kernel_points(kernel, X, indices).astype(np.float64)
 
 

@@ -15,11 +15,11 @@ from fastmmc.kernels.cholesky import add_to_diagonal, invert_lower, mirror_lower
 from fastmmc.kernels.factors import eigh_lower
 from fastmmc.kernels.gram import (
     BLOCK,
+    KernelColumns,
     evenly,
     kernel_diagonal,
     kernel_points,
     kernel_rows,
-    values_by_rows,
 )
 
 # The lam of the scores, as a share of that of the labels: much smoothing hides lone points.
@@ -74,11 +74,11 @@ def score_outliers(points, kernel, lam, weights=None):
     diagonal = roots**2 * kernel_diagonal(kernel, points)
     among = [values for _, values in kernel_rows(kernel, points[chosen], basis, chosen)]
     inverse = _inverse(np.vstack(among) * roots[chosen, None] * roots[chosen], lam)
-    values_of = values_by_rows(kernel, points, basis, chosen)
+    values_of = KernelColumns(kernel, basis, chosen)
     own, others = np.empty(n), np.empty(n)
 
     def judge(rows):
-        values = values_of(rows).astype(np.float64) * roots[rows, None] * roots[chosen]
+        values = values_of(points[rows]).astype(np.float64) * roots[rows, None] * roots[chosen]
         shares = values @ inverse
         # Joined by a point of which it predicts all but this variance, the sample has that point's
         # prediction take the share h from the point's own value, and its own shares shrink.

@@ -22,11 +22,11 @@ from fastmmc.kernels.gram import (
     EXP_PRODUCTS,
     Centred,
     Kernel,
+    KernelColumns,
     dense_rows,
     distinct_rows,
     kernel_diagonal,
     kernel_points,
-    values_by_rows,
 )
 
 # Cells, and how many more for each cluster. On 127 sets of 1,000 to 1,200 points, 600 and 1,000
@@ -242,11 +242,11 @@ def _nearest_by_kernel(factor, seeds):
     """Return what :func:`_nearest` does, in the metric of a kernel that is given."""
     kernel, X = factor.kernel, factor.X
     squares = kernel_diagonal(kernel, X)
-    values_of = values_by_rows(kernel, X, kernel_points(kernel, X, seeds), seeds)
+    values_of = KernelColumns(kernel, kernel_points(kernel, X, seeds), seeds)
     half = squares[seeds] / 2
 
     def closest(rows):
-        scores = values_of(rows) - half
+        scores = values_of(X[rows]) - half
         return scores.argmax(axis=1), np.maximum(squares[rows] - 2.0 * scores.max(axis=1), 0.0)
 
     # The user's function may not be thread-safe.
