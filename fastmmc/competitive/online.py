@@ -121,14 +121,6 @@ def make_prototypes(centers, wins=None):
     )
 
 
-def make_links(rows, constraints, unseen):
-    """Return constraints on rows for the compiled loops; the constrained objects are the memory.
-
-    With ``unseen`` objects count as partners only once they have been presented.
-    """
-    return take_links(rows, list_partners(constraints, rows), np.arange(rows.shape[0]), unseen)[1]
-
-
 def list_partners(constraints, rows):
     """Return the cannot-linked and the must-linked partners of the rows, in compressed rows."""
     return [partner_lists(pairs, rows.shape[0]) for pairs in (constraints.cannot, constraints.must)]
@@ -137,8 +129,9 @@ def list_partners(constraints, rows):
 def take_links(rows, partners, members, unseen):
     """Return the objects that constraints of these rising members name, and the members' links.
 
-    The objects, (c,) and rising, are the constrained members and all their partners. The links
-    number members by their place among these, and partners by their place among the objects.
+    The objects, (c,) and rising, are the constrained members and all their partners: the memory of
+    the compiled loops. The links number members by their place among these, and partners by their
+    place among the objects. With ``unseen`` they count only once they have been presented.
     """
     (cannot_start, cannot), (must_start, must) = (_take_lists(*one, members) for one in partners)
     constrained = members[np.diff(cannot_start) + np.diff(must_start) > 0]
@@ -196,8 +189,9 @@ class OnlineSearch(SlicedSearch):
         yield from self._first.choosing()
         self.centers = self._first.take()
         prototypes = make_prototypes(self.centers, self.weights)
-        links = make_links(rows, plan.constraints, plan.online_first_epoch)
         n, d = rows.shape
+        partners = list_partners(plan.constraints, rows)
+        _, links = take_links(rows, partners, np.arange(n), plan.online_first_epoch)
         price = plan.k * d * (1.0 + (links.cannot.size + links.must.size) / n)
         cost = 0
         while self.n_iter < plan.max_iter:

@@ -359,7 +359,7 @@ def _cluster(call, control, k, binary):
         n_init = call.n_init if isinstance(init, str) else 1
         outcome = best_of_restarts(make_search, n_init, control)
     if outcome.status == Status.NUMERICAL:
-        gap = outcome.best.found.gap
+        gap = outcome.best.found.weights.gap
         warn_user(
             f"the quadratic programs were not solved exactly (duality_gap={gap}); "
             "centre the points, X - X.mean(axis=0), or scale them"
@@ -376,7 +376,7 @@ def _cluster(call, control, k, binary):
         dual_coef=None if coef is None else coef[support],
         support=support,
         intercept=float(weights.b[0]) if binary else 0.0,
-        duality_gap=outcome.best.found.gap,
+        duality_gap=outcome.best.found.weights.gap,
         n_violated=outcome.best.found.n_inside,
     )
 

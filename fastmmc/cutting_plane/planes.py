@@ -13,7 +13,7 @@ becomes |b'| <= l / n for the mean score b'.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -38,12 +38,14 @@ BALANCE_TOLERANCE = 1e-9
 class Weights:
     """Weights of the scores W x + b; two clusters have one row, whose sign is the label, others k.
 
-    ``half_norm`` is |w|^2 / 2 of the part that is penalised.
+    ``half_norm`` is |w|^2 / 2 of the part that is penalised, ``gap`` the primal minus the dual
+    objective of the program that they solve, None if they come from none.
     """
 
     W: np.ndarray
     b: np.ndarray
     half_norm: float
+    gap: float | None = None
 
 
 class _WorkingSet:
@@ -161,7 +163,7 @@ class _WorkingSet:
     def solve(self):
         """Solve the program at the present labels, with the rows of the balance so far.
 
-        Returns the weights, the gap (primal minus dual objective), and whether the solver finished.
+        Returns the weights, and whether the solver finished.
         The weights solve the whole program once :meth:`tighten` has nothing to add.
         """
         planes, offsets = self._coordinates()
@@ -184,7 +186,7 @@ class _WorkingSet:
         primal = half_norm + self._C * self.slack(weights)
         self._dual = float(q @ a) - half_norm
         self._frozen = self.labels.copy()
-        return weights, primal - self._dual, steps <= STEPS * size
+        return replace(weights, gap=primal - self._dual), steps <= STEPS * size
 
 
 class SignSet(_WorkingSet):

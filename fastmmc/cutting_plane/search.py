@@ -56,7 +56,6 @@ class Found:
 
     weights: Weights
     labels: np.ndarray
-    gap: float | None
     n_inside: int
 
 
@@ -86,9 +85,8 @@ class PlaneSearch(SlicedSearch):
             SignSet(*given) if problem.binary else WinnerSet(*given, problem.k, problem.constant)
         )
         self._weights = first_weights(problem, rng)
-        self._gap = None
-        # Best objective, weights and gap while labels are held, without new labels yet.
-        self._held = np.inf, None, None
+        # Best objective and weights while labels are held, without new labels yet.
+        self._held = np.inf, None
         self._certain = False  # that no constraint is violated
         self._last = None  # weights of the last program
         self._log = []
@@ -154,7 +152,7 @@ class PlaneSearch(SlicedSearch):
             objective, slack = yield from self._look(hold=True)
             self._note(objective, slack)
             if objective < self._held[0]:
-                self._held = objective, self._weights, self._gap
+                self._held = objective, self._weights
             is_met = self._is_met(slack)
 
     def _look(self, hold=False):
@@ -205,7 +203,7 @@ class PlaneSearch(SlicedSearch):
         """Solve the program, with rows of the balance until none is violated."""
         is_open = True
         while is_open:
-            self._weights, self._gap, ended = self.planes.solve()
+            self._weights, ended = self.planes.solve()
             self._last = self._weights
             if not ended:
                 self._stop(Status.NUMERICAL)
@@ -221,7 +219,7 @@ class PlaneSearch(SlicedSearch):
         """Keep the weights and labels of this pass."""
         self.objective = objective
         labels, n_inside = self.planes.labels.copy(), self.planes.n_inside
-        self.found = Found(self._weights, labels, self._gap, n_inside)
+        self.found = Found(self._weights, labels, n_inside)
 
     @property
     def n_lost(self):
@@ -242,9 +240,9 @@ class PlaneSearch(SlicedSearch):
         call = self._call
         while self.found is None:
             self.step(2**62)
-        objective, *held = self._held
+        objective, held = self._held
         if not self._certain and objective < self.objective:
-            self._weights, self._gap = held
+            self._weights = held
             self.planes.begin_pass()
             self.planes.look(self._weights, 2**62)
             self._keep(objective)
@@ -259,7 +257,7 @@ class PlaneSearch(SlicedSearch):
             "violation": violations,
             "planes": planes.astype(np.int64),
         }
-        gap, most = self.found.gap, max(call.eps * min(1.0, call.C), GAP * self.objective)
+        gap, most = self.found.weights.gap, max(call.eps * min(1.0, call.C), GAP * self.objective)
         if gap is not None and not abs(gap) <= most:
             self.status = Status.NUMERICAL
 

@@ -7,8 +7,9 @@ from fastmmc.competitive import _loops as loops
 from fastmmc.competitive.online import (
     Rule,
     least_share,
-    make_links,
+    list_partners,
     make_prototypes,
+    take_links,
     used_prototypes,
 )
 from fastmmc.data.links import Links
@@ -31,7 +32,8 @@ def random_case(seed, n=30, d=3, k=4, n_pairs=25):
 
 def run(rule, X, centers, order, cannot=NO_PAIRS, must=NO_PAIRS, unseen=False):
     prototypes = make_prototypes(centers.copy())
-    links = make_links(X, Links(must, cannot), unseen)
+    partners = list_partners(Links(must, cannot), X)
+    _, links = take_links(X, partners, np.arange(len(X)), unseen)
     _, total = rule.present(X, order, order, prototypes, links)
     return prototypes, total
 
@@ -143,7 +145,8 @@ def test_slices_and_types_do_not_matter():
     rule = Rule(True, 0.05, 0.002)
     whole, total = run(rule, X, centers, order, cannot, must)
     prototypes = make_prototypes(centers.copy())
-    links = make_links(X, Links(must, cannot), False)
+    partners = list_partners(Links(must, cannot), X)
+    _, links = take_links(X, partners, np.arange(len(X)), False)
     parts = 0.0
     for i in order:
         block = X[i : i + 1].copy()

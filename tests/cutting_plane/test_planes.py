@@ -47,10 +47,10 @@ def fill(planes, X, rng, count):
 
 def solve(planes):
     """Solve the whole program, with all rows of the balance that it takes."""
-    weights, gap, ended = planes.solve()
+    weights, ended = planes.solve()
     while ended and planes.tighten(weights):
-        weights, gap, ended = planes.solve()
-    return weights, gap, ended
+        weights, ended = planes.solve()
+    return weights, weights.gap, ended
 
 
 def labels_of(kind, scores):
@@ -300,7 +300,7 @@ def test_centred_features_leave_winners_nothing_to_balance(points, rng):
     centred = points - points.mean(axis=0)
     planes = WinnerSet(centred, np.zeros(4), 1.0, 0.0, K, 0.0)
     fill(planes, centred, rng, 6)
-    weights, _, _ = planes.solve()
+    weights, _ = planes.solve()
     assert not planes.tighten(weights)
 
 
@@ -312,11 +312,13 @@ def test_only_violated_rows_of_the_balance_join_a_program(points, rng):
         planes.begin_pass()
         planes.look(weights, ALL)
         planes.accept()
-        weights, gap, ended = planes.solve()
+        weights, ended = planes.solve()
         while ended and planes.tighten(weights):
             most.append(planes._extra.size)
-            weights, gap, ended = planes.solve()
-        assert ended and abs(gap) <= 1e-6 * (weights.half_norm + 50.0 * planes.slack(weights))
+            weights, ended = planes.solve()
+        assert ended and abs(weights.gap) <= 1e-6 * (
+            weights.half_norm + 50.0 * planes.slack(weights)
+        )
         means = scores_of(weights, points + 1.0).mean(axis=0)
         assert means.max() - means.min() <= 0.01 + 1e-8
         # Those with a multiplier stay; an optimum has no more than there are mean scores.
