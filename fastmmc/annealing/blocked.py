@@ -27,7 +27,7 @@ from fastmmc.core.execution import (
     warn_if_stopped,
 )
 from fastmmc.core.status import Status
-from fastmmc.data.blocks import check_block, make_blocks
+from fastmmc.data.blocks import make_blocks
 from fastmmc.kernels.block_factor import SampleRun, sample_size
 
 
@@ -93,9 +93,8 @@ class _BlockWalker:
     def looking(self, centers):
         """Return the Pass of all points; a generator of its elementary operations."""
         self._sample.assign(centers)
-        shared = self._blocks.share((centers, self.points.least, *self._kind()))
-        tasks = [self._blocks.task(_sum_pulls, rows, shared) for rows in self._blocks.rows]
-        objective, pulls, sums, at_center = self._blocks.total(tasks)
+        blocks, shared = self._blocks, (centers, self.points.least)
+        objective, pulls, sums, at_center = blocks.total(blocks.map(_sum_pulls, shared))
         if objective < self.objective:
             self.objective, self.centers = float(objective), centers
         self.history.append(self.objective)
@@ -105,37 +104,28 @@ class _BlockWalker:
 
     def assign(self):
         """Return the labels by the best centers where the points are, sizes, and objective."""
-        shared = self._blocks.share((make_model(self.centers, self.points.rows), *self._kind()))
-        rows, task = self._blocks.rows, self._blocks.task
-        sizes, objective = self._blocks.total([task(_count, block, shared) for block in rows])
-        return [task(_label, block, shared) for block in rows], sizes, float(objective)
-
-    def _kind(self):
-        return self._blocks.shape[1], self._blocks.dtype
+        blocks, model = self._blocks, make_model(self.centers, self.points.rows)
+        sizes, objective = blocks.total(blocks.map(_count, model))
+        return blocks.map(_label, model), sizes, float(objective)
 
 
 def _sum_pulls(rows, shared):
     """Return the sum of distances of a block, and what :func:`kernels.sum_pulls` does."""
-    centers, least, *kind = shared
-    points = Points(check_block(rows, *kind))
+    centers, least = shared
+    points = Points(rows)
     walker = Walker(points, "median")
     walker.assign(centers)
     given = points.rows, points.weights, walker.labels, walker.distances
     return walker.distances.sum(), *kernels.sum_pulls(*given, least, len(centers))
 
 
-def _assigned(rows, shared):
-    model, *kind = shared
-    return model.assign(check_block(rows, *kind))
+def _count(rows, model):
+    labels, distances = model.assign(rows)
+    return np.bincount(labels, minlength=len(model.centers)), distances.sum()
 
 
-def _count(rows, shared):
-    labels, distances = _assigned(rows, shared)
-    return np.bincount(labels, minlength=len(shared[0].centers)), distances.sum()
-
-
-def _label(rows, shared):
-    return _assigned(rows, shared)[0]
+def _label(rows, model):
+    return model.assign(rows)[0]
 
 
 def _result(walker, found, status):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from fastmmc.core.execution import rate_figures, show_progress
-from fastmmc.data.blocks import check_block, make_blocks
+from fastmmc.data.blocks import make_blocks
 from fastmmc.kernels.block_factor import SampleRun, sample_size
 
 
@@ -29,17 +29,15 @@ def search_in_blocks(call, control, solve_sample):
         sample, given = run.draw(control)
         found = solve_sample(sample, **given)
         squared = found.objective - call.C * float(_losses(_margins(found.model, sample)).mean())
-        mean = float(_total(blocks, found.model)[0]) / n
+        mean = float(blocks.total(blocks.map(_sum, found.model))[0]) / n
         # The scores of all points are to balance, not those of the sample.
         excess = mean - float(np.clip(mean, -call.score_balance, call.score_balance))
         model = replace(found.model, intercept=found.model.intercept - excess)
-        _, loss, n_inside, n_plus = _total(blocks, model)
-        shared = blocks.share((model, blocks.shape[1], blocks.dtype))
-        labels = [blocks.task(_label, rows, shared) for rows in blocks.rows]
+        _, loss, n_inside, n_plus = blocks.total(blocks.map(_sum, model))
         objective = squared + call.C * float(loss) / n
         return replace(
             found,
-            labels=blocks.join(labels),
+            labels=blocks.join(blocks.map(_label, model)),
             objective=objective,
             status=rate_figures(found.status, objective=objective),
             sizes=np.array([n - n_plus, n_plus]),
@@ -52,12 +50,6 @@ def search_in_blocks(call, control, solve_sample):
         )
 
 
-def _total(blocks, model):
-    """Return the sums of scores and losses, and how many points are inside the margin, and in 1."""
-    shared = blocks.share((model, blocks.shape[1], blocks.dtype))
-    return blocks.total([blocks.task(_sum, rows, shared) for rows in blocks.rows])
-
-
 def _margins(model, rows):
     return model.decision_function(rows)[:, 1]
 
@@ -66,13 +58,12 @@ def _losses(margins):
     return np.maximum(0.0, 1.0 - np.abs(margins))
 
 
-def _sum(rows, shared):
-    model, *kind = shared
-    margins = _margins(model, check_block(rows, *kind))
+def _sum(rows, model):
+    """Return the sums of scores and losses, and how many points are inside the margin, and in 1."""
+    margins = _margins(model, rows)
     inside = np.abs(margins) < 1.0
     return margins.sum(), _losses(margins).sum(), inside.sum(), (margins > 0).sum()
 
 
-def _label(rows, shared):
-    model, *kind = shared
-    return (_margins(model, check_block(rows, *kind)) > 0).astype(np.int64)
+def _label(rows, model):
+    return (_margins(model, rows) > 0).astype(np.int64)

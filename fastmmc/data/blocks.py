@@ -122,6 +122,11 @@ def check_block(block, d, dtype):
     return validation.check_new_points(np.asarray(block), Kernel("linear"), d, dtype)
 
 
+def _of_points(block, shared):
+    function, value, *kind = shared
+    return function(check_block(block, *kind), value)
+
+
 class Blocks:
     """Points in blocks, and tasks on them; ``rows`` has one task a block, which gives its points.
 
@@ -136,6 +141,11 @@ class Blocks:
 
     def __len__(self):
         return len(self.bounds) - 1
+
+    def map(self, function, value):
+        """Return tasks, one a block, for ``function(points, value)`` of its checked points."""
+        shared = self.share((function, value, self.shape[1], self.dtype))
+        return [self.task(_of_points, rows, shared) for rows in self.rows]
 
     def take(self, indices):
         """Return some rows, whose indices rise, in memory."""
