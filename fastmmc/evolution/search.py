@@ -18,9 +18,11 @@ from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine import _loops_moves as moves
 
-# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
+# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice,
+# and flips.
 PAIRS = 200
 PAIRS_A_TIME = 10_000
+FLIPS_A_TIME = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +259,7 @@ class EvolutionSearch(SlicedSearch):
         fits = (problem.lower <= n_plus) & (n_plus <= problem.upper)
         flips = np.flatnonzero(fits & (4.0 * shifts < -problem.tol))
         if flips.size or not swaps:
-            return flips[:, None]
+            return flips[:FLIPS_A_TIME, None]
         order = np.argsort(shifts, kind="stable")
         largest = problem.diag.max()
         at = np.array([0, 1])
