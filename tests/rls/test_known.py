@@ -100,15 +100,50 @@ def test_the_classifier_is_kernel_least_squares_on_the_known_labels(rng):
     F = fastmmc.factor(X, lam=0.1, sigma=1.5)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=3, known_labels=known, balance=1.0)
     plan = plan(call, fastmmc.rls.source.check_source(call))
-    found = known_labels.classified(F, plan, np.zeros(60, dtype=np.int64))
+    classifier = known_labels.Classifier.of(F, plan, np.zeros(60, dtype=np.int64))
     scores = naive.classifier_scores(X, known, 3, 0.1, 1.5)
     expected = np.where(known >= 0, known, scores.argmax(axis=1))
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(classifier.labels(), expected)
+    told = np.flatnonzero(known >= 0)
+    for at, row in enumerate(told):
+        others = np.where(np.arange(60) == row, -1, known)
+        scores = naive.classifier_scores(X, others, 3, 0.1, 1.5)
+        assert classifier.left_out[at] == scores[row].argmax()
+    assert classifier.n_errors() == np.count_nonzero(classifier.left_out != known[told])
+    assert classifier.n_errors(np.zeros(60, dtype=np.int64)) == np.count_nonzero(known[told] > 0)
+
+
+def test_a_class_with_one_known_label_is_not_counted():
+    X, y = blobs([20, 20])
+    known = np.full(40, -1)
+    known[[0, 1, 30]] = y[[0, 1, 30]]
+    F = fastmmc.factor(X)
+    call = fastmmc.rls.methods._UMCRLSCall(X=F, k=2, known_labels=known)
+    plan = fastmmc.rls.planning._make_plan(call, fastmmc.rls.source.check_source(call))
+    classifier = known_labels.Classifier.of(F, plan, y)
+    assert classifier.n_errors(1 - y) == 2
+
+
+def test_labels_lead_where_clusters_lie_across_the_classes():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2)) * [6.0, 1.0]
+    y = (X[:, 1] > 0).astype(int)
+    alone = fastmmc.umc_rls(X, 2, random_state=0)
+    assert adjusted_rand_score(y, alone.labels) < 0.1
+    result = fastmmc.umc_rls(X, 2, known_labels=tell(y, 40), random_state=0)
+    assert result.objective > alone.objective
+    assert adjusted_rand_score(y, result.labels) > 0.7
 
 
 @pytest.mark.parametrize("sizes", ["equal", "free"])
-@pytest.mark.parametrize("count", [1, 8])
-def test_the_better_of_two_searches_is_returned(digits, sizes, count, monkeypatch):
+@pytest.mark.parametrize("count, n_errors", [(1, 0), (8, 0), (8, 1)])
+def test_the_better_of_two_searches_is_returned(digits, sizes, count, n_errors, monkeypatch):
+    """That from the classifier alone is made if it errs on fewer known labels."""
+
+    def errors(self, labels=None):
+        return 0 if labels is None else n_errors
+
+    monkeypatch.setattr(known_labels.Classifier, "n_errors", errors)
     X, y = digits
     X, y = X[:400], y[:400]
     make, found = fastmmc.rls.search.best_result, []
@@ -120,8 +155,8 @@ def test_the_better_of_two_searches_is_returned(digits, sizes, count, monkeypatc
     monkeypatch.setattr(fastmmc.rls.search, "best_result", noted)
     options = {"sizes": sizes, "n_init": 1, "random_state": 0}
     result = fastmmc.umc_rls(X, 10, known_labels=tell(y, count), **options)
-    _, named, classified = found
-    best = min(named, classified, key=lambda one: one.objective)
+    assert len(found) == (2 if n_errors else 3)
+    best = min(found[1:], key=lambda one: one.objective)
     assert result.objective == best.objective
     np.testing.assert_array_equal(result.labels, best.labels)
 
@@ -136,6 +171,7 @@ def test_only_the_search_that_won_gives_its_warnings(monkeypatch):
         fastmmc.core.execution.warn_user(given[-1])
 
     monkeypatch.setattr(fastmmc.rls.source, "_warn_if_unpredictable", warn)
+    monkeypatch.setattr(known_labels.Classifier, "n_errors", lambda self, labels=None: 0)
     with pytest.warns(ConvergenceWarning) as warned:
         fastmmc.umc_rls(X, 3, known_labels=tell(y, 5), n_init=1, random_state=0)
     assert len(given) == 3 and len(warned) == 1
