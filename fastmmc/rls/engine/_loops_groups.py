@@ -329,34 +329,46 @@ def worth(free, count):
 
 
 @njit
-def half_gain(U, values, diag, j, b, a):
-    """Return the part of a swap between clusters b and a that belongs to group j of b.
+def half_gain(diag, own, fit, v_own, v):
+    """Return the part of a swap between clusters that belongs to a group of one of them.
 
-    For groups of equal mass it is R_jj (v_a + v_b) + 2 U[a, j] v_a - 2 U[b, j] v_b, with v_h = 1 /
-    s_h, or 1 where sizes are ruled.
+    For groups of equal mass it is R_jj (v_a + v_b) + 2 U[a, j] v_a - 2 U[b, j] v_b for group j of
+    b, with v_h = 1 / s_h, or 1 where sizes are ruled; ``own`` is U[b, j] and ``fit`` U[a, j].
     """
-    own = diag[j] * (values[a] + values[b])
-    return own + 2.0 * (U[a, j] * values[a] - U[b, j] * values[b])
+    return diag * (v + v_own) + 2.0 * (fit * v - own * v_own)
 
 
 @njit
-def fill_reach(U, labels, values, diag, movable, h, reach):
-    """Fill row and column h of reach[b, a], (k, k): what groups of b add at most by going to a.
+def fill_column(state, values, own, a, reach):
+    """Fill column a of reach[b, a], (k, k): what groups of b add at most by going to a.
 
-    It is their greatest half of a gain. A swap changes it for two clusters.
+    It is their greatest half of a gain, -inf where there is none. ``own`` (g,) are the groups' fits
+    to their own clusters; so only one row of the sums is read, as it lies in memory.
     """
-    k = values.size
+    labels, diag, fits = state.labels, state.diag, state.sums[a]
+    reach[:, a] = -np.inf
+    if values[a] > 0.0:
+        for j in range(labels.size):
+            b = labels[j]
+            if b != a and state.movable[j]:
+                gain = half_gain(diag[j], own[j], fits[j], values[b], values[a])
+                reach[b, a] = max(reach[b, a], gain)
+
+
+@njit
+def renew_reach(state, values, own, h, reach):
+    """Bring ``own`` and ``reach`` up to date after a swap that changed cluster h."""
+    labels, diag, U = state.labels, state.diag, state.sums
     reach[h] = -np.inf
-    reach[:, h] = -np.inf
     for j in range(labels.size):
-        b = labels[j]
-        if movable[j]:
-            if b == h:
-                for a in range(k):
-                    if values[a] > 0.0:
-                        reach[h, a] = max(reach[h, a], half_gain(U, values, diag, j, h, a))
-            elif values[h] > 0.0:
-                reach[b, h] = max(reach[b, h], half_gain(U, values, diag, j, b, h))
+        if labels[j] == h:
+            own[j] = U[h, j]
+            if state.movable[j]:
+                for a in range(values.size):
+                    if a != h and values[a] > 0.0:
+                        gain = half_gain(diag[j], own[j], U[a, j], values[h], values[a])
+                        reach[h, a] = max(reach[h, a], gain)
+    fill_column(state, values, own, h, reach)
 
 
 @njit
@@ -365,18 +377,20 @@ def swap(state, least, budget):
 
     Sizes stay within the bounds, or where they are. The matrix must be dense. Returns True when no
     swap helps. ``least`` (g,) is no greater than the entries of each row of the matrix, and with
-    :func:`fill_reach` it tells in O(k) which clusters have no partner of equal mass for a group.
+    :func:`fill_column` it tells in O(k) which clusters have no partner of equal mass for a group.
     The budget counts their groups as well, so that a limit on it is a number of groups to look at.
     """
     R, labels, counts, masses = state.matrix, state.labels, state.counts, state.masses
     U, within, diag, free = state.sums, state.within, state.diag, state.free
     lower, upper, movable, pos = state.lower, state.upper, state.movable, state.pos
     g, k = labels.size, counts.size
-    values, reach = np.empty(k), np.empty((k, k))
+    values, own, reach = np.empty(k), np.empty(g), np.empty((k, k))
     for h in range(k):
         values[h] = worth(free, counts[h])
+    for j in range(g):
+        own[j] = U[labels[j], j]
     for h in range(k):
-        fill_reach(U, labels, values, diag, movable, h, reach)
+        fill_column(state, values, own, h, reach)
     is_open = np.empty(k, dtype=np.bool_)
     # Whether the halves of gains tell of groups of different masses, too.
     is_told = not free or masses.min() == masses.max()
@@ -396,7 +410,7 @@ def swap(state, least, budget):
         for b in range(k):
             is_open[b] = False
             if b != a and counts[b] > 0:
-                most = half_gain(U, values, diag, i, a, b) + reach[b, a]
+                most = half_gain(diag[i], U[a, i], U[b, i], values[a], values[b]) + reach[b, a]
                 # Half of tol is far more than the rounding by which both sums may differ.
                 is_open[b] = most - 2.0 * least[i] * (values[a] + values[b]) > state.tol / 2
                 hope = hope or is_open[b]
@@ -430,7 +444,7 @@ def swap(state, least, budget):
             for h in (a, b):
                 values[h] = worth(free, counts[h])
             for h in (a, b):
-                fill_reach(U, labels, values, diag, movable, h, reach)
+                renew_reach(state, values, own, h, reach)
             pos[CLEAN] = 0
             budget -= 4 * g
     return pos[CLEAN] >= g
