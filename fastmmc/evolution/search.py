@@ -18,10 +18,12 @@ from fastmmc.kernels.gram import BLOCK, Kernel, kernel_points, squared_distances
 from fastmmc.kernels.kmeans import k_means
 from fastmmc.rls.engine import _loops_moves as moves
 
-# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice,
-# and flips.
+# Limit on the pairs that the proof of a local optimum looks at, as a multiple of n; pairs a slice.
 PAIRS = 200
 PAIRS_A_TIME = 10_000
+
+# Flips of the polish between two looks at the clock: 20 ms of 4,000 points with a dense hat matrix,
+# 8 ms at rank 140.
 FLIPS_A_TIME = 1000
 
 
