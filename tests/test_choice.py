@@ -114,8 +114,8 @@ def naive_errors(R, labels, k):
     E = (labels[:, None] == np.arange(k)).astype(float)
     out = (R @ E - np.diag(R)[:, None] * E) / (1.0 - np.diag(R))[:, None]
     shares = np.maximum(out, 0) / np.maximum(out, 0).sum(axis=1, keepdims=True)
-    squares = [np.sum((found - E) ** 2, axis=1) for found in (out, shares)]
-    return [np.mean([each[labels == h].mean() for h in range(k)]) for each in squares]
+    cubes = [np.sum((found - E) ** 2, axis=1) ** 1.5 for found in (out, shares)]
+    return [np.mean([each[labels == h].mean() for h in range(k)]) for each in cubes]
 
 
 def test_vote_is_that_of_the_definition(iris):
@@ -139,8 +139,10 @@ def test_vote_is_that_of_the_definition(iris):
         shares = np.bincount(one.labels, minlength=3) / len(X)
         shares = shares[shares > 0]
         price = np.exp(-2.0 * (np.log(3) + np.sum(shares * np.log(shares))))
-        floor = 0.04 if one.rule == "k-means" else 1e-3
-        weights.append(price * sum(((a + floor) * (b + floor)) ** -0.5 for a, b in errors))
+        raised = np.add(errors, 1e-3)
+        if one.rule == "k-means":
+            raised += 0.04**2 / raised
+        weights.append(price * np.sum(np.prod(raised, axis=1) ** -0.5))
     weights = np.array(weights) / sum(weights)
     assert_allclose([one.weight for one in table], weights, rtol=1e-6)
     for one in table:
@@ -157,7 +159,28 @@ def test_weights_price_unequal_sizes_and_have_a_floor():
     price = (2.0 * 0.75**0.75 * 0.25**0.25) ** 2
     assert weights[0] / weights[1] == pytest.approx(price)
     assert weights[2] / weights[0] == pytest.approx(np.sqrt(0.101 * 0.201) / 0.001)
-    assert weights[2] / weights[3] == pytest.approx(0.04 / 0.001)
+    assert weights[2] / weights[3] == pytest.approx((0.001 + 0.04**2 / 0.001) / 0.001)
+
+
+def test_majority_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    labellings, masses = rng.integers(3, size=(7, 40)), rng.integers(1, 5, 40)
+    weights, labels = rng.random(7), labellings[0]
+    said = np.zeros((40, 3))
+    for other, weight in zip(labellings, weights, strict=True):
+        for cell in range(40):
+            like = other == other[cell]
+            said[cell] += weight * np.bincount(labels[like], masses[like], 3) / masses[like].sum()
+    found = vote.by_majority(labels, labellings, weights, 3, masses)
+    assert_array_equal(found, said.argmax(axis=1))
+    assert 0 < np.count_nonzero(found != labels)
+
+
+def test_no_majority_takes_a_cluster_away():
+    labels = np.array([0] * 6 + [1] * 6 + [2])
+    others = np.array([0] * 6 + [1] * 7)
+    found = vote.by_majority(labels, [labels, others, others], np.ones(3), 3, np.ones(13))
+    assert_array_equal(found, labels)
 
 
 def test_dithering_fills_the_gaps_between_few_values_and_leaves_others():
@@ -223,7 +246,7 @@ def test_clusters_by_k_means_are_those_of_all_points(make):
 def test_labels_that_no_prediction_reaches_share_it():
     groups = Groups.of_points(np.zeros((4, 4)))
     plain, shared = vote.errors_of(groups, np.array([0, 0, 1, 1]), 2)
-    assert plain == pytest.approx(1.0) and shared == pytest.approx(0.5)
+    assert plain == pytest.approx(1.0) and shared == pytest.approx(0.5**1.5)
 
 
 def test_genie_without_a_limit_is_single_linkage(monkeypatch):

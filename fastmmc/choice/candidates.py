@@ -31,8 +31,8 @@ JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 N_NEAR = 2
 
 # Clusterings by k-means, from as many starts. If they count half, 1.5 and 2 times as much, the mean
-# index of 26 tables is .367, .400 and .398 in place of .402, that of a suite .838, .831 and .829 in
-# place of .840, that of 12 real sets .580, .558 and .551 in place of .578.
+# index of 26 tables is .368, .396 and .395 in place of .398, that of a suite .838, .839 and .832 in
+# place of .841, that of 12 real sets .580, .568 and .559 in place of .578.
 N_MEANS = 8
 
 # Steps of all this, for the share of the work that is done.

@@ -11,7 +11,7 @@ from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
 from fastmmc.choice.given import BALANCE, Given, Kept, size_rules
 from fastmmc.choice.numbers import Counts
-from fastmmc.choice.results import LEAST_EVIDENCE, RULES, ChoiceResult
+from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
 from fastmmc.choice.whole import affordable_cells, result_of
@@ -311,11 +311,12 @@ def _choose(widths, judging, kept, k, rng, run):
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
     found, kernels, judges = labellings.found, labellings.kernels, labellings.judges
-    candidates = run.finish(lambda: vote(found, kernels, judges, k, widths.cells.masses, kept))
-    winner = next(one for one in candidates if one.rule in RULES)
+    masses = widths.cells.masses
+    candidates, winner = run.finish(lambda: vote(found, kernels, judges, k, masses, kept))
     of_winner = winner.sigma, winner.lam
     width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
-    return candidates, winner, width
+    labels = kept.repair(kept.groups(width), winner.labels, masses)
+    return candidates, replace(winner, labels=labels), width
 
 
 def _numbers(call, n):

@@ -38,7 +38,7 @@ class Candidate:
         "genie": Genie's clusters of the points, which only vote.
     criterion : float
         Leave-one-out error with dithered points, the least over the kernels: the root of the
-        product of two means over clusters of the mean of ||l - e||^2 over their points, with e the
+        product of two means over clusters of the mean of ||l - e||^3 over their points, with e the
         indicators of a point and l the leave-one-out predictions of these, or their shares.
     weight : float
         Its weight in the vote; all sum to 1.
