@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
-from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, Cloud
+from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Widths, dithered
@@ -448,6 +448,21 @@ def test_points_without_clusters_are_one(kind, d):
     assert sum(result.sizes.size == 1 for result in results) >= 2
     for result in results:
         assert (result.evidence < LEAST_EVIDENCE) == (result.sizes.size == 1)
+
+
+def test_clouds_are_drawn_until_one_tells_or_two_are_clear(monkeypatch):
+    ratios, compare = [], methods.compare_with_clouds
+
+    def note(*given):
+        ratios[:] = compare(*given)
+        return ratios
+
+    monkeypatch.setattr(methods, "compare_with_clouds", note)
+    fastmmc.cluster(blobs([40, 30, 20])[0], max_k=4, random_state=0)
+    assert len(ratios) == 2 and min(ratios) >= CLEAR
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    result = fastmmc.cluster(X, max_k=4, random_state=0)
+    assert result.evidence == ratios[-1] < LEAST_EVIDENCE <= min(ratios[:-1], default=CLEAR)
 
 
 def test_what_is_known_asks_for_more_clusters_than_one():

@@ -9,13 +9,19 @@ from scipy.sparse import issparse
 from scipy.special import ndtr
 
 from fastmmc.choice.numbers import Counts
+from fastmmc.choice.results import LEAST_EVIDENCE
 from fastmmc.choice.widths import Widths, dithered
 from fastmmc.rls.engine.coarse import CELLS, cells_of_choice, coarsen, points_of
 
-# Clouds that are drawn, of both kinds in turn, and the largest number of clusters at which errors
-# are compared.
-CLOUDS = 6
+# The most clouds that are drawn, of both kinds in turn, and the largest number of clusters at which
+# errors are compared. Of 702 draws without clusters 52 seem to have some, of 89 sets 5 to have
+# none; with six clouds and a least evidence of 1.2 in place of 1.12 these are 55 and 7.
+CLOUDS = 12
 MOST_COMPARED = 4
+
+# Evidence that ends the comparison after two clouds. It saves ten with 71 of the 89 sets; of the
+# draws without clusters it ends 2, which 12 clouds would not make one cluster either.
+CLEAR = 2.0
 
 # Numbers in the points that a cloud is like, which are some of very many.
 MOST_NUMBERS = 400_000
@@ -112,8 +118,9 @@ def compare_with_clouds(errors, X, weights, rng, run):
     """Yield, for each cloud, how many times as large its errors are as those of the points.
 
     ``errors`` are those of the points, by numbers of clusters; the number counts at which they are
-    smallest beside the cloud's. Wide sparse points have no clouds; points of which fewer than four
-    differ are as good as one.
+    smallest beside the cloud's. No more clouds are drawn when one says that there are no clusters,
+    or two are clear. Wide sparse points have no clouds; points of which fewer than four differ are
+    as good as one.
     """
     n, d = X.shape
     rows = np.sort(rng.choice(n, min(n, max(CELLS, MOST_NUMBERS // d)), replace=False))
@@ -125,7 +132,7 @@ def compare_with_clouds(errors, X, weights, rng, run):
     if not errors or not cloud.has_spread:
         yield 1.0
         return
-    most = min(MOST_COMPARED, max(errors))
+    most, least = min(MOST_COMPARED, max(errors)), np.inf
     for i in range(CLOUDS):
         drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
         cells = coarsen(drawn, cells_of_choice(rows.size, 2), 2, rng, run.look, weights)
@@ -133,4 +140,8 @@ def compare_with_clouds(errors, X, weights, rng, run):
             cells = cells.split(drawn, np.zeros(rows.size, dtype=np.int64), weights)
         counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)
         counts.try_all(2, most - 1)
-        yield max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
+        ratio = max(counts.errors[k] / errors[k] for k in range(min(errors), most + 1))
+        yield ratio
+        least = min(least, ratio)
+        if least < LEAST_EVIDENCE or (i == 1 and least >= CLEAR):
+            return
