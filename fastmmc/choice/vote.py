@@ -40,9 +40,6 @@ PRICE = 2.0
 # .396, of the rings .59, .70, .75 and .78, of the shapes .882, .884, .884 and .882.
 AGREEMENT = 3.0
 
-# Of equal labellings the one comes first that a search found, and so cannot improve.
-ORDER = ("free", "near", "smoothed", "k-means", "genie")
-
 
 def errors_of(groups, labels, k):
     """Return two leave-one-out errors of labels: by the predictions and by their shares.
@@ -118,7 +115,8 @@ def vote(found, kernels, judges, k, masses, kept):
                 labels,
             )
         )
-    order = np.lexsort(([ORDER.index(rule) for rule in rules], -np.round(votes, 9)))
+    of_rules = [(*RULES, "genie").index(rule) for rule in rules]
+    order = np.lexsort((of_rules, -np.round(votes, 9)))
     first = next(i for i in order if rules[i] in RULES)
     labels = by_majority(labellings[first], labellings, weights * agreements[first], k, masses)
     return [candidates[i] for i in order], replace(candidates[first], labels=labels)
