@@ -260,7 +260,7 @@ def draw_customers():
     for h, size in enumerate(result.sizes):
         lines.append((f"cluster {h}: {size} customers", COLORS[h], "bold"))
         for column in profile.by_difference(h)[:3]:
-            text = f"{column.name}: {column.own_text(h)}; of all {column.all_text(h)}"
+            text = f"{column.name}: {column.own[h]}; of all {column.of_all[h]}"
             lines.append((f"    {text}", "black", "normal"))
     for i, (line, color, weight) in enumerate(lines):
         y = 1 - (i + 0.5) / len(lines)

@@ -39,6 +39,13 @@ def test_the_example_of_the_readme(capsys):
     assert "1,797 points in 10 clusters, converged" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_pictures_of_the_gallery_are_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    for draw in runpy.run_path(str(ROOT / "notebooks" / "pictures.py"))["PICTURES"].values():
+        assert draw().axes
+
+
 def test_links_of_the_readme_lead_to_files():
     links = re.findall(r"\]\(([^)#]*)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(links) > 10
