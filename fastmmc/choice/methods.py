@@ -113,8 +113,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster by a vote of labellings, which chooses kernel width, sizes and number of clusters.
 
     The labellings come from four kernel widths, k-means and Genie's linkage. A smaller
-    leave-one-out error means more weight, and the labelling that agrees best with all wins. See
-    the guide, "Everything chosen: a vote".
+    leave-one-out error means more weight. The labelling that agrees best with all wins, and a
+    majority places its points. See the guide, "Everything chosen: a vote".
 
     Returns
     -------
@@ -137,7 +137,7 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
-    The choice is made on at most 4,500 cells of the points. Dask arrays and large memory maps allow
+    The choice is made on up to 4,500 cells. Dask arrays and large memory maps allow
     no known labels, links, weights or ``trim``.
 
     References
