@@ -23,8 +23,9 @@ KERNELS = (
 )
 
 # The kernels that judge, in the same order. A gap between narrow clusters is one to a kernel of
-# few cells only: to a wider one a short cut across the clusters is better. Narrow rings have a mean
-# index of .93 with it and the clusterings by k-means, and .80 without both.
+# few cells only: to a wider one a short cut across the clusters is better. Since distances are
+# cubed, that decides less: 40 pairs of equal rings have a mean index of .87 with and without it,
+# ten draws of rings of masses 1 : 3 have .10 and .00 at 1,000 points, and 1.00 from 2,000 on.
 JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 
 # Labellings of about equal sizes from each kernel.
@@ -49,11 +50,11 @@ class Labellings:
         self._k = k
         self._rng = rng
         self._run = run
-        self._groups = []
         self._starts = []
-        # The kernels that were made, each with the one that judges in its place, and the
-        # labellings: rule, threshold or None, and labels.
+        # The kernels that were made, each with the groups that are searched with it and the kernel
+        # that judges in its place, and the labellings: rule, threshold or None, and labels.
         self.kernels = []
+        self.groups = []
         self.judges = []
         self.found = []
 
@@ -72,9 +73,9 @@ class Labellings:
             self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
             self._cut(kernel, judge)
-        for groups, start in zip(self._groups, self._starts, strict=True):
+        for groups, start in zip(self.groups, self._starts, strict=True):
             self._search("free", groups, True, kept.free, [start], 1)
-        for groups in self._groups:
+        for groups in self.groups:
             self._search("near", groups, False, kept.near, [], N_NEAR)
 
     def _cut(self, kernel, judge):
@@ -84,7 +85,7 @@ class Labellings:
         judge = self._made(self._judging, *judge)
         self.kernels.append(width)
         self.judges.append(judge)
-        self._groups.append(groups)
+        self.groups.append(groups)
         cuts = width.genie.cut(self._k)
         smoothed = [self._add("smoothed", g, cuts[g])[kept.first] for g in GINIS]
         descents = [groups.descend(labels, kept.free, True) for labels in smoothed]
@@ -93,7 +94,7 @@ class Labellings:
 
     def _add(self, rule, gini, labels):
         """Add a labelling that no search made, after it is made to keep what is known."""
-        labels = self._kept.repair(self._groups[-1], labels, self._widths.cells.masses)
+        labels = self._kept.repair(self.groups[-1], labels, self._widths.cells.masses)
         self.found.append((rule, gini, labels))
         return labels
 

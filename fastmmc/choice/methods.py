@@ -137,8 +137,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
 
     Notes
     -----
-    The choice is made on up to 4,500 cells. Dask arrays and large memory maps allow
-    no known labels, links, weights or ``trim``.
+    The choice is made on up to 4,500 cells. Dask arrays and large memory maps allow no known
+    labels, links, weights or ``trim``.
 
     References
     ----------
@@ -314,9 +314,9 @@ def _choose(widths, judging, kept, k, rng, run):
     masses = widths.cells.masses
     candidates, winner = run.finish(lambda: vote(found, kernels, judges, k, masses, kept))
     of_winner = winner.sigma, winner.lam
-    width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
-    labels = kept.repair(kept.groups(width), winner.labels, masses)
-    return candidates, replace(winner, labels=labels), width
+    at = next(i for i, one in enumerate(kernels) if (one.sigma, one.factor.lam) == of_winner)
+    labels = kept.repair(labellings.groups[at], winner.labels, masses)
+    return candidates, replace(winner, labels=labels), kernels[at]
 
 
 def _numbers(call, n):
