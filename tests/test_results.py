@@ -66,7 +66,7 @@ def test_what_the_call_left_open_is_told(points):
     assert set(result.resolved) == {"method", "balance", "rank", "sigma", "n_init"}
     _, found = rows(result)
     assert found["resolved"] == (
-        f"method='memetic', balance=0.4, rank=None, sigma={result.params['sigma']:.6g}, n_init=1"
+        f"method='memetic', balance=0.2, rank=None, sigma={result.params['sigma']:.6g}, n_init=1"
     )
     options = {"sizes": "equal", "method": "shaking", "rank": None, "sigma": 2.0, "n_init": 3}
     told = fastmmc.umc_rls(points, 3, random_state=0, **options)

@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.choice import candidates, vote
 from fastmmc.kernels.gram import median_width
-from fastmmc.rls.engine.memetic import MemeticSearch
+from fastmmc.rls.engine.groups import Groups
 
 
 def changed(change):
@@ -120,15 +120,8 @@ def choice_page(run):
 # -------------------------------------------------------------------------------- memetic search
 SETTINGS = ((1, 1 / 4), (1, 1.0), (2, 1 / 4))  # (sigma^2 / its median, lam) on digits / 16
 K = 10
-BALANCE = 0.4  # the size rule of all searches that are compared by their objective
+BALANCE = 0.2  # the size rule of all searches that are compared by their objective
 SETS = "coil", "letter A-D", *(f"usps {d}" for d in ("0-3", "4-7", "3-8", "1-7", "2-7", "8-9"))
-
-
-class MutationOnly(MemeticSearch):
-    """Children are shaken copies of one parent."""
-
-    def _child_labels(self):
-        return self._population[self._rng.integers(len(self._population))].labels
 
 
 # What is changed in the package, and parameters of the call.
@@ -136,12 +129,12 @@ VARIANTS = {
     "as it is": ({}, {}),
     "population 4": ({}, {"population": 4}),
     "population 16": ({}, {"population": 16}),
-    "children shaken from round 2": ({"rls.plan.FIRST_CHILD_ROUND": 2}, {}),
-    "children shaken from round 6": ({"rls.plan.FIRST_CHILD_ROUND": 6}, {}),
-    "children in rounds 4 to 20": ({"rls.plan.CHILD_ROUNDS": 17}, {}),
-    "children not shaken": ({"rls.plan.CHILD_ROUNDS": 0}, {}),
-    "no crossover": ({"rls.search.MemeticSearch": MutationOnly}, {}),
-    **{f"sizes within {100 * share:.0f} %": ({}, {"balance": share}) for share in (0.1, 0.2, 0.8)},
+    "patience 5": ({}, {"patience": 5}),
+    "patience 80": ({}, {"patience": 80}),
+    "no crossover": ({"rls.engine.groups.Groups.recombine": lambda groups, a, b, k: a}, {}),
+    "no parts of the tree": ({"rls.engine.groups.Groups.refine": Groups.descend}, {}),
+    "on all points": ({"rls.planning.wanted_cells": lambda *told: 0}, {}),
+    **{f"sizes within {100 * share:.0f} %": ({}, {"balance": share}) for share in (0.1, 0.4, 0.8)},
 }
 # On other sets, with the default sigma and lam; k-means stands beside them.
 SEARCHES = {

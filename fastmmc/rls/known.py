@@ -14,10 +14,12 @@ from fastmmc.data.labels import named_clusters
 from fastmmc.data.memberships import margins
 from fastmmc.data.sizes import MOST_SCORES, fit_sizes, held_sizes
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
-from fastmmc.rls.plan import FIRST_CHILD_ROUND
 
 # Points whose known labels make the classifier, which costs the cube of their number.
 MOST_TOLD = 1_000
+
+# Round of the shaking that goes on with what the classifier tells: late enough to keep it.
+TOLD_ROUND = 4
 
 # Share of the work until the clusters are found.
 FOUND = 0.5
@@ -50,7 +52,7 @@ def search_with_known(search, factor, plan, control):
     starts = [plan.of_given(plan.with_known(clusters), first)]
     if found.status not in STOPPED:
         classifier = Classifier.of(factor, plan, clusters)
-        starts.append(plan.of_given(classifier.labels(), FIRST_CHILD_ROUND))
+        starts.append(plan.of_given(classifier.labels(), TOLD_ROUND))
         if classifier.n_errors() < classifier.n_errors(clusters):
             del starts[0]
     ends, status = [], found.status

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from fastmmc.core.sliced import SlicedSearch
-from fastmmc.core.status import Status
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 from fastmmc.kernels.gram import Kernel
 from fastmmc.rls.claims import ClaimSearch
@@ -18,15 +17,9 @@ from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
 from fastmmc.rls.engine.descents import Descent, descent
-from fastmmc.rls.engine.free import SLICE, Population, quick_labels
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.linked import MOST_IN_CHAIN, majority, objective_of
-from fastmmc.rls.engine.memetic import MemeticSearch
-
-# Searches on cells for each start, fewer of many clusters; all points descend from the best. Three
-# in place of one lower Q by 1.5 % (pendigits, satimage, usps, letter; eight seeds), and take .3 s.
-SEARCHES = 3
-SEARCHES_TIMES_CLUSTERS = 90
+from fastmmc.rls.engine.population import SLICE, Population, quick_labels
 
 
 def make_groups(factor, merging, plan, rng):
@@ -51,59 +44,22 @@ def make_groups(factor, merging, plan, rng):
     return whole, (coarse.linked(matrix, plan.known), plan)
 
 
-class NearSearch:
-    """The search of equal sizes on the matrix of groups, as a population that it does not need."""
+class GroupClaims(ClaimSearch):
+    """One of the paper's searches, on the matrix of groups."""
 
-    def __init__(self, points, plan, index, rng):
-        self._plan = plan
-        self._index = index
-        self._rng = rng
-        self._factor = DenseFactor(points.matrix, 1.0, Kernel("precomputed"), points.matrix)
-        # Without it only 15 of 24 searches find three far clusters of 60, 200 and 100 points where
-        # these sizes are asked for.
-        self._start = (
-            points.fitted(points.cut(plan.k), plan.rule) if plan.method == "memetic" else None
-        )
-        self._search = self._make_search()
-        self._best = None
-        self.fraction = 0.0
-        self.n_iter = self.n_moves = 0
-        self.status = Status.CONVERGED
+    def __init__(self, groups, plan, index, rng):
+        factor = DenseFactor(groups.matrix, 1.0, Kernel("precomputed"), groups.matrix)
+        super().__init__(factor, factor.diagonal(), plan, index, rng)
 
     def run(self):
         """Search; yield at the end of each slice."""
-        plan, count = self._plan, 1
-        if plan.cells and plan.method == "memetic":
-            count = max(1, min(SEARCHES, SEARCHES_TIMES_CLUSTERS // plan.k))
-        for at in range(count):
-            if at > 0:
-                self._search = self._make_search()
-            while not self._search.step(SLICE):
-                self.fraction = (at + self._search.fraction()) / count
-                yield
-            self._take()
+        while not self.step(SLICE):
+            yield
 
     def finish(self):
-        """Return the best labels."""
-        if self._search is not None:
-            self._take()
-        return self._best.labels
-
-    def _make_search(self):
-        of = self._factor, self._factor.diagonal(), self._plan
-        if self._start is None:
-            return ClaimSearch(*of, self._index, self._rng)
-        return MemeticSearch(*of, self._rng, self._start)
-
-    def _take(self):
-        """Take the labels of the search if they are the best, and its figures."""
-        search, self._search = self._search, None
-        search.finish()
-        self.status = max(self.status, search.status)
-        self.n_iter += search.n_iter
-        self.n_moves += search.n_moves
-        if self._best is None or search.objective < self._best.objective:
-            self._best = search
+        """Return the labels."""
+        super().finish()
+        return self.labels
 
 
 class MultilevelSearch(SlicedSearch):
@@ -129,7 +85,7 @@ class MultilevelSearch(SlicedSearch):
         """Return an estimate of the share of the work that is done."""
         if self._state is not None or self._search is None:
             return 0.95 * (self._state is not None)
-        return 0.9 * self._search.fraction
+        return 0.9 * self._search.fraction()
 
     def finish(self):
         """Take the final figures and let the work space go."""
@@ -154,9 +110,14 @@ class MultilevelSearch(SlicedSearch):
         # Where known labels came with first ones for all, these are as good as a search.
         is_told = plan.cells and plan.known is not None and isinstance(plan.init, np.ndarray)
         if searched is not None and not is_told:
-            kind = Population if plan.free else NearSearch
+            is_memetic = plan.free or plan.method == "memetic"
+            kind = Population if is_memetic else GroupClaims
             self._search = kind(*searched, self._index, self._rng)
-            yield from self._search.run()
+            for _ in self._search.run():
+                # Pairs that must be apart have prices in the search alone.
+                if is_memetic and not len(self._merging.cannot):
+                    self._history.note(self._search.n_moves, self._search.objective)
+                yield
         self._begin_descent()
         yield
         yield from self._descend()
@@ -169,8 +130,7 @@ class MultilevelSearch(SlicedSearch):
             while not loops.descend(state, self._pairs, chain, self._budget):
                 yield
         elif state.dense:
-            is_bounded = self._plan.cells and self._plan.free and self._plan.rule.bounded
-            least = self._whole.least if is_bounded else None
+            least = self._whole.least if self._plan.cells and self._plan.rule.bounded else None
             yield from descent(state, least, lambda: self._budget)
         else:
             yield from Descent(state, self._threads).run(self._note)
@@ -201,7 +161,8 @@ class MultilevelSearch(SlicedSearch):
     def _note(self):
         """Note where the descent of all groups stands; return the objective."""
         value = objective_of(self._state, self._merging)
-        self._history.note(self._state.pos[loops.MOVES], value)
+        before = 0 if self._search is None else self._search.n_moves
+        self._history.note(before + self._state.pos[loops.MOVES], value)
         return value
 
     def _labels_of_all(self):

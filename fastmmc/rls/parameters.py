@@ -109,7 +109,7 @@ class UMCRLSSizes(SizeParameters):
         default=None,
         least=0,
         doc="""
-        Sizes stay within balance * n / k of their targets. None: 0 with ``target_sizes``, else 0.4
+        Sizes stay within balance * n / k of their targets. None: 0 with ``target_sizes``, else 0.2
         ("memetic") or looser.
         """,
     )

@@ -15,7 +15,6 @@ from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine.coarse import mass_unit
 from fastmmc.rls.engine.linked import Merging
-from fastmmc.rls.engine.memetic import MemeticSearch
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import MultilevelSearch, make_groups
 from fastmmc.rls.other_sizes import warn_of_other_sizes
@@ -34,7 +33,7 @@ def search_labels(seed, factor, plan, control):
         return search_overruling(search, plan, control)
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
-    is_grouped = plan.links is not None or plan.cells > 0 or plan.free
+    is_grouped = plan.links is not None or plan.cells > 0 or plan.free or plan.method == "memetic"
     result = (_search_groups if is_grouped else _search_claims)(seed, factor, plan, control)
     if plan.links is not None:
         hard = plan.link_penalty is None
@@ -57,10 +56,7 @@ def _search_claims(seed, factor, plan, control):
     diag = matrix.diagonal()
 
     def make_search(index):
-        rng = restart_stream(seed, index)
-        if plan.method == "memetic":
-            return MemeticSearch(matrix, diag, plan, rng)
-        return ClaimSearch(matrix, diag, plan, index, rng)
+        return ClaimSearch(matrix, diag, plan, index, restart_stream(seed, index))
 
     return _best_result(factor, make_search, plan.n_starts, plan, control)
 

@@ -10,8 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import Status
 from fastmmc.core import execution
-from fastmmc.rls import planning
-from fastmmc.rls.engine.free import cut
+from fastmmc.rls.engine.population import cut
 from fastmmc.rls.planning import wanted_cells
 from tests.rls import naive
 from tests.rls.points import gaussians
@@ -108,7 +107,7 @@ def test_one_column_and_sparse_points():
 @pytest.mark.parametrize("calls", [1, 2, 4])
 def test_a_stop_gives_back_labels_within_bounds(calls, monkeypatch):
     # A fast machine ends before the fourth call if these are as far apart as usual.
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.005)
     seen = []
 
     def stop(progress):
@@ -129,12 +128,22 @@ def test_what_is_asked_of_the_search_is_done():
     given = {"init": "kmeans"}, {"init": np.zeros(20_000, int)}
     for told in ({}, {"method": "shaking"}, {"rank": 300}, {"n_init": 30}, *bounds, *given):
         assert cells(**told) == 630
-    for told in ({"rank": None}, {"method": "steepest"}, {"method": "stochastic"}):
+    for told in ({"method": "steepest"}, {"method": "stochastic"}):
         assert cells(**told) == 0 and cells(**told, sizes="free") == 630
-    assert cells(planning.DENSE_CHOICE) == 0 < cells(planning.DENSE_CHOICE + 1)
+    assert cells(600) == 0 and cells(601) == cells(1_800) == 600
     assert cells(10_000, method="shaking") == 0 < cells(10_001, method="shaking")
     assert cells(k=1) == 0
-    assert [cells(k=k) for k in (30, 300, 2_000, 5_001)] == [780, 2_400, 4_500, 0]
+    assert [cells(k=k) for k in (30, 300, 2_000, 5_001)] == [780, 2_400, 4_500, 10_002]
+
+
+def test_the_paper_s_searches_are_on_all_points_of_a_dense_hat_matrix():
+    def cells(**told):
+        call = fastmmc.UMCRLS(5, **told)
+        return wanted_cells(call, 20_000, 5, is_linked=True, is_dense=True)
+
+    for method in ("shaking", "steepest", "stochastic"):
+        assert cells(method=method) == 0 < cells(method=method, sizes="free")
+    assert cells(method="memetic") == 630
 
 
 @pytest.mark.jit

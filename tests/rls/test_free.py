@@ -121,14 +121,17 @@ def test_same_labels_for_any_number_of_threads():
 @pytest.mark.jit
 def test_stops():
     X, _ = blobs([900, 80, 20])
+    # Unlike labellings of blobs, those of noise differ, so that there are children.
+    noise = np.random.default_rng(0).standard_normal((300, 2))
     with pytest.warns(ConvergenceWarning, match="stopped"):
         res = fastmmc.umc_rls(X, 3, sizes="free", max_time=1e-3, random_state=0)
     assert res.status == Status.TIME_LIMIT
     with pytest.warns(ConvergenceWarning, match="stopped"):
-        res = fastmmc.umc_rls(X, 3, sizes="free", callback=lambda progress: True, random_state=0)
+        endless = {"patience": 10**9, "callback": lambda progress: True}
+        res = fastmmc.umc_rls(noise, 3, sizes="free", random_state=0, **endless)
     assert res.status == Status.CALLBACK
     with pytest.warns(ConvergenceWarning, match="stopped"):
-        res = fastmmc.umc_rls(X, 3, sizes="free", max_iter=2, random_state=0)
+        res = fastmmc.umc_rls(noise, 3, sizes="free", max_iter=2, random_state=0)
     assert (res.status, res.n_iter) == (Status.MAX_ITER, 2)
 
 

@@ -9,9 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc.data.sizes import SizeRule, size_rule
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import groups
 from fastmmc.rls.engine.group_search import plus_plus
-from fastmmc.rls.engine.groups import Groups, cost_of
+from fastmmc.rls.engine.groups import Groups, cost_of, fitted
 from tests.rls import naive
 
 
@@ -42,7 +41,7 @@ def test_caches_equal_recomputed_after_a_descent(free, dtype):
     labels = np.random.default_rng(1).integers(0, 4, 80)
     state = points.state(labels, rule, free)
     assert cost_of(state) == pytest.approx(cost(R, labels, 4, free), rel=1e-6)
-    groups.settle(state)
+    points.settle(state)
     fresh = points.state(state.labels.astype(np.int64), rule, free)
     np.testing.assert_allclose(state.sums, fresh.sums, atol=1e-9)
     np.testing.assert_allclose(state.within, fresh.within, atol=1e-9)
@@ -72,14 +71,14 @@ def test_a_second_descent_is_the_naive_one_though_it_looks_only_at_what_changed(
     rule = SizeRule(None, np.array([6, 2, 0]), np.array([24, 60, 40]), True)
     labels = np.random.default_rng(0).permutation(np.arange(30) % 3)
     state = points.state(labels, rule, free)
-    assert groups.settle(state) > 0
+    assert points.settle(state) > 0
     others = state.labels.astype(np.int64)
     others[[4, 5, 6]] = (others[[4, 5, 6]] + 1) % 3
     loops.relabel(state, others)
     fresh = points.state(others, rule, free)
     np.testing.assert_allclose(state.sums, fresh.sums, atol=1e-9)
     np.testing.assert_allclose(state.within, fresh.within, atol=1e-9)
-    groups.settle(state)
+    points.settle(state)
     no_links = np.zeros((30, 30))
     args = points.matrix, points.masses, others, 3, no_links, free, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.linked_descent(*args))
@@ -113,7 +112,7 @@ def test_groups_move_as_their_points_do(free):
     labels = np.random.default_rng(1).integers(0, 3, points.n)
     state = points.state(labels, size_rule(40, 3), free)
     assert cost_of(state) == pytest.approx(cost(R, labels[members], 3, free))
-    groups.settle(state)
+    points.settle(state)
     assert state.pos[loops.MOVES] > 0
     assert cost_of(state) == pytest.approx(cost(R, state.labels[members], 3, free))
     np.testing.assert_array_equal(state.counts, np.bincount(state.labels[members], minlength=3))
@@ -280,7 +279,7 @@ def test_rows_are_brought_within_bounds_as_their_matrix_is(masses):
     labels = np.minimum(rng.integers(0, 3 * k, 90), k - 1)
     movable = rng.random(90) < 0.9
     kinds = Groups(Z, units, movable, False), Groups(Z @ Z.T, units, movable)
-    found = [groups.fitted(kind.state(labels, rule)) for kind in kinds]
+    found = [fitted(kind.state(labels, rule)) for kind in kinds]
     np.testing.assert_array_equal(*found)
     sizes = np.bincount(found[0], units, k)
     assert rule.allows(sizes) and not rule.allows(np.bincount(labels, units, k))

@@ -12,7 +12,6 @@ from operator import itemgetter
 
 import numpy as np
 
-from fastmmc.core.execution import History
 from fastmmc.core.status import Status
 from fastmmc.rls.engine.groups import TOLERANCE
 
@@ -34,8 +33,7 @@ class GroupSearch:
         self._population = population
         self._patience = patience
         self._all = []
-        self.history = History()
-        self.fraction = 0.0
+        self._fraction = 0.0
         self.n_moves = self.n_iter = 0
         self.status = Status.CONVERGED
 
@@ -49,11 +47,15 @@ class GroupSearch:
         """The labellings that were kept, the best first."""
         return [labels for _, labels in sorted(self._all, key=itemgetter(0))]
 
+    def fraction(self):
+        """Return an estimate of the share of the work that is done."""
+        return self._fraction
+
     def run(self, starts, rng, max_iter=math.inf):
         """Search from the labels that ``starts`` yields; yield after each labelling."""
         for at, labels in enumerate(starts, 1):
             self._admit(labels)
-            self.fraction = 0.4 * min(1.0, at / self._population)
+            self._fraction = 0.4 * min(1.0, at / self._population)
             yield
         stale = 0
         while len(self._all) > 1 and stale < self._patience:
@@ -65,7 +67,7 @@ class GroupSearch:
             self._admit(self.groups.recombine(self._all[i][1], self._all[j][1], self._k))
             self.n_iter += 1
             stale = 0 if self.best[0] < before - TOLERANCE else stale + 1
-            self.fraction = max(self.fraction, 0.4 + 0.6 * stale / self._patience)
+            self._fraction = max(self._fraction, 0.4 + 0.6 * stale / self._patience)
             yield
         if len(self._all) == 1 and max_iter > 0:
             # A single labelling has no children; making it counts as one iteration.
@@ -79,7 +81,6 @@ class GroupSearch:
             self._all.append((cost, labels))
             if len(self._all) > self._population:
                 self._all.pop(int(np.argmax([one[0] for one in self._all])))
-        self.history.note(self.n_moves, self.best[0])
 
     def _improved(self, labels):
         """Return labels that keep to the rule and are no worse, their cost, and the moves made."""

@@ -183,42 +183,50 @@ class Groups:
     def descend(self, labels, rule, free=True):
         """Return labels that no move of a group improves, their cost, and the moves made."""
         state = self.state(labels, rule, free)
-        made = settle(state)
+        made = self.settle(state)
         return state.labels.astype(np.int64), cost_of(state), made
 
     def refine(self, labels, rule, free=True):
         """Return labels no worse than those given, their cost, and the moves made.
 
         Groups move, then parts of the tree within the clusters as a whole, the largest first, and
-        groups again.
+        groups again. Where sizes are bounded, so that few moves are left, they are swapped as well.
         """
         k = rule.lower.size
         state = self.state(labels, rule, free)
-        made = settle(state)
-        # States of more groups, the most first, and which groups of the next these are in; and one
-        # of our groups in each group of the last.
+        made = self.settle(state)
+        # More groups, the most first, their states, and which groups of the next these are in; and
+        # one of our groups in each group of the last.
         finer, groups, some = [], self, np.arange(self.n)
         for part in self.cuts:
             if part.max() < k:
                 break
             key = (part[some] * k + state.labels) * 2 + groups.movable
             first, members = np.unique(key, return_index=True, return_inverse=True)[1:]
-            finer.append((state, members))
+            finer.append((groups, state, members))
             sums = np.array([np.bincount(members, row) for row in state.sums])
             groups, some = groups.merge(members), some[first]
             state = groups.state(state.labels[first], rule, free, sums)
-        made += settle(state)
-        for fine, members in reversed(finer):
+        made += groups.settle(state, rule.bounded)
+        for groups, fine, members in reversed(finer):
             loops.relabel(fine, state.labels[members])
             state = fine
-            made += settle(state)
-        if rule.bounded:
-            # One look at each group's partners; the best labelling has the rest in the end.
-            before = int(state.pos[loops.MOVES])
+            made += groups.settle(state, rule.bounded)
+        return state.labels.astype(np.int64), cost_of(state), made
+
+    def settle(self, state, with_swaps=False):
+        """Descend to where no move helps; return how many are made.
+
+        After swaps, for which each group looks at its partners once, moves go on.
+        """
+        before = int(state.pos[loops.MOVES])
+        state.pos[[loops.AT, loops.CLEAN]] = 0
+        loops.descend(state, None, None, ENDLESS)
+        if with_swaps:
             state.pos[[loops.AT, loops.CLEAN]] = 0
             loops.swap(state, self.least, 4 * self.n**2)
-            made += int(state.pos[loops.MOVES]) - before
-        return state.labels.astype(np.int64), cost_of(state), made
+            self.settle(state)
+        return int(state.pos[loops.MOVES]) - before
 
 
 def nearness(state, sums=None, masses=None):
@@ -279,11 +287,3 @@ def error_of(groups, labels, k):
 def mean_of_clusters(totals, counts):
     """Return the mean over clusters of their totals per point; an empty one has 1."""
     return float(np.mean(np.where(counts > 0, totals / np.maximum(counts, 1), 1.0)))
-
-
-def settle(state):
-    """Descend to where no move helps; return how many are made."""
-    before = int(state.pos[loops.MOVES])
-    state.pos[[loops.AT, loops.CLEAN]] = 0
-    loops.descend(state, None, None, ENDLESS)
-    return int(state.pos[loops.MOVES]) - before

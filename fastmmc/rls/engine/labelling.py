@@ -17,14 +17,9 @@ from fastmmc.rls.engine import _loops_moves as moves
 GAIN = 1e-5
 
 
-def fell_by(share, before, after):
-    """Tell whether the objective fell by more than a share of it."""
-    return before - after > share * abs(after)
-
-
 def is_worth_more(before, after):
     """Tell whether a sweep over all points lowered the objective enough for one more."""
-    return fell_by(GAIN, before, after)
+    return before - after > GAIN * abs(after)
 
 
 def compact(labels, k):

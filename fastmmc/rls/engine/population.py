@@ -1,11 +1,9 @@
-"""The search of labellings of any sizes: a population, recombined by Ward's rule.
-
-Labellings are improved on many scales, see :mod:`fastmmc.rls.engine.groups`.
-"""
+"""The memetic search of a plan, and labels of all points where there is no time for it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -34,7 +32,7 @@ class Population(GroupSearch):
     """The search over all points of a problem, from what the call gave or first labels."""
 
     def __init__(self, points, plan, index, rng):
-        super().__init__(points, plan.rule, True, plan.population, plan.patience)
+        super().__init__(points, plan.rule, plan.free, plan.population, plan.patience)
         self.plan = plan
         self._index = index
         self._rng = rng
@@ -45,12 +43,12 @@ class Population(GroupSearch):
         wanted = 1 if plan.k == 1 or plan.method in ("steepest", "stochastic") else plan.population
         yield from super().run(islice(self._starts(), wanted), self._rng, plan.max_iter)
         if plan.rule.bounded:
-            state = self.groups.state(self.best[1], plan.rule)
+            state = self._state(self.best[1])
             for _ in descent(state, self.groups.least, lambda: SLICE):
                 yield
             self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
             self.n_moves += int(state.pos[loops.MOVES])
-            self.history.note(self.n_moves, self.best[0])
+            yield
 
     def _starts(self):
         """Yield the labels of the starts, and of more."""
@@ -69,9 +67,26 @@ class Population(GroupSearch):
         """Return the best labels, those of a first start if there are none yet."""
         if not self._all:
             labels = self.groups.fitted(self.plan.start_labels(self._rng), self._rule)
-            self._all.append((cost_of(self.groups.state(labels, self.plan.rule)), labels))
-            self.history.note(0, self.best[0])
+            self._all.append((cost_of(self._state(labels)), labels))
         return self.best[1]
+
+    @property
+    def objective(self):
+        """Objective of the best labelling."""
+        groups, cost = self.groups, self.best[0]
+        if self._free:
+            return cost
+        total, everything = float(groups.masses.sum()), self._everything
+        return (self._k * total + (4 - self._k) * everything + 4 * cost) / groups.merging.unit
+
+    @cached_property
+    def _everything(self):
+        """The sum of the hat matrix of all points."""
+        return float(self.groups.matrix.sum())
+
+    def _state(self, labels):
+        """Return the state of labels."""
+        return self.groups.state(labels, self._rule, self._free)
 
 
 def hat_of_sample(factor, indices):
@@ -158,7 +173,7 @@ def _labels_by_few(factor, plan, rng):
     population = Population(groups, part, 0, rng)
     next(population.run())
     labels = population.finish()
-    state = population.groups.state(labels, part.rule)
+    state = population.groups.state(labels, part.rule, part.free)
     E = (labels == np.arange(plan.k)[:, None]).astype(np.float64)
     if isinstance(factor, LowRankFactor):
         scores = Scores(factor.Z, *tangent(predict(E), state.counts, state.within))
