@@ -107,9 +107,7 @@ class MultilevelSearch(SlicedSearch):
     def _run(self):
         """Search, then descend; yield at the end of each slice."""
         plan, searched = self._plan, self._searched
-        # Where known labels came with first ones for all, these are as good as a search.
-        is_told = plan.cells and plan.known is not None and isinstance(plan.init, np.ndarray)
-        if searched is not None and not is_told:
+        if searched is not None:
             is_memetic = plan.free or plan.method == "memetic"
             kind = Population if is_memetic else GroupClaims
             self._search = kind(*searched, self._index, self._rng)

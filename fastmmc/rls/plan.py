@@ -153,13 +153,5 @@ class LabelSearchPlan:
 
     def of_given(self, labels, first):
         """Return the plan of one search from labels, which shaking goes on with from a round."""
-        method = self.method
-        if method in ("shaking", "memetic"):
-            method = "stochastic" if self.free else "shaking"
-        return replace(
-            self,
-            method=method,
-            init=labels,
-            start_round=min(self.n_rounds, max(self.start_round, first)),
-            polish=self.polish or self.method == "memetic",
-        )
+        start = min(self.n_rounds, max(self.start_round, first))
+        return replace(self, init=labels, population=1, start_round=start)
