@@ -10,11 +10,12 @@ from fastmmc.core.execution import HISTORY_CAPACITY
 from fastmmc.core.jit import read_only
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
-from fastmmc.kernels.factors import LowRankFactor
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.gram import Kernel
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
-from fastmmc.rls.engine.descents import Descent, descent
+from fastmmc.rls.engine.descents import SLICE, Descent, descent
 from fastmmc.rls.engine.groups import Groups, cost_of
 from fastmmc.rls.engine.labelling import compact
 
@@ -190,3 +191,22 @@ class ClaimSearch(SlicedSearch):
         state.labels[:] = labels
         self._fill()
         return True
+
+
+class GroupClaims(ClaimSearch):
+    """One of the paper's searches, on the matrix of groups."""
+
+    def __init__(self, groups, plan, index, rng):
+        factor = DenseFactor(groups.matrix, 1.0, Kernel("precomputed"), groups.matrix)
+        plan = replace(plan, masses=groups.masses)
+        super().__init__(factor, factor.diagonal(), plan, index, rng)
+
+    def run(self):
+        """Search; yield at the end of each slice."""
+        while not self.step(SLICE):
+            yield
+
+    def finish(self):
+        """Return the labels."""
+        super().finish()
+        return self.labels

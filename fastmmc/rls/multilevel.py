@@ -10,16 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from fastmmc.core.sliced import SlicedSearch
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor
-from fastmmc.kernels.gram import Kernel
-from fastmmc.rls.claims import ClaimSearch
+from fastmmc.kernels.factors import LowRankFactor
+from fastmmc.rls.claims import GroupClaims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
 from fastmmc.rls.engine.descents import Descent, descent
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.linked import MOST_IN_CHAIN, majority, objective_of
-from fastmmc.rls.engine.population import SLICE, Population, quick_labels
+from fastmmc.rls.engine.population import Population, quick_labels
 
 
 def make_groups(factor, merging, plan, rng):
@@ -42,24 +41,6 @@ def make_groups(factor, merging, plan, rng):
         sums = sums_of(whole.matrix, coarse.members, coarse.n_groups)
         matrix = sums @ sums.T
     return whole, (coarse.linked(matrix, plan.known), plan)
-
-
-class GroupClaims(ClaimSearch):
-    """One of the paper's searches, on the matrix of groups."""
-
-    def __init__(self, groups, plan, index, rng):
-        factor = DenseFactor(groups.matrix, 1.0, Kernel("precomputed"), groups.matrix)
-        super().__init__(factor, factor.diagonal(), plan, index, rng)
-
-    def run(self):
-        """Search; yield at the end of each slice."""
-        while not self.step(SLICE):
-            yield
-
-    def finish(self):
-        """Return the labels."""
-        super().finish()
-        return self.labels
 
 
 class MultilevelSearch(SlicedSearch):

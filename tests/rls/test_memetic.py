@@ -47,7 +47,7 @@ def test_the_result_is_a_local_optimum_within_its_bounds(overlapping, hat, seed)
 
 def test_the_history_falls_and_counts_everything(overlapping):
     res = run(overlapping, population=5, patience=7)
-    assert (np.diff(res.history) <= 0).all()
+    assert (np.diff(res.history) <= 1e-12).all()
     children = res.history[5:][: res.n_iter]
     assert len(children) == res.n_iter >= 7
     assert res.trace["moves"][-1] == res.n_moves and (np.diff(res.trace["moves"]) >= 0).all()
@@ -60,7 +60,7 @@ def test_the_history_falls_and_counts_everything(overlapping):
 def test_it_beats_its_own_population_on_most_seeds(overlapping):
     gains = []
     for seed in range(10):
-        res = run(overlapping, k=6, random_state=seed)
+        res = run(overlapping, k=8, random_state=seed)
         gains.append(res.history[7] - res.objective)
     assert np.sum(np.array(gains) > 1e-9) >= 5
 

@@ -13,6 +13,9 @@ from fastmmc.rls.engine.labelling import is_worth_more
 # Rows that a descent sees under the same scores.
 ROWS = 4096
 
+# Budget of a search of groups between two looks at the clock.
+SLICE = 20_000_000
+
 # Rows of such a block that one thread multiplies at a time: it must not depend on the number of
 # threads, as the rounding of a product does depend on its shape.
 ROWS_MULTIPLIED = 1024

@@ -14,8 +14,9 @@ from fastmmc.data.links import Links
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_path
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
+from fastmmc.rls.claims import GroupClaims
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine.descents import descent
+from fastmmc.rls.engine.descents import SLICE, descent
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
 from fastmmc.rls.engine.groups import cost_of, nearness
 from fastmmc.rls.engine.labelling import Scores, step, tangent
@@ -23,9 +24,6 @@ from fastmmc.rls.engine.linked import Merging
 
 # Points that are searched where max_time is too short for more.
 QUICK_SAMPLE = 500
-
-# Budget of the last descent between two looks at the clock.
-SLICE = 20_000_000
 
 
 class Population(GroupSearch):
@@ -55,8 +53,18 @@ class Population(GroupSearch):
         plan = self.plan
         if not plan.has_random_start:
             yield plan.start_labels(self._rng)
+        if not plan.free and plan.k > 1:
+            yield self._shaken()
         ways = first_labels if self._index == 0 else more_labels
         yield from ways(self.groups, plan.k, self._rng)
+
+    def _shaken(self):
+        """Return labels that the paper's own search finds."""
+        plan = replace(self.plan, method="shaking", init="random", polish=False)
+        search = GroupClaims(self.groups, plan, self._index, self._rng)
+        for _ in search.run():
+            pass
+        return search.finish()
 
     def _improved(self, labels):
         if self.plan.method == "steepest":
