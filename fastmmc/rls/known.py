@@ -35,9 +35,8 @@ def search_with_known(search, factor, plan, control):
 
     There are two places to start from. One is the labelling found as if no label was known, whose
     clusters are named by the known labels in them. The other is what a least-squares classifier of
-    the known labels tells of all points, which is shaken gently. That one is taken if it errs on
-    fewer known labels, each left out in turn, than the named clusters do. Else both are, and the
-    lower objective wins.
+    the known labels tells of all points. That one is taken if it errs on fewer known labels, each
+    left out in turn, than the named clusters do. Else both are, and the lower objective wins.
 
     ``search(plan, control)`` is a search without known labels, or one from given labels. After one
     that was stopped there is no other, but for that from the named clusters.
