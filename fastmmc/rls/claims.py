@@ -198,7 +198,6 @@ class GroupClaims(ClaimSearch):
 
     def __init__(self, groups, plan, index, rng):
         factor = DenseFactor(groups.matrix, 1.0, Kernel("precomputed"), groups.matrix)
-        plan = replace(plan, masses=groups.masses)
         super().__init__(factor, factor.diagonal(), plan, index, rng)
 
     def run(self):

@@ -89,12 +89,11 @@ class MultilevelSearch(SlicedSearch):
         """Search, then descend; yield at the end of each slice."""
         plan, searched = self._plan, self._searched
         if searched is not None:
-            is_memetic = plan.free or plan.method == "memetic"
-            kind = Population if is_memetic else GroupClaims
+            kind = Population if plan.is_memetic else GroupClaims
             self._search = kind(*searched, self._index, self._rng)
             for _ in self._search.run():
                 # Pairs that must be apart have prices in the search alone.
-                if is_memetic and not len(self._merging.cannot):
+                if plan.is_memetic and not len(self._merging.cannot):
                     self._history.note(self._search.n_moves, self._search.objective)
                 yield
         self._begin_descent()

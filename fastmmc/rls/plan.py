@@ -111,9 +111,14 @@ class LabelSearchPlan:
         return self.method == "shaking" and self.k == 2 and self.quota[0, 0] == self.total
 
     @property
+    def is_memetic(self):
+        """Whether the memetic search runs, or what has its place where sizes are free."""
+        return self.free or self.method == "memetic"
+
+    @property
     def n_starts(self):
         """Number of restarts, one where all of them would give the same labels."""
-        if self.k > 1 and (self.free or self.method in ("stochastic", "memetic")):
+        if self.k > 1 and (self.is_memetic or self.method == "stochastic"):
             return self.n_init
         is_fixed = self.k == 1 or not isinstance(self.init, str)
         return 1 if is_fixed or (self.forgets_start() and len(self.quota) == 1) else self.n_init
@@ -143,6 +148,7 @@ class LabelSearchPlan:
         return replace(
             self,
             n=m,
+            masses=None,  # sizes of a sample count points
             init="random",
             rule=SizeRule(targets, lower, upper, rule.bounded),
             known=known,

@@ -33,7 +33,7 @@ def search_labels(seed, factor, plan, control):
         return search_overruling(search, plan, control)
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
-    is_grouped = plan.links is not None or plan.cells > 0 or plan.free or plan.method == "memetic"
+    is_grouped = plan.links is not None or plan.cells > 0 or plan.is_memetic
     result = (_search_groups if is_grouped else _search_claims)(seed, factor, plan, control)
     if plan.links is not None:
         hard = plan.link_penalty is None

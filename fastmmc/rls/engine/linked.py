@@ -290,5 +290,10 @@ def objective_of(state, merging):
         everything, within = state.sums.sum(), state.within.sum()
     else:
         everything, within = np.sum(state.sums.sum(axis=0) ** 2), np.sum(state.sums**2)
-    value = k * total + (4 - k) * everything - 4 * (within - price)
+    return risk_of(price - within, everything, k, merging)
+
+
+def risk_of(cost, everything, k, merging):
+    """Return Q of k clusters of groups, by the cost where sizes are ruled and the sum of R."""
+    value = k * float(merging.masses.sum()) + (4 - k) * everything + 4 * cost
     return float(value / merging.unit)
