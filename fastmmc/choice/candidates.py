@@ -24,8 +24,8 @@ KERNELS = (
 
 # The kernels that judge, in the same order. A gap between narrow clusters is one to a kernel of
 # few cells only: to a wider one a short cut across the clusters is better. Since distances are
-# cubed, that decides less: 40 pairs of equal rings have a mean index of .87 with and without it,
-# ten draws of rings of masses 1 : 3 have .10 and .00 at 1,000 points, and 1.00 from 2,000 on.
+# cubed, that decides less: 40 pairs of equal rings of 300 points have a mean index of .87 with it
+# and .80 without, of 400 points 1.00 and .97; rings of masses 1 : 3 and the collections are level.
 JUDGES = (*KERNELS[:-1], (4.0, "cell", 1.0, 0.25))
 
 # Labellings of about equal sizes from each kernel.

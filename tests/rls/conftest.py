@@ -6,7 +6,7 @@ from fastmmc.rls.engine import coarse
 
 @pytest.fixture
 def few_cells(monkeypatch):
-    """Search on 60 cells, and at rank 40, from 121 points on."""
+    """Search on 60 cells and one for each cluster, and at rank 40 above 100 points."""
     monkeypatch.setattr(coarse, "CELLS", 60)
     monkeypatch.setattr(coarse, "CELLS_PER_CLUSTER", 1)
     monkeypatch.setattr(planning, "DENSE_CHOICE", 100)

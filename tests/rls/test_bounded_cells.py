@@ -158,7 +158,7 @@ def test_a_path_searches_what_single_calls_do(told):
 
 
 @pytest.mark.usefixtures("few_cells")
-def test_a_dense_hat_matrix_is_searched_as_a_whole():
+def test_a_dense_hat_matrix_has_one_start():
     factor = fastmmc.factor(noise(150), random_state=0)
     result = fastmmc.umc_rls(factor, 2, sizes="equal", random_state=0)
     assert result.params["method"] == "memetic"
