@@ -22,7 +22,7 @@ from fastmmc.core.status import Status
 from fastmmc.kernels.gram import squared_distances
 from fastmmc.rls import source
 from fastmmc.rls.engine import coarse
-from fastmmc.rls.engine.coarse import cells_of_choice, coarsen
+from fastmmc.rls.engine.coarse import coarsen, count_cells
 from fastmmc.rls.engine.genie import Genie
 from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.source import QUICK_RANK
@@ -56,7 +56,7 @@ def test_chooses_on_cells_of_many_points():
     (size,) = {one.labels.size for one in result.candidates}
     assert_array_equal(np.unique(result.cells), np.arange(size))
     assert adjusted_rand_score(result.winner.labels[result.cells], result.labels) > 0.99
-    assert 0.9 * cells_of_choice(3000, 3) < size <= cells_of_choice(3000, 3)
+    assert 0.9 * count_cells(3000, 3) < size <= count_cells(3000, 3)
     lams = {lam for *_, lam in KERNELS}
     assert any(result.chosen["lam"] == pytest.approx(lam * 3000 / 2000) for lam in lams)
 

@@ -15,7 +15,7 @@ from fastmmc.choice.methods import _ChoiceCall
 from fastmmc.choice.widths import Widths
 from fastmmc.data.sizes import size_rule
 from fastmmc.rls.engine import coarse
-from fastmmc.rls.engine.coarse import TOTAL_MASS, cells_of_choice, coarsen
+from fastmmc.rls.engine.coarse import TOTAL_MASS, coarsen, count_cells
 
 # Few points are their own cells, many are in cells.
 CELLS, MANY = 250, 700
@@ -232,7 +232,7 @@ def test_links_of_more_points_than_cells_are_kept():
     X, y = blobs(3_000)
     links = some_links(y, 1.0)
     given = given_of(3_000, 4, **links)
-    count = cells_of_choice(3_000, 4)
+    count = count_cells(3_000, 4)
     told = given.keys(count, np.random.default_rng(0)) >= 0
     assert 0 < np.count_nonzero(told) < 2 * count
     result = fastmmc.cluster(X, 4, **links, random_state=0)

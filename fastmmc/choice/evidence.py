@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import LEAST_EVIDENCE
 from fastmmc.choice.widths import Widths, dithered
-from fastmmc.rls.engine.coarse import CELLS, cells_of_choice, coarsen, points_of
+from fastmmc.rls.engine.coarse import CELLS, coarsen, count_cells, points_of
 
 # The most clouds that are drawn, of both kinds in turn, and the largest number of clusters at which
 # errors are compared. Of 702 draws without clusters 52 seem to have some, of 89 sets 5 to have
@@ -135,7 +135,7 @@ def compare_with_clouds(errors, X, weights, rng, run):
     most, least = min(MOST_COMPARED, max(errors)), np.inf
     for i in range(CLOUDS):
         drawn = (cloud.draw, cloud.draw_columns)[i % 2](rows.size, rng)
-        cells = coarsen(drawn, cells_of_choice(rows.size, 2), 2, rng, run.look, weights)
+        cells = coarsen(drawn, count_cells(rows.size, 2), 2, rng, run.look, weights)
         if weights is not None:
             cells = cells.split(drawn, np.zeros(rows.size, dtype=np.int64), weights)
         counts = Counts(Widths(dithered(cells, drawn[cells.seeds], rng), run.look), run)

@@ -48,7 +48,7 @@ from fastmmc.kernels.block_factor import SampleRun, comes_in_blocks, sample_size
 from fastmmc.kernels.gram import Kernel, kernel_points, resolve_kernel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.blocked import refuse_single_points
-from fastmmc.rls.engine.coarse import cells_of_choice, coarsen, points_of
+from fastmmc.rls.engine.coarse import coarsen, count_cells, points_of
 from fastmmc.rls.search import judge_links
 from fastmmc.rls.source import Source
 from fastmmc.rls.task import Task
@@ -176,7 +176,7 @@ def _cluster(call, control):
             some = kernel_points(Kernel("points"), X, slice(DENSE_SCORES))
             resolve_kernel(Kernel("rbf"), some)  # refuses points whose distances overflow
             run = Run(control, _number_steps(least, most) + N_STEPS)
-            count = min(cells_of_choice(n, k or 2), affordable_cells(X, k or 2, call.max_time))
+            count = min(count_cells(n, k or 2), affordable_cells(X, k or 2, call.max_time))
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             if weights is not None:
                 cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
@@ -252,7 +252,7 @@ def _cluster_in_blocks(call, control):
     n = check_shape(call.X)[0]
     k, least, most = _numbers(call, n)
     rules = None if k is None else size_rules(call, n, k)
-    count = min(cells_of_choice(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
+    count = min(count_cells(n, k or 2), affordable_cells(call.X, k or 2, call.max_time))
     blocks = make_blocks(call.X, count, call.n_jobs)
     sample_run = SampleRun(call, blocks, sample_size(k or 1, 1))
     if sample_run.is_whole:

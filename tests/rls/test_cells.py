@@ -80,11 +80,11 @@ def test_few_points_have_no_cells():
 
     assert count(600, 2) == count(601, 1) == 0
     assert count(601, 2) == count(1_800, 2) == 600
-    assert count(3_001, 2) == 612
+    assert count(3_001, 2) == 644
     assert count(4_000, 200) == 1_333
     assert count(4_000, 1_000) == 2_000
     assert count(4_000, 2_000) == 0
-    assert count(50_000, 30) == 780
+    assert count(50_000, 30) == 1_166
     assert count(50_000, 10_000) == 20_000
 
 
