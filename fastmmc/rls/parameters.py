@@ -136,8 +136,8 @@ class UMCRLSBut(
     rank: Rank = parameter(
         default="auto",
         doc="""
-        Landmarks, or their share of n. None: dense. "auto": 500 or 3 k above 3,000 points
-        ("memetic", equal sizes), else 1,000 above 10,000.
+        Landmarks, or their share of n. None: dense. "auto": above 3,000 points 500 (free:
+        1,000) or 3 k; other methods 1,000 above 10,000.
         """,
     )
     n_init: int | Literal["auto"] = parameter(  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_links_of_clusters, join
 from fastmmc.data.sizes import check_least_and_most, size_rule
 from fastmmc.kernels.factors import DenseFactor
-from fastmmc.kernels.nystroem import DENSE_LIMIT
+from fastmmc.kernels.nystroem import AUTO_RANK, DENSE_LIMIT
 from fastmmc.rls.engine.coarse import CELLS, count_cells, mass_unit, masses_of
 from fastmmc.rls.parameters import UMCRLSBut, UMCRLSSearch, UMCRLSSizes
 from fastmmc.rls.plan import LabelSearchPlan
@@ -22,8 +22,10 @@ from fastmmc.rls.plan import LabelSearchPlan
 STARTS = 30
 STARTS_TIMES_POINTS = 300_000
 
-# Points up to which the hat matrix is dense where the search is left to us, and its rank for more:
-# from there on low rank is as good and quicker (asv_benchmarks/paper_tables/dense_or_low_rank.md).
+# Points up to which the hat matrix is dense where the search is on cells, and its rank for more if
+# sizes are about equal: from there on low rank is as good and quicker
+# (asv_benchmarks/paper_tables/dense_or_low_rank.md). With free sizes five sets of 5,000 to 10,000
+# points have a mean index of .52 at AUTO_RANK, and of .53 in 4 to 15 times the time if dense.
 DENSE_CHOICE = 3_000
 CHOICE_RANK = 500
 
@@ -51,9 +53,10 @@ def prepare(call, make_source):
     """Return where the hat matrix comes from, and the plan of the search."""
     source = make_source(call).with_weights(call.sample_weight)
     plan = _make_plan(call, source)
-    if plan.cells and not plan.free and plan.method == "memetic" and call.rank == "auto":
+    if plan.cells and plan.is_memetic and call.rank == "auto":
         least = min(RANK_PER_CLUSTER * plan.k, math.isqrt(MOST_PRODUCTS // plan.n))
-        source = source.with_rank_above(DENSE_CHOICE, CHOICE_RANK, least)
+        rank = AUTO_RANK if plan.free else CHOICE_RANK
+        source = source.with_rank_above(DENSE_CHOICE, rank, least)
     return source, plan
 
 

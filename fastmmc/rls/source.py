@@ -100,11 +100,12 @@ class Source:
         Where there are very many points it is lower, but not below ``least``. Landmarks that were
         given, or end where they suffice, keep their number.
         """
-        form = self.form
+        form, n = self.form, self.points.shape[0]
         chosen = isinstance(form.landmarks, str) and form.landmarks != "pivoted"
-        if self.factor is not None or not chosen or self.points.shape[0] <= most:
+        if self.factor is not None or not chosen or n <= most:
             return self
-        return replace(self, form=replace(form, rank=max(least, min(rank, form.rank or rank))))
+        rank = min(n, max(least, min(rank, form.rank or rank)))
+        return replace(self, form=replace(form, rank=rank))
 
     def with_weights(self, weights):
         """Return the source of the hat matrix of points with these weights."""

@@ -136,6 +136,14 @@ def test_what_is_asked_of_the_search_is_done():
     assert [cells(k=k) for k in (30, 300, 2_000, 5_001)] == [1_040, 3_200, 4_500, 10_002]
 
 
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("sizes", ["equal", "free"])
+def test_the_rank_is_at_most_the_number_of_points(sizes):
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    result = fastmmc.umc_rls(X, 60, sizes=sizes, random_state=0)
+    assert result.params["rank"] == 150 and (result.sizes > 0).all()
+
+
 def test_the_paper_s_searches_are_on_all_points_of_a_dense_hat_matrix():
     def cells(**told):
         call = fastmmc.UMCRLS(5, **told)
