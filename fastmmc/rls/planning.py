@@ -67,7 +67,7 @@ def wanted_cells(call, n, k, is_linked=False, is_dense=False):
     and no dense hat matrix is asked for; without links and weights those of its plain descents are.
     """
     method, least = _method_of(call), 0
-    if call.sizes != "free" and method != "memetic":
+    if not _is_memetic(call):
         if is_dense or not (method == "shaking" or is_linked):
             return 0
         least = DENSE_LIMIT if method == "shaking" else DENSE_CHOICE
@@ -80,11 +80,16 @@ def _method_of(call):
     return "memetic" if call.method == "auto" else call.method
 
 
+def _is_memetic(call):
+    """Tell of a call what :attr:`LabelSearchPlan.is_memetic` does of its plan."""
+    return call.sizes == "free" or _method_of(call) == "memetic"
+
+
 def count_starts(call, n):
     """Return the number of starts; if none is given, it depends on the search and n alone."""
     if not isinstance(call.n_init, str):
         return call.n_init
-    if call.sizes == "free" or _method_of(call) == "memetic":
+    if _is_memetic(call):
         return 1
     return STARTS if n <= DENSE_LIMIT else max(1, min(STARTS, STARTS_TIMES_POINTS // n))
 

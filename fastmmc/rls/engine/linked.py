@@ -282,10 +282,10 @@ def majority(labels, members, masses, k):
 
 def objective_of(state, merging):
     """Return the objective of groups, with the prices of pairs together if they have one."""
-    k, total = state.counts.size, float(merging.masses.sum())
+    k = state.counts.size
     price = 0.0 if merging.hard else merging.price_of(state.labels)
     if state.free:
-        return cost_of(state) + price * k / total
+        return cost_of(state) + price * k / float(merging.masses.sum())
     if state.dense:
         everything, within = state.sums.sum(), state.within.sum()
     else:
