@@ -48,8 +48,8 @@ from fastmmc.kernels.models import CenterModel
 BATCH = ("lcvqe", "cvqe")
 
 
-class PrototypeStart(Parameters):
-    """How prototypes begin."""
+class Rounds(Parameters):
+    """How prototypes begin, and for how long they learn."""
 
     init: Literal["gaussian", "k-means++"] | ArrayLike = parameter(
         default="k-means++",
@@ -61,9 +61,10 @@ class PrototypeStart(Parameters):
         "k-means++" for the others, which never use a prototype that begins far from all points.
         """,
     )
+    max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
 
 
-class Learning(PrototypeStart):
+class Learning(Rounds):
     """How prototypes learn on line."""
 
     alpha: float = parameter(
@@ -84,7 +85,7 @@ class Learning(PrototypeStart):
         default=True,
         doc="Present the objects in a new random order every epoch; else in that of X.",
     )
-    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    max_iter: int = parameter(default=100, doc="Epochs.")
     min_share: float | None = parameter(
         default=None,
         least=0,
@@ -143,12 +144,6 @@ class OnlineVectorQuantisation(PartnersSeen, Learning):
         object moves a prototype towards itself at most once a presentation.
         """,
     )
-
-
-class Rounds(PrototypeStart):
-    """The rounds of constrained k-means."""
-
-    max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
 
 
 class SharedParameters(RunParameters, LandmarkParameters, KernelParameters, before="n_init"):

@@ -85,7 +85,7 @@ class _Lesson(NamedTuple):
     total: float  # sum of the squared distances at which objects met their nearest prototype
 
 
-class _SharedLearning(methods.PrototypeStart):
+class _SharedLearning(methods.Rounds):
     """How all workers learn."""
 
     # None besides what one worker takes, which mypy takes for a mistake.
@@ -93,7 +93,7 @@ class _SharedLearning(methods.PrototypeStart):
         default=None,
         doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
     )
-    max_iter: int = parameter(default=100, least=1, doc="Epochs.")
+    max_iter: int = parameter(default=100, doc="Epochs.")
     shuffle: bool = parameter(
         default=True,
         doc="""
