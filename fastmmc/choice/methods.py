@@ -113,8 +113,8 @@ def cluster(call: _ChoiceCall, control: RunControl) -> ChoiceResult:
     """Cluster by a vote of labellings, which chooses kernel width, sizes and number of clusters.
 
     The labellings come from four kernel widths, k-means and Genie's linkage. A smaller
-    leave-one-out error means more weight. The labelling that agrees best with all wins, and a
-    majority places its points. See the guide, "Everything chosen: a vote".
+    leave-one-out error means more weight. The labelling that agrees best with all wins.
+    See the guide, "Everything chosen: a vote".
 
     Returns
     -------
@@ -314,9 +314,8 @@ def _choose(widths, judging, kept, k, rng, run):
     masses = widths.cells.masses
     candidates, winner = run.finish(lambda: vote(found, kernels, judges, k, masses, kept))
     of_winner = winner.sigma, winner.lam
-    at = next(i for i, one in enumerate(kernels) if (one.sigma, one.factor.lam) == of_winner)
-    labels = kept.repair(labellings.groups[at], winner.labels, masses)
-    return candidates, replace(winner, labels=labels), kernels[at]
+    width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
+    return candidates, winner, width
 
 
 def _numbers(call, n):
