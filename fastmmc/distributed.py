@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from fastmmc.competitive.sharded import fit_sharded
 from fastmmc.core import validation
-from fastmmc.core.execution import fixed_seed
+from fastmmc.core.execution import fixed_seed, restart_seed
 from fastmmc.core.results import ClusteringResult
 from fastmmc.registry import METHODS, registry_name
 
@@ -70,20 +70,14 @@ def fit_restarts(
     >>> res.objectives.size, bool(res.objective == res.objectives.min())
     (4, True)
     """
-    if callable(method):
-        function = method
-    else:
-        function = METHODS[
-            validation.check_choice("method", registry_name(str(method)), METHODS)
-        ].function
+    if not callable(method):
+        name = validation.check_choice("method", registry_name(str(method)), METHODS)
+        method = METHODS[name].function
     n_init = validation.check_integer("n_init", n_init, least=1, most=validation.MOST_STARTS)
     seed = fixed_seed(random_state)
-    streams = [
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
-        for index in range(n_init)
-    ]
     results = Parallel(n_jobs=n_jobs)(
-        delayed(function)(*args, n_init=1, random_state=stream, **params) for stream in streams
+        delayed(method)(*args, n_init=1, random_state=restart_seed(seed, index), **params)
+        for index in range(n_init)
     )
     objectives = np.array([result.objective for result in results])
     # Objectives of two hat matrices cannot be compared. A narrower width is taken if it is far

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastmmc.core import validation
 from fastmmc.core.declare import declared
 from fastmmc.core.display import OneLine, number_of
-from fastmmc.core.execution import RunControl, warn_user
+from fastmmc.core.execution import RunControl, restart_seed, warn_user
 from fastmmc.core.parameters import RunParameters
 from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import stored
@@ -462,11 +462,10 @@ class TreeGrower:
         """Return what the method is called with."""
         control, weights = self.control, self.data.weights
         is_watched = control.callback is not None or control.verbose
-        # The stream depends on where the leaf is and not on when it is split.
-        key = (*self.seed.spawn_key, leaf.key)
         run = {
             "n_init": self.n_init,
-            "random_state": np.random.SeedSequence(self.seed.entropy, spawn_key=key),
+            # The stream depends on where the leaf is and not on when it is split.
+            "random_state": restart_seed(self.seed, leaf.key),
             "n_jobs": control.n_jobs,
             "max_time": None if control.max_time is None else max(LEAST_TIME, control.time_left()),
             "callback": self._tell if is_watched else None,

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -76,17 +76,10 @@ class Progress:
 class _NoBar:
     """A progress bar that shows nothing."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        return None
-
     def prepare(self, fraction):
         """Do nothing."""
 
-    def show(self, progress):
-        """Do nothing."""
+    show = prepare
 
 
 class OutOfTime(Exception):
@@ -154,14 +147,19 @@ class RunControl:
 @contextmanager
 def show_progress(control, unit="start"):
     """Keep BLAS to one thread, and yield the control with its bar open; the bar counts ``unit``."""
-    with one_blas_thread(), _RichBar(unit) if control.verbose else _NoBar() as bar:
-        yield replace(control, bar=bar)
+    bar = _RichBar(unit) if control.verbose else nullcontext(_NoBar())
+    with one_blas_thread(), bar as opened:
+        yield replace(control, bar=opened)
+
+
+def restart_seed(seed, index):
+    """Return the SeedSequence of one restart, independent of the others and of their number."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
 
 
 def restart_stream(seed, index):
-    """Return the Generator of one restart, independent of the others and of their number."""
-    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
-    return np.random.default_rng(child)
+    """Return the Generator of one restart."""
+    return np.random.default_rng(restart_seed(seed, index))
 
 
 def fixed_seed(random_state):

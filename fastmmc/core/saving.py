@@ -85,8 +85,9 @@ class Savable:
 def write(path, made, extra=None):
     """Write a result or estimator to a file, which appears whole or not at all."""
     name = type(made).__name__
-    arrays = _Arrays()
-    content = _encode(made, "", arrays)
+    found = {}
+    content = _encode(made, "", found)
+    arrays = dict(found.values())
     try:
         _decode(content, arrays, "")
     except (ValueError, TypeError) as error:
@@ -102,24 +103,11 @@ def write(path, made, extra=None):
         np.savez(file, header=np.array(text), **arrays)
 
 
-class _Arrays(dict):
-    """Arrays by name; one that is in several places is there once."""
+def _encode(value, at, found):
+    """Return what stands for a value in the header.
 
-    def __init__(self):
-        super().__init__()
-        self._names = {}
-
-    def add(self, array, name):
-        """Return the name of an array, which is the given one if it is new."""
-        name = self._names.setdefault(id(array), name)
-        self[name] = array
-        return name
-
-
-def _encode(value, at, arrays):
-    """Return what stands for a value in the header; its arrays are added to ``arrays``.
-
-    ``at`` is the path to the value, which names it in messages and arrays in the file.
+    ``at`` is the path to the value, which names it in messages and arrays in the file. Arrays are
+    added to ``found``, by their ids: one that is in several places is there once.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -127,42 +115,42 @@ def _encode(value, at, arrays):
         return value
     kind = type(value)
     if CLASSES.get(kind.__name__) is kind:
-        return {kind.__name__: _encode_object(value, at, arrays)}
+        return {kind.__name__: _encode_object(value, at, found)}
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, Mapping):
-        return {"dict": _encode_items(value, at, arrays)}
+        return {"dict": _encode_items(value, at, found)}
     if isinstance(value, list | tuple):
-        parts = [_encode(one, _inside(at, i), arrays) for i, one in enumerate(value)]
+        parts = [_encode(one, _inside(at, i), found) for i, one in enumerate(value)]
         return parts if isinstance(value, list) else {"tuple": parts}
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         if np.dtype(value).name in DTYPES:
             return {"dtype": np.dtype(value).name}
     elif isinstance(value, csr_array):
         parts = {"data": value.data, "indices": value.indices, "indptr": value.indptr}
-        given = [_encode_array(part, _inside(at, name), arrays) for name, part in parts.items()]
+        given = [_encode_array(part, _inside(at, name), found) for name, part in parts.items()]
         return {"csr": [*given, list(value.shape)]}
     elif hasattr(value, "__array__"):
-        return _encode_array(np.asarray(value), at, arrays)
+        return _encode_array(np.asarray(value), at, found)
     what = "a callable" if callable(value) else f"of the type {kind.__name__}"
     raise TypeError(
         f"{at or 'this'} is {what}, which a file of numbers cannot hold; pickle it instead"
     )
 
 
-def _encode_object(value, at, arrays):
+def _encode_object(value, at, found):
     if isinstance(value, Enum):
         return value.name
     if hasattr(value, "_state"):
         state = value._state()
     else:
         state = {one.name: getattr(value, one.name) for one in fields(value)}
-    return {name: _encode(part, _inside(at, name), arrays) for name, part in state.items()}
+    return {name: _encode(part, _inside(at, name), found) for name, part in state.items()}
 
 
-def _encode_items(value, at, arrays):
+def _encode_items(value, at, found):
     pairs = []
     for i, (key, part) in enumerate(value.items()):
         if isinstance(key, np.generic):
@@ -170,18 +158,19 @@ def _encode_items(value, at, arrays):
         if type(key) not in (str, int):
             raise TypeError(f"{at} has the key {key!r}; a file holds text and integers as keys")
         name = key if isinstance(key, str) and key.isidentifier() else i
-        pairs.append([key, _encode(part, _inside(at, name), arrays)])
+        pairs.append([key, _encode(part, _inside(at, name), found)])
     return pairs
 
 
-def _encode_array(array, at, arrays):
+def _encode_array(array, at, found):
     if array.dtype == object and array.ndim == 1 and all(isinstance(one, str) for one in array):
         return {"names": [str(one) for one in array]}
     if array.dtype.kind not in KINDS:
         raise TypeError(
             f"{at} is an array of type {array.dtype}, which a file of numbers cannot hold"
         )
-    return {"array": [arrays.add(array, at), array.dtype.str, list(array.shape)]}
+    name, _ = found.setdefault(id(array), (at, array))
+    return {"array": [name, array.dtype.str, list(array.shape)]}
 
 
 def _inside(at, name):
