@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets as bundled
 
+from fastmmc.core.docstrings import completed_by
+
 Labels = NDArray[np.int64]
 
 # Sets that scikit-learn ships, and sets that are generated.
@@ -178,6 +180,7 @@ def make_moons(
     return bundled.make_moons(n, noise=noise, random_state=random_state)
 
 
+@completed_by(make_moons)
 def make_rings(
     n: int = 400, *, noise: float = 0.05, random_state: int | None = None
 ) -> tuple[np.ndarray, Labels]:
@@ -187,10 +190,6 @@ def make_rings(
     ----------
     n : int, default=400
         Points.
-    noise : float, default=0.05
-        Standard deviation of the Gaussian noise.
-    random_state : int or None, default=None
-        Seed.
 
     Returns
     -------
@@ -208,6 +207,7 @@ def make_rings(
     return bundled.make_circles(n, noise=noise, factor=0.4, random_state=random_state)
 
 
+@completed_by(make_moons)
 def make_nine_gaussians(
     n: int = 900, *, spread: float = 0.35, random_state: int | None = None
 ) -> tuple[np.ndarray, Labels]:
@@ -221,8 +221,6 @@ def make_nine_gaussians(
         Points, divided as equally as possible among the nine.
     spread : float, default=0.35
         Standard deviation of each.
-    random_state : int or None, default=None
-        Seed.
 
     Returns
     -------

@@ -211,16 +211,15 @@ class Clusterer(
             setattr(self, f"{name}_", getattr(result, name))
         return self
 
+    @completed_by(fit)
     def fit_predict(self, X: MatrixLike, y: object = None, **fit_params: Any) -> NDArray[np.int64]:
         """Cluster the points and return their clusters; all that ``fit`` is told counts.
 
         Parameters
         ----------
-        X : (n, d) array_like
-            Points; with a precomputed kernel their (n, n) Gram matrix.
         y : (n,) array_like, optional
             As ``fit`` takes it.
-        **fit_params
+        **fit_params : Any
             What else ``fit`` takes, such as ``cannot_link``.
 
         Returns
@@ -282,6 +281,7 @@ class Clusterer(
         """
         return self.decision_function(X)
 
+    @completed_by(saving.Savable.save)
     def save(self, path: str | os.PathLike[str], extra: object = None) -> None:
         """Write the fitted estimator to a file, which :func:`fastmmc.load` reads.
 
@@ -292,8 +292,6 @@ class Clusterer(
 
         Parameters
         ----------
-        path : str or Path
-            An .npz file of arrays and a JSON header; no pickles are in it.
         extra : object, optional
             Whatever else belongs to this moment, such as a place in the source of the objects; of
             what JSON can hold. It becomes the attribute ``extra_`` of what is read.

@@ -77,7 +77,9 @@ def completed_by(other: Callable[..., Any]) -> Callable[[Method], Method]:
         told = inspect.getdoc(other)
         text = with_sections_of(method.__doc__, told)
         shown = inspect.signature(method).parameters
-        known = {one[0].split(", ")[0]: one for one in (*_entries(told), *_entries(text))}
+        known = {
+            one[0].split(", ")[0].lstrip("*"): one for one in (*_entries(told), *_entries(text))
+        }
         body = "\n".join(entry(*known[name]) for name in shown if name in known)
         own = section(text, "Parameters")
         if own:

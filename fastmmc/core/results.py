@@ -322,12 +322,9 @@ class RLSResult(SizedResult):
     loo_mse : float or None
         Mean squared leave-one-out error of the final labels: the mean over all points and clusters
         of (p - f)^2. p is 1 for the point's own cluster and -1 for the others, and f is the
-        prediction of the model that is fitted to all points that differ from this one, and their
-        labels. Lower is better and, unlike the objective, it compares values of lam and sigma. A
-        model predicts 0 where it knows nothing of a point, so the error is 1 for a single point
-        (n = 1), and near 1 where points do not predict each other; the only point of a cluster is
-        predicted from the others, none of which is in it. With k = 1 all p are 1. Points in blocks
-        are left out one by one.
+        prediction of the model that is fitted to all points that differ from this one (of points
+        in blocks, to all others), and their labels. Lower is better and, unlike the objective, it
+        compares values of lam and sigma. It is near 1 where points do not predict each other.
     bound : float or None
         If it was asked for: a lower bound of the objective over all labellings with sizes that the
         size rule allows, or, where sizes are not bounded, with the sizes of this one. It comes from
@@ -338,11 +335,10 @@ class RLSResult(SizedResult):
         Where known labels were strings: what they call the clusters, "" for one that has no
         name; ``classes[labels]`` are the names of the points, but for those with the label -1.
     loo_scores : (n, k) float64 array or None
-        What ``decision_function`` gives for each point if the model is fitted to all points that
-        differ from it, and their labels: near 1 in the column of its cluster and near -1 elsewhere
-        where these tell it well. ``loo_mse`` is the mean of the squared differences. Points in
-        blocks, and results of more than 1e7 scores n k, have neither this nor what comes of it:
-        ``probabilities``, ``margins``, ``exemplars``, ``boundary_points`` and ``predict_proba``.
+        The predictions f behind ``loo_mse``: near 1 in the column of a point's cluster and near -1
+        elsewhere where the other points tell it well. Points in blocks, and results of more than
+        1e7 scores n k, have neither these nor what comes of them: ``probabilities``, ``margins``,
+        ``exemplars``, ``boundary_points`` and ``predict_proba``.
     n_constraints : int
         Must-links and cannot-links, each pair counted once.
     n_violations : int
@@ -350,25 +346,20 @@ class RLSResult(SizedResult):
     outlier_scores : (n,) float64 array or None
         R_jj^2 / (R_jj^2 + (sum_i R_ij^4)^(1/2)), where i is not j, from 0 to 1; the higher, the
         less the other points are like it. R_ij is how much of point i goes into the prediction of
-        point j: near 1 where a point's prediction is all its own, near 0 where it comes from
-        others, and few that are much like it count for more than many that are a little. R is the
-        hat matrix of a fifth of lam. Of many points it is that of a sample, evenly spaced, with
-        point j: of m = 1,000, above 5,000 points of m = (5e9 / n)^(1/2), 70 of a million, which
-        takes O(n m^2). A point of weight s is s equal points here. The scores come from X, the
-        kernel and lam alone: neither the labels nor the sizes of the clusters nor the rank play a
-        part. A score ranks the points of one result; it is not a probability, and the scores of
-        another lam or sigma are others.
+        point j, and R the hat matrix of a fifth of lam: of point j and of an evenly spaced sample
+        of 1,000 points, above 2,000 points of m = (2e9 / n)^(1/2). That takes O(n m^2). A point of
+        weight s is s equal points here. The scores come from X, the kernel and lam alone and rank
+        the points of one result: they are no probabilities.
     sample_weight : (n,) float64 array or None
         The weights that were given, None if all are 1.
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
         b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
-        equal. How they are calibrated stands in the Notes of :class:`fastmmc.RLSResult`.
+        equal. The Notes say how they are calibrated.
     margins : (n,) float64 array
         Half the difference between a point's leave-one-out score for its own cluster and the best
-        for another: 1 well inside, 0 on a boundary, below 0 where another cluster suits it better.
-        With k = 1 the other score is -1. Of points that were left out, and of their
-        probabilities, the cluster is the one that ``predict`` names.
+        for another (-1 where k = 1): 1 well inside, 0 on a boundary, below 0 where another cluster
+        suits it better. The cluster of points that were left out is the one of their largest score.
     exemplars : tuple of k int64 arrays
         The points of each cluster, the most typical first: by descending ``margins`` /
         ``outlier_scores``, so that they are both surely in their cluster and much like many other
@@ -379,26 +370,16 @@ class RLSResult(SizedResult):
 
     Notes
     -----
-    The probabilities are no better than the labels. They are calibrated without the truth, by this
-    rule: b >= 0 makes them as sure as the scores are right. Sure is the mean of sum_h p_h^2, from
-    1 / k to 1, and right is the share of the labels' indicators that the leave-one-out scores
-    explain, the squared cosine between the two after their means over the clusters are taken off;
-    both are brought to 0..1. Maximum likelihood of the labels (Platt's method, the temperature of a
-    softmax) will not do: labels were chosen to be easy to predict, often none is mispredicted, and
-    then its probabilities are 0 and 1. Where clusters are not the classes that one has in mind,
-    no calibration on the clusters tells.
+    The probabilities are calibrated without the truth, so they are no better than the labels:
+    b >= 0 makes them as sure as the scores are right. Sure is the mean of sum_h p_h^2, and right is
+    the squared cosine between the scores and the labels' indicators after their means over the
+    clusters are taken off; both are brought to 0..1. Maximum likelihood of the labels will not do:
+    they were chosen to be easy to predict, and its probabilities would often be 0 and 1.
 
-    A point that a size rule or a known label holds in a cluster that suits it less than another
-    (``margins`` below 0), or that a search stopped early has left there, is given the nearest
-    probabilities of which none is above that of its label: the clusters that suit it better share
-    one value with it, but for a rounding in favour of the label.
-
-    ``predict`` counts a training point among those that it learns from, and knows nothing of sizes
-    and known labels, so it may differ from ``labels``: only where ``margins`` are below 0, and less
-    often, as the point itself speaks for its label. On iris, wine, breast cancer, digits and parts
-    of pendigits and usps, margins of ``umc_rls`` were below 0 for 0.3 to 2.4 % of the points by
-    default, and predictions differed for 0 to 1.3 %; with ``balance=0`` for 0.3 to 7 % and 0 to
-    1.9 %; with ``polish=True`` and ``balance=0.4``, or with free sizes, for at most 0.7 % and none.
+    A point with a margin below 0 is held in its cluster by a size rule or a known label, or was
+    left there by a search that stopped early. It gets the nearest probabilities of which none is
+    above that of its label. ``predict``, which knows nothing of sizes and known labels, may differ
+    from ``labels`` at such points: 0.3 to 2.4 % of those of six data sets by default.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from fastmmc.core import memory, validation
 from fastmmc.core.column_names import Named
 from fastmmc.core.declare import function_of, parameter, values
 from fastmmc.core.display import OneLine
+from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream, warn_user
 from fastmmc.core.parameters import (
     KernelParameters,
@@ -231,13 +232,9 @@ class LowRankFactor(OneLine, Named):
         """
         return np.einsum("ij,ij->i", self.Z, self.Z, dtype=np.float64)
 
+    @completed_by(DenseFactor.coefficients)
     def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the coefficients of the landmarks for the targets P.
-
-        Parameters
-        ----------
-        P : (n, k) array
-            Targets.
 
         Returns
         -------
@@ -336,6 +333,7 @@ class LowRankFactor(OneLine, Named):
         R = yield from self._hat_matrix()
         return DenseFactor(R, self.lam, self.kernel, self.X, scaler=self.scaler)
 
+    @completed_by(BlockFactor.transform)
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Return z(x) for new points, so that inner products with Z give hat matrix entries.
 
@@ -348,12 +346,6 @@ class LowRankFactor(OneLine, Named):
         -------
         (m, r) float64 array
             One row a point.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X is not a finite matrix with as many columns as the training points, or they have
-            other names.
         """
         X = self._in_numbers(X)
         d = self.X.shape[1] if self.scaler is None else self.scaler.n_features
