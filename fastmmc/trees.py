@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -249,11 +249,9 @@ class TreeModel(OneLine):
     def decision_function(self, X):
         """Return the least margin on the way to every cluster, (m, k); 1 for a single cluster.
 
-        The margin of a split is half the difference of its model's two scores, positive for the
-        clusters on the preferred side and negative for the others. The largest score is that of
-        the cluster that routing leads to: its margins are all at least 0, and every other cluster
-        has the negative of one of them. Both are 0 only for a point on the border, which goes to
-        the left part, of the lower labels, either way.
+        The largest score is that of the cluster that routing leads to: its margins are all at
+        least 0, and every other cluster has the negative of one of them. A point on a border goes
+        to the left part either way.
         """
         X = self._check(X)
         nodes = self.tree.nodes
@@ -513,32 +511,31 @@ class TreeGrower:
         Only splits that were kept are used, so an interrupt at any time does no harm.
         """
         X = self.data.X
+        order, pending = [], [self.root]
+        while pending:
+            leaf = pending.pop()
+            order.append(leaf)
+            if leaf.key in self.kept:
+                pending += reversed(leaf.parts)
+        places = {leaf.key: i for i, leaf in enumerate(order)}
         labels = np.full(X.shape[0], -1, dtype=np.int64)
         nodes, scatters = [], []
-        pending = [(self.root, None)]
-        while pending:
-            leaf, parent = pending.pop()
-            if parent is not None:
-                nodes[parent] = replace(nodes[parent], right=len(nodes))
+        for leaf in order:
             if leaf.key in self.kept:
-                left, right = leaf.parts
-                pending += [(right, len(nodes)), (left, None)]
-                node = TreeNode(
-                    leaf.rows.size,
-                    leaf.depth,
-                    left=len(nodes) + 1,
-                    objective=leaf.split.objective,
-                    gain=leaf.gain,
-                    params=leaf.split.params,
-                    model=leaf.split.model,
-                    columns=leaf.rows if self.data.is_gram else None,
-                )
-                nodes.append(node)
+                told = {
+                    "left": places[2 * leaf.key],
+                    "right": places[2 * leaf.key + 1],
+                    "objective": leaf.split.objective,
+                    "gain": leaf.gain,
+                    "params": leaf.split.params,
+                    "model": leaf.split.model,
+                    "columns": leaf.rows if self.data.is_gram else None,
+                }
             else:
-                label = len(scatters)
-                labels[leaf.rows] = label
-                nodes.append(TreeNode(leaf.rows.size, leaf.depth, label=label))
+                told = {"label": len(scatters)}
+                labels[leaf.rows] = len(scatters)
                 scatters.append(leaf.scatter)
+            nodes.append(TreeNode(leaf.rows.size, leaf.depth, **told))
         tree, model = Tree(tuple(nodes)), None
         if all(leaf.split.model is not None for leaf in self.kept.values()):
             model = TreeModel(tree, self.data.kernel, X.shape[1], X.dtype)

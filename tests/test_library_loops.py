@@ -20,8 +20,8 @@ def test_means():
 
 def test_machines():
     y = np.array([-1.0, 1.0])
-    trained = train_kernel_machine(np.eye(2), y, 10.0, np.ones(2), True, 0.0, 1e-6, 100)
-    assert trained.u.tolist() == [-1.0, 1.0] and trained.ended
+    u, _, _, ended = train_kernel_machine(np.eye(2), y, 10.0, np.ones(2), True, 0.0, 1e-6, 100)
+    assert u.tolist() == [-1.0, 1.0] and ended
     Z, classes = y[:, None], np.array([0, 1])
     W, _, _, ended = train_linear_machine(
         Z, classes, 9.0, np.ones(2), LINEAR_HINGE, 0.0, 1e-4, 1000, 0

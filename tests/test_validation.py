@@ -389,7 +389,8 @@ def test_small_examples():
     X = csr_array(([1.0], [3], [0, 1]), shape=(1, 4))
     assert validation.check_structure(X).toarray().tolist() == [[0, 0, 0, 1]]
     assert validation.check_points([[1, 2]], Kernel("rbf")).dtype == np.float64
-    validation.check_gram(np.eye(2))
+    validation.check_square(np.eye(2), "kernel")
+    validation.check_symmetric(np.eye(2), "kernel")
     new = validation.check_new_points([[1, 2]], Kernel("rbf"), 2, np.float64)
     assert new.tolist() == [[1.0, 2.0]]
     assert validation.check_sample_weight([1, 2], 2).tolist() == [1.0, 2.0]

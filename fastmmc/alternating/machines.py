@@ -382,7 +382,7 @@ class LibsvmMachine(SupportMachine):
         if self._pace and limit < 2 * self._limit / LIMIT_GROWTH:
             raise OutOfTime
         began = time.perf_counter()
-        trained = train_kernel_machine(
+        self.u, self.bias, n_iter, ended = train_kernel_machine(
             self._K,
             self._y,
             self._largest,
@@ -392,14 +392,13 @@ class LibsvmMachine(SupportMachine):
             self._tol,
             int(limit),
         )
-        self._pace = (time.perf_counter() - began) / max(1, trained.n_iter)
-        self.n_steps += trained.n_iter
-        self.u, self.bias = trained.u, trained.bias
+        self._pace = (time.perf_counter() - began) / max(1, n_iter)
+        self.n_steps += n_iter
         np.matmul(self._K, self.u, out=self.scores)
         before = self._dual
         self._rate()
         self._dual = self.objective - self.gap
-        if trained.ended:
+        if ended:
             return True
         most = MOST_STEPS * self.u.size
         if self._limit >= most or not self._dual - before > LEAST_GAP * abs(self._dual):

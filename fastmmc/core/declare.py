@@ -45,6 +45,9 @@ Result = TypeVar("Result")
 # What is remembered of the columns of X.
 NAMED = ("feature_names_in", "coding")
 
+# How a run is carried out.
+RUN = ("n_jobs", "max_time", "callback", "verbose")
+
 # What functions and estimators, or other libraries, call a parameter.
 OTHER_NAMES = {
     "n_clusters": "k",
@@ -298,7 +301,8 @@ def function_of(
             # Defaults need no check.
             for name in (*order[: len(args)], *kwargs):
                 setattr(call, name, known[name].checked(getattr(call, name)))
-            control = control_of(call, started)
+            run = {one: getattr(call, one) for one in RUN if hasattr(call, one)}
+            control = RunControl(**run, started=started)
             # Names that cannot be are refused before the run.
             names = {"feature_names_in": column_names(call.X)} if hasattr(call, "X") else {}
             with one_call():
@@ -420,10 +424,3 @@ def two_clusters_only(name, many, given):
         f"{name} makes two clusters: it takes no number of them, and its parameters by name only; "
         f"got {given!r}. For more clusters use {many}"
     )
-
-
-def control_of(call, started):
-    """Return how a run is to be carried out."""
-    names = ("n_jobs", "max_time", "callback", "verbose")
-    given = {name: getattr(call, name) for name in names if hasattr(call, name)}
-    return RunControl(**given, started=started)

@@ -258,16 +258,11 @@ def check_points(X, kernel, sparse=False):
     accepted = "csr" if sparse and kernel.name != "precomputed" else False
     points = check_matrix(X, dtype=[np.float64, np.float32], accept_sparse=accepted)
     if kernel.name == "precomputed":
-        check_gram(points)
+        check_square(points, "kernel")
+        check_symmetric(points, "kernel")
     elif kernel.name != "callable":  # which may scale the points itself
         warn_of_units(points, X)
     return points
-
-
-def check_gram(K):
-    """Refuse a precomputed Gram matrix that is not square and symmetric."""
-    check_square(K, "kernel")
-    check_symmetric(K, "kernel")
 
 
 def check_square(K, name, advice=""):

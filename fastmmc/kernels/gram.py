@@ -434,9 +434,7 @@ def _city_distances(X, Z):
 def median_width(X, metric="sqeuclidean"):
     """Return the median distance between two points, the default width without clusters.
 
-    For "sqeuclidean" the square root of the median squared distance. Above 2,000 points it uses an
-    evenly spaced sample of 2,000, so that it depends on X only. If the median is zero it is the
-    mean distance, and 1.0 if all points are equal.
+    If the median is zero it is the mean distance, and 1.0 if all points are equal.
     """
     points = _width_sample(X)
     n = points.shape[0]
@@ -459,8 +457,7 @@ def neighbour_width(k, X, metric="sqeuclidean"):
 
     It is the default width of ``umc_rls`` for k > 4 clusters: twice as many points are nearer as an
     average cluster has. For fewer it is :func:`median_width`, which that of half the points comes
-    close to and larger shares exceed. For "sqeuclidean" it is the square root of the median squared
-    distance. Samples and equal points are treated as in :func:`median_width`.
+    close to and larger shares exceed.
     """
     points = _width_sample(X)
     n = points.shape[0]

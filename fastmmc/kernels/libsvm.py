@@ -6,8 +6,6 @@ that can leave them changed for good. And they report an iteration limit only by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fastmmc.core.compat import liblinear, libsvm
@@ -20,21 +18,11 @@ LINEAR_SQUARED_HINGE, LINEAR_HINGE, LINEAR_SVR = 2, 3, 13
 CACHE = 200
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A machine f = K u + bias; ``ended`` says whether it converged before the limit."""
-
-    u: np.ndarray
-    bias: float
-    n_iter: int
-    ended: bool
-
-
 def train_kernel_machine(K, y, C, weights, hinge, epsilon, tol, max_iter):
-    """Train a support vector machine on a C-order Gram matrix and labels -1 and 1.
+    """Train a machine f = K u + bias on labels -1 and 1; return u, bias, iterations, ended.
 
-    ``hinge`` chooses hinge loss, else that of regression, where deviations up to ``epsilon`` are
-    free.
+    K is in C order. ``hinge`` chooses hinge loss, else that of regression, where deviations up to
+    ``epsilon`` are free; ``ended`` says whether it converged before the limit.
     """
     libsvm.set_verbosity_wrap(0)
     support, _, _, coef, intercept, _, _, status, n_iter = libsvm.fit(
@@ -54,7 +42,7 @@ def train_kernel_machine(K, y, C, weights, hinge, epsilon, tol, max_iter):
     sign = -1.0 if hinge else 1.0
     u = np.zeros(y.size)
     u[support] = sign * coef[0]
-    return Trained(u, float(sign * intercept[0]), int(np.sum(n_iter)), status == 0)
+    return u, float(sign * intercept[0]), int(np.sum(n_iter)), status == 0
 
 
 def train_linear_machine(Z, y, C, weights, kind, epsilon, tol, max_iter, seed):

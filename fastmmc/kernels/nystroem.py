@@ -75,8 +75,7 @@ def check_form(X, kernel, rank, landmarks, rank_tol, dtype):
 def resolve_rank(rank, landmarks, n):
     """Return the number of landmarks to use, or None for the dense hat matrix.
 
-    A float is a share of n; "auto" is dense up to 10,000 points, 1,000 above, and 3e8 / n but at
-    least 100 above 300,000. For pivoted landmarks it is a limit, and "auto" sets none.
+    For pivoted landmarks it is a limit, and "auto" sets none.
     """
     given = None if isinstance(landmarks, str) else landmarks.shape[0]
     if rank is None:

@@ -43,7 +43,7 @@ def train_soft(K, y, C):
     # LIBSVM has absolute tolerances, which are meant for values of about 1.
     scale = mean_diagonal(K) or 1.0
     Q = K / scale
-    both = train_kernel_machine(
+    both, *_ = train_kernel_machine(
         np.block([[Q, -Q], [-Q, Q]]),
         np.concatenate((y, -y)),
         0.5 * C * scale,
@@ -52,7 +52,7 @@ def train_soft(K, y, C):
         0.0,
         TOLERANCE,
         MOST_ITERATIONS,
-    ).u
+    )
     u = (both[:n] - both[n:]) / scale
     machines = [_with_value(K, y, C, u)]
     least = float((y * (K @ u)).min())
