@@ -28,8 +28,7 @@ def fit_restarts(
 
     Each restart is a whole call with ``n_init=1`` and a random stream of its own. Workers run
     through joblib, where ``joblib.parallel_config(backend=...)`` says: in processes ("loky", the
-    default) or on a cluster ("dask"). Which of them runs what changes nothing; a restart whose
-    worker dies is run by another one, as far as the backend does so, which Dask does.
+    default) or on a cluster ("dask", which runs a restart anew if its worker dies).
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ def fit_restarts(
     n_init : int, default=10
         Restarts.
     random_state : int, SeedSequence, Generator or RandomState, default=None
-        Same value, same result, whatever ``n_jobs`` and the backend are; not the result that the
-        method itself has with as many starts, whose streams are others.
+        Same value, same result, whatever ``n_jobs`` and the backend are. The method's own starts
+        have other streams.
     n_jobs : int, default=None
         Restarts at a time; -1: as many as there are processors. None: what joblib's configuration
         says, else 1.

@@ -105,8 +105,8 @@ def feature_influence(call: _InfluenceCall, control: RunControl) -> FeatureInflu
     """Measure how many points change their cluster if a feature is shuffled among them.
 
     It is the permutation importance of the features for ``predict``, whose own answer is taken as
-    the truth, so it says what the clustering goes by and not whether that is right. Features that
-    tell the same can stand in for each other, and then each of them seems to matter little.
+    the truth. Features that tell the same can stand in for each other, and then each of them seems
+    to matter little.
 
     Returns
     -------

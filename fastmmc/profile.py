@@ -61,12 +61,11 @@ class _ColumnProfile:
 class ClusterProfile:
     """What is in each cluster; ``print`` shows the columns in which it differs most.
 
-    The difference of a cluster is a share from 0 to 1. In a column of numbers it is the largest one
-    over all intervals: by how much the share of the cluster's points that are inside differs from
-    that of the points of all other clusters. It is 1 where an interval holds all of the one and
-    none of the other, and 0 where the values are spread alike. In a column of categories it is the
-    largest one over all sets of categories. Units, powers and a few extreme values do not change
-    it. Missing cells do not count, nor do points that are in no cluster.
+    The difference of a cluster is the largest one over all intervals of a column, or over all sets
+    of its categories: by how much the share of the cluster's points that are inside differs from
+    that of the points of all other clusters. It is 1 where one holds all of the former and none of
+    the latter, and 0 where the values are spread alike. Missing cells do not count, nor do points
+    that are in no cluster.
 
     Attributes
     ----------

@@ -347,11 +347,6 @@ class _Leaf:
     gain: float = 0.0
     refusal: str | None = None
 
-    @property
-    def depth(self):
-        """Splits above the leaf."""
-        return self.key.bit_length() - 1
-
 
 @dataclass(eq=False)
 class TreeGrower:
@@ -535,7 +530,7 @@ class TreeGrower:
                 told = {"label": len(scatters)}
                 labels[leaf.rows] = len(scatters)
                 scatters.append(leaf.scatter)
-            nodes.append(TreeNode(leaf.rows.size, leaf.depth, **told))
+            nodes.append(TreeNode(leaf.rows.size, leaf.key.bit_length() - 1, **told))
         tree, model = Tree(tuple(nodes)), None
         if all(leaf.split.model is not None for leaf in self.kept.values()):
             model = TreeModel(tree, self.data.kernel, X.shape[1], X.dtype)
