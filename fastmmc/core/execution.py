@@ -412,37 +412,33 @@ def warn_of_fewer(found, k, why):
     warn_user(f"found {found} cluster{'s' * (found > 1)}, fewer than the {k} asked for: {why}")
 
 
+@contextmanager
+def setting(variable, value):
+    """Set a context variable of this thread for a while; yield its value."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
 # The warnings that are kept back, as in a search that is one of many; None where none are.
 _MUTED = ContextVar("muted", default=None)
 
 
-@contextmanager
 def without_warnings():
-    """Keep back the warnings of this thread's runs, in the list that this yields.
-
-    The filters of the process stay as they are.
-    """
-    kept = []
-    token = _MUTED.set(kept)
-    try:
-        yield kept
-    finally:
-        _MUTED.reset(token)
+    """Keep back the warnings of this thread's runs, in a list; the process's filters stay."""
+    return setting(_MUTED, [])
 
 
 # What was looked at or told in the call of a public function, which those that it calls share.
 _SEEN = ContextVar("seen", default=None)
 
 
-@contextmanager
 def one_call():
     """Run a public function: what it calls looks at some things once for all."""
-    token = _SEEN.set(set()) if _SEEN.get() is None else None
-    try:
-        yield
-    finally:
-        if token is not None:
-            _SEEN.reset(token)
+    seen = _SEEN.get()
+    return setting(_SEEN, set() if seen is None else seen)
 
 
 def is_first(thing):

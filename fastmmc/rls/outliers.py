@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils import gen_batches
 
+from fastmmc.core.execution import setting
 from fastmmc.core.threads import in_threads, run_to_end
 from fastmmc.kernels.cholesky import add_to_diagonal, invert_lower, mirror_lower
 from fastmmc.kernels.factors import eigh_lower
@@ -37,14 +37,9 @@ _SCORES: WeakKeyDictionary = WeakKeyDictionary()
 _WANTED = ContextVar("wanted", default=True)
 
 
-@contextmanager
 def without_outlier_scores():
     """Leave them out of the results of this thread's runs, as these are for something else."""
-    token = _WANTED.set(False)
-    try:
-        yield
-    finally:
-        _WANTED.reset(token)
+    return setting(_WANTED, False)
 
 
 def outlier_scores(factor):
