@@ -410,9 +410,9 @@ def factor(call: _FactorCall, control: RunControl) -> DenseFactor | LowRankFacto
 
     Notes
     -----
-    Of a Dask array of more than 20,000 points, or a memory map of more than 2^27 numbers, the
-    features that make up Z stay where the blocks are; width and landmarks come from a sample, and
-    ``rank=None`` is not to be had.
+    The features that make up Z stay where the blocks are if X is a Dask array of more than 20,000
+    points or a memory map of more than 2^27 numbers. Width and landmarks then come from a sample,
+    and ``rank=None`` is not supported.
 
     References
     ----------
