@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 import fastmmc
 from fastmmc import datasets, plotting
-from fastmmc.cli import _commands_of, _make_parser
+from fastmmc.cli import _make_parser
 from fastmmc.core.docstrings import attribute_docs, entry, insert_section, section
 from fastmmc.data.sizes import BINARY_BALANCE
 from fastmmc.registry import METHODS
@@ -246,7 +246,7 @@ def _told(method):
 def commands():
     """Return the help of every command in Markdown."""
     os.environ["COLUMNS"] = "72"  # what fits beside two sidebars
-    parsers = _commands_of(_make_parser()).values()
+    parsers = _make_parser()[1].values()
     return "\n".join(
         f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in parsers
     )

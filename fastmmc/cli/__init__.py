@@ -33,9 +33,9 @@ def main(argv=None):
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = _show_warning
         try:
-            parser = _make_parser()
+            parser, commands = _make_parser()
             argv = sys.argv[1:] if argv is None else argv
-            _check_command(argv, _commands_of(parser))
+            _check_command(argv, commands)
             args = parser.parse_args(argv)
             args.run(args)
             with naming(STANDARD_OUTPUT):
@@ -78,6 +78,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _make_parser():
+    """Return the parser, and a dict of the commands and their own parsers."""
     parser = _Parser(prog="fastmmc", description="Maximum-margin clustering.")
     parser.add_argument("-V", "--version", action="version", version=f"fastmmc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -92,13 +93,7 @@ def _make_parser():
     )
     completion.set_defaults(run=_print_completion)
     completion.add_argument("shell", choices=SHELLS, help="the shell")
-    return parser
-
-
-def _commands_of(parser):
-    """Return a dict of the commands and their parsers."""
-    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
-    return commands
+    return parser, commands.choices
 
 
 def _check_command(argv, commands):
@@ -117,8 +112,8 @@ def _print_completion(args):
         import shtab
     except ImportError as error:
         raise ImportError("completion needs shtab (python -m pip install shtab)") from error
-    parser = _make_parser()
-    for command in _commands_of(parser).values():
+    parser, commands = _make_parser()
+    for command in commands.values():
         for action in command._actions:
             if action.metavar in NAMES_OF_FILES:
                 action.complete = shtab.FILE

@@ -29,77 +29,69 @@ PAGES = (".html", ".htm")
 
 
 CLUSTER_COUNT = Option(
-    "--k",
+    "-k --k N",
     common.parse_count_or_auto,
     f"number of clusters, or auto: {CHOOSER} chooses it (the default); binary methods always "
     "make two",
-    metavar="N",
-    short=("-k",),
 )
 SIZES = (
     Option(
-        "--max-k",
+        "--max-k N",
         common.parse_count,
         "largest number that --k auto considers; 30, or less for few points",
-        metavar="N",
     ),
     Option(
-        "--sizes",
-        str,
-        "what umc-rls looks for: equal or bounded sizes (equal), any (free)",
-        metavar="RULE",
+        "--sizes RULE", str, "what umc-rls looks for: equal or bounded sizes (equal), any (free)"
     ),
     Option(
-        "--balance",
+        "--balance SHARE",
         common.parse_number,
         "every size stays within this share of the mean size of its target",
-        metavar="SHARE",
     ),
     Option(
-        "--target-sizes",
+        "--target-sizes SIZES",
         common.parser_of(
             "numbers, separated by commas", lambda text: [*map(common.to_amount, text.split(","))]
         ),
         "sizes asked for, separated by commas, one a cluster; they sum to the number of points, or "
         "as shares to 1",
-        metavar="SIZES",
     ),
-    Option("--min-size", common.parse_count, "no cluster ends smaller than this", metavar="N"),
-    Option("--max-size", common.parse_count, "no cluster ends larger than this", metavar="N"),
+    Option("--min-size N", common.parse_count, "no cluster ends smaller than this"),
+    Option("--max-size N", common.parse_count, "no cluster ends larger than this"),
     Option(
-        "--trim",
+        "--trim N",
         common.parse_amount,
         "leave out this many points, or below 1 this share, that are least like the others; their "
         "label is -1",
-        metavar="N",
     ),
 )
 PRICE = Option(
-    "--link-penalty",
+    "--link-penalty PRICE",
     common.parse_number,
     "price of a cannot-link of --constraints that umc-rls breaks; without it none is broken",
-    metavar="PRICE",
 )
 SEARCH = (
-    Option("--lam", common.parse_number, "regularisation, greater than 0"),
+    Option("--lam LAM", common.parse_number, "regularisation, greater than 0"),
     Option(
-        "--sigma", common.parse_number, "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)"
+        "--sigma SIGMA",
+        common.parse_number,
+        "width of the Gaussian kernel exp(-|x - z|^2 / sigma^2)",
     ),
     Option(
-        "--rank",
+        "--rank RANK",
         common.parse_rank,
         "landmarks of the low-rank form, or their share of the points; none: dense; "
         "auto: dense where there are few points",
     ),
     Option(
-        "--search",
+        "--search SEARCH",
         str,
         "how umc-rls searches: shaking, steepest, stochastic, memetic; how sammc does: memetic, "
         "annealing; or by which method for two clusters recursive-mmc splits",
         dest="method",
     ),
     Option(
-        "--metric",
+        "--metric METRIC",
         # A table holds no distances.
         common.parser_of(
             "euclidean or cosine", words={name: name for name in ("euclidean", "cosine")}
@@ -107,7 +99,7 @@ SEARCH = (
         "distances of the points: euclidean, or cosine for texts and embeddings, of which only the "
         "directions count",
     ),
-    Option("--split", str, "which cluster recursive-mmc splits next: largest, gain"),
+    Option("--split SPLIT", str, "which cluster recursive-mmc splits next: largest, gain"),
     *common.RUN_OPTIONS,
 )
 OPTIONS = (CLUSTER_COUNT, *SIZES, PRICE, *SEARCH)

@@ -62,13 +62,16 @@ IN_WARNINGS = {
 class Option:
     """An option, and the parameter of solvers or estimators that it sets."""
 
-    flag: str
+    usage: str  # as help shows it, such as "-k --k N"
     kind: Callable
     help: str
     dest: str | None = None  # the parameter, where its name is another than the flag's
-    metavar: str | None = None
-    short: tuple[str, ...] = ()
     action: str = "store"
+
+    @property
+    def flag(self):
+        """The long name of the option."""
+        return self.usage.split()[-2]
 
     @property
     def name(self):
@@ -133,21 +136,17 @@ def parse_seed(text):
 
 DEFAULT_SEED = 0
 SEED = Option(
-    "--seed",
+    "--seed N",
     parse_seed,
     f"the same seed gives the same labels (default: {DEFAULT_SEED})",
     dest="random_state",
-    metavar="N",
 )
 RUN_OPTIONS = (
-    Option("--n-init", parse_count, "starts, of which the best one wins", metavar="N"),
+    Option("--n-init N", parse_count, "starts, of which the best one wins"),
     SEED,
-    Option("--n-jobs", parse_count, "threads; -1: all", metavar="N"),
+    Option("--n-jobs N", parse_count, "threads; -1: all"),
     Option(
-        "--max-time",
-        parse_number,
-        "seconds after which the best labels so far are taken",
-        metavar="SECONDS",
+        "--max-time SECONDS", parse_number, "seconds after which the best labels so far are taken"
     ),
 )
 
@@ -182,14 +181,14 @@ def add_method(parser, group, methods, text, **default):
 def add_options(group, options):
     """Add options that are absent from the arguments unless they are given."""
     for option in options:
+        *flags, metavar = option.usage.split()
         group.add_argument(
-            *option.short,
-            option.flag,
+            *flags,
             dest=option.name,
             action=option.action,
             type=option.kind,
             default=argparse.SUPPRESS,
-            metavar=option.metavar or option.flag[2:].upper(),
+            metavar=metavar,
             help=option.help,
         )
 

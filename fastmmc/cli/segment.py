@@ -16,20 +16,20 @@ from fastmmc.segmentation import BALANCE, segment, settings_of, usable_methods
 
 # `segment` takes all of these parameters but balance, which is the method's own.
 OPTIONS = (
-    Option("--k", common.parse_count, "number of segments", metavar="N", short=("-k",)),
+    Option("-k --k N", common.parse_count, "number of segments"),
     Option(
-        "--balance",
+        "--balance BALANCE",
         common.parse_number,
         f"how much two clusters may differ in size, as a share of both (default: {BALANCE})",
     ),
     Option(
-        "--sigma",
+        "--sigma SIGMA",
         common.parse_number,
         "width of the Gaussian kernel, in units of 0..255 (default: 500)",
     ),
-    Option("--rank", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
+    Option("--rank RANK", common.parse_rank, "landmarks of the low-rank form (default: 200)"),
     Option(
-        "--min-region",
+        "--min-region MIN-REGION",
         common.parse_count,
         "connected regions of fewer pixels are given to a neighbour (default: 0)",
     ),

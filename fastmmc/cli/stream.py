@@ -43,22 +43,20 @@ DEFAULT_METHOD = "c-rpcl"
 # Parameters of the estimators.
 LEARNING = (
     Option(
-        "--k",
+        "-k --k N",
         common.parse_count,
         "number of prototypes; must be given unless a run is resumed",
         dest="n_clusters",
-        metavar="N",
-        short=("-k",),
     ),
-    Option("--alpha", common.parse_number, "how far the winner moves (default: 0.05)"),
+    Option("--alpha ALPHA", common.parse_number, "how far the winner moves (default: 0.05)"),
     Option(
-        "--beta",
+        "--beta BETA",
         common.parse_number,
         "how far rivals move; wta and fscl have none (default: 0.002)",
     ),
     common.SEED,
     Option(
-        "--memory-size",
+        "--memory-size MEMORY-SIZE",
         common.parse_count,
         "constrained rows to remember; a constraint is used if its earlier row is among them "
         "(default: 10000)",
@@ -67,34 +65,30 @@ LEARNING = (
 # What else methods with constraints take. A full name is the same in any working directory.
 KNOWLEDGE = (
     Option(
-        "--constraints",
+        "--constraints CSV",
         os.path.abspath,
         f"{PAIRS_HELP}, in the order of the stream ({', '.join(CONSTRAINED)} only)",
-        metavar="CSV",
     ),
     Option(
-        "--label-column",
+        "--label-column COL",
         str,
         "column of known classes, by its name in the header or its index from 0; rows of "
         "different classes are kept apart; an empty cell or -1: not known",
-        metavar="COL",
     ),
 )
 FILES = (
     Option(
-        "--out",
+        "--out FILE",
         os.path.abspath,
         f"write the labels to this file ({', '.join(TEXTS)}) instead of standard output",
-        metavar="FILE",
     ),
     Option(
-        "--skip-bad-rows",
+        "--skip-bad-rows FILE",
         os.path.abspath,
         "leave out rows in which a number or a date is missing or cannot be read, as if these rows "
         "were not there: they get no label and no number, but a line in this table, with what is "
         "wrong",
         dest="bad_rows",
-        metavar="FILE",
     ),
 )
 # What is asked of any method.

@@ -186,25 +186,16 @@ def parse_encoding(name):
 
 
 HOW = "by names in the header, numbers from 0, or ranges of numbers: a,b or 0,3,5-8"
-DROP = Option(
-    "--drop", parse_columns, f"leave these columns out, {HOW}", metavar="COLS", action="extend"
-)
+DROP = Option("--drop COLS", parse_columns, f"leave these columns out, {HOW}", action="extend")
 LISTED = (
-    Option(
-        "--columns",
-        parse_columns,
-        f"use these columns only, {HOW}",
-        metavar="COLS",
-        action="extend",
-    ),
+    Option("--columns COLS", parse_columns, f"use these columns only, {HOW}", action="extend"),
 )
 COLUMNS = (*LISTED, DROP)
 DECIMAL = Option(
-    "--decimal",
+    "--decimal MARK",
     parser_of("a comma or a point", words={mark: mark for mark in ",."}),
     "a comma or a point: what stands before decimals in columns that do not tell, as of 2.131 and "
     "1.570 alone",
-    metavar="MARK",
 )
 
 

@@ -1063,7 +1063,7 @@ COMMANDS = [
 def test_the_commands_of_the_documents_are_understood():
     assert len(COMMANDS) >= 8
     for command in COMMANDS:
-        cli._make_parser().parse_args(shlex.split(command.partition(">")[0])[1:])
+        cli._make_parser()[0].parse_args(shlex.split(command.partition(">")[0])[1:])
 
 
 @pytest.mark.slow
