@@ -42,19 +42,18 @@ ABOUT = f"a {PARQUET} file of more than {LARGE_FILE:,} numbers is worked on in b
 def find_large(args, method):
     """Return the file to be clustered if it is a Parquet file for work in blocks, or None."""
     path = Path(args.source)
-    may_be = path.suffix.lower() == PARQUET and path.is_file() and args.encoding is None
-    large = None
-    if may_be and method in IN_BLOCKS and common.find_spec("pyarrow"):
+    may_be = path.suffix.lower() == PARQUET and method in IN_BLOCKS
+    if may_be and path.is_file() and args.encoding is None and common.find_spec("pyarrow"):
         from pyarrow import ArrowException, parquet
 
         with suppress(ArrowException, OSError):  # pandas says what is wrong
             file = parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
             if file.metadata.num_rows * file.metadata.num_columns > LARGE_FILE:
                 large = LargeFile(path, file, sources.asked_columns(args, args.label_column))
-    if large is not None and large.n * len(large.columns.numbers) > LARGE_FILE:
-        return large
+                if large.n * len(large.columns.numbers) > LARGE_FILE:
+                    return large
     if args.state is not None:
-        if path.suffix.lower() != PARQUET or method not in IN_BLOCKS:
+        if not may_be:
             raise ValueError(
                 f"--state is for a {PARQUET} file and the methods {', '.join(IN_BLOCKS)}; got "
                 f"SOURCE {args.source} and {method}"

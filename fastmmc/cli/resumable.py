@@ -13,18 +13,19 @@ import zlib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc.cli import common, tables
 from fastmmc.cli.common import STANDARD_INPUT
-from fastmmc.cli.sources import tell_of_ids, tell_unless_plain
-from fastmmc.cli.tables import BadRow, Layout, SameColumns
+from fastmmc.cli.sources import tell_unless_plain
+from fastmmc.cli.tables import BadRow, Layout
 from fastmmc.competitive.space import LARGEST
 from fastmmc.core.files import is_replaced, naming, replacing, target_of
 from fastmmc.data.coding import fit_coding, kinds_of, plain_coding
 from fastmmc.data.columns import IDS
-from fastmmc.data.frames import Frame, Values
+from fastmmc.data.frames import Values
 
 try:
     import fcntl
@@ -121,8 +122,7 @@ class Place:
                 raise ValueError(f"{name} is {getattr(self, name)!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A line, by its number and bytes, and its cells."""
 
     line: int
@@ -180,13 +180,7 @@ class Source:
     @property
     def columns(self):
         """The columns that are learned."""
-        layout = self._layout
-        return SameColumns(layout.names, layout.columns, len(layout.first))
-
-    @property
-    def _names(self):
-        """The names of these columns, or their numbers."""
-        return self._layout.names or [str(i) for i in self._layout.columns]
+        return self._layout.same_columns
 
     def read(self, n):
         """Return the next n rows, or those that there are, as a frame, and their classes.
@@ -222,8 +216,8 @@ class Source:
 
     def _frame(self, rows):
         """Return the columns of rows."""
-        columns = [Values("texts", [row.cells[i] for row in rows]) for i in self._layout.columns]
-        return Frame(self._names, columns, "," if self._delimiter == ";" else None)
+        columns = [[row.cells[i] for row in rows] for i in self._layout.columns]
+        return self._layout.frame(columns, self._delimiter)
 
     def _class_of(self, cell):
         """Return the number of a class, in the order in which they come; -1: not known."""
@@ -264,7 +258,12 @@ class Source:
             used = zip(kinds, self.coding.columns, strict=True)
             ids = [i for i, (kind, column) in enumerate(used) if kind.said == IDS and column.width]
             if ids:
-                tell_of_ids(self.name, self.columns.calls(ids))
+                called = self.columns.calls(ids)
+                common.tell(
+                    "note",
+                    f"{self.name}: columns {', '.join(called)} seem to hold ids of the rows, and "
+                    f"are learned as numbers; to leave them out: {tables.drop_option(called)}",
+                )
 
     def _about_cell(self, row, coding, place):
         """Return an error about a cell of a column of numbers or dates."""
@@ -294,7 +293,7 @@ class Source:
         """Go on from a place; a state of an earlier version has no coding."""
         self._layout, self._delimiter = place.layout, place.delimiter
         self._classes = {name: number for number, name in enumerate(place.classes)}
-        self.coding = coding or plain_coding(self._names)
+        self.coding = coding or plain_coding(self._frame([]).names)
         if self.is_file != (place.n_bytes is not None):
             was, now = ("a pipe", "a file") if self.is_file else ("a file", "a pipe")
             raise ValueError(

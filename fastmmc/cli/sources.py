@@ -127,15 +127,6 @@ def tell_unless_plain(source, coding, columns, frame=None, *, compares=False):
     return True
 
 
-def tell_of_ids(source, called):
-    """Tell which columns seem to hold ids, but are learned; ``called`` as options call them."""
-    common.tell(
-        "note",
-        f"{source}: columns {', '.join(called)} seem to hold ids of the rows, and are learned as "
-        f"numbers; to leave them out: {tables.drop_option(called)}",
-    )
-
-
 def read_new_points(source, asked, coding, encoding=None):
     """Return new points with the columns of a model; ``coding`` is how these become numbers."""
     name = common.source_name(source)
@@ -160,7 +151,7 @@ def _read(source, asked, encoding):
     is_known = source in datasets.BUNDLED + datasets.GENERATED
     if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
         frame, y, layout = tables.read_table(path, asked, encoding)
-        return frame, y, SameColumns(layout.names, layout.columns, len(layout.first))
+        return frame, y, layout.same_columns
     if path.is_dir() and not is_known:
         raise ValueError(f"{source} is a folder; give a file")
     if encoding is not None:

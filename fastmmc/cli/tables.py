@@ -344,12 +344,8 @@ def read_table(path, asked, encoding=None):
         # In a table of one column they may be meant as missing cells.
         lines = f"{n_blank} blank line{'s' * (n_blank > 1)}"
         tell("note", f"{source_name(path)}: {lines} between the rows left out, without labels")
-    names = layout.names or [str(i) for i in layout.columns]
-    # Semicolons part cells where a comma stands before decimals.
-    mark = "," if text.delimiter == ";" else None
-    frame = Frame(names, [Values("texts", column) for column in columns], mark)
     y = None if layout.label is None else np.unique(labels, return_inverse=True)[1]
-    return frame, y, layout
+    return layout.frame(columns, text.delimiter), y, layout
 
 
 @dataclass(frozen=True)
@@ -373,6 +369,18 @@ class Layout:
         """The names of the columns that are used, or None."""
         return [self.first[i].strip() for i in self.columns] if self.has_header else None
 
+    @property
+    def same_columns(self):
+        """The columns that are used, as other tables must have them."""
+        return SameColumns(self.names, self.columns, len(self.first))
+
+    def frame(self, columns, delimiter):
+        """Return a frame of the columns that are used, lists of cells."""
+        names = self.names or [str(i) for i in self.columns]
+        # Semicolons part cells where a comma stands before decimals.
+        mark = "," if delimiter == ";" else None
+        return Frame(names, [Values("texts", column) for column in columns], mark)
+
     def check_length(self, line, row):
         """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
@@ -380,20 +388,19 @@ class Layout:
                 f"line {line} has {len(row)} cells", f"line {self.line} has {len(self.first)}"
             )
 
-    def _about_first(self, line):
-        """Return what may be wrong with a first row of numbers and names."""
-        if line != self.line or not any(map(_is_name, self.first)):
-            return ""
-        return "; the row was taken for data, as here no name in a header may be a number"
-
     def fault(self, line, row, i, expected):
         """Return an error that tells what is wrong with a cell of a row, and what to do."""
         names = self.first if self.has_header else None
         drop = drop_option(call_columns([i], names))
+        about_first = ""
+        if line == self.line and any(map(_is_name, self.first)):
+            about_first = (
+                "; the row was taken for data, as here no name in a header may be a number"
+            )
         return BadRow(
             f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}",
             f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
-            f"labels by --label-column{self._about_first(line)}",
+            f"labels by --label-column{about_first}",
         )
 
 
