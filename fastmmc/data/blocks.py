@@ -193,8 +193,8 @@ class _MapBlocks(Blocks):
         """Run tasks that return arrays, and keep these: in files, as memory may not hold them."""
         folder = _Folder(self._passes.subfolder())
         files = [folder.path / f"{at}.npy" for at in range(len(tasks))]
-        save = _save if self._passes.folder is None else _save_named
-        saved = [_Task(save, pair) for pair in zip(files, tasks, strict=True)]
+        is_state = self._passes.folder is not None
+        saved = [_Task(_save, (*pair, is_state)) for pair in zip(files, tasks, strict=True)]
         self._run(saved, list, partial(check_files, folder.path))
         return [_Task(_load, (file, folder)) for file in files]
 
@@ -258,14 +258,10 @@ class _Folder:
             weakref.finalize(self, rmtree, self.path, ignore_errors=True)
 
 
-def _save(file, array):
+def _save(file, array, with_digest):
+    """Save an array; return the name of the file, and its digest where one is asked for."""
     np.save(file, array)
-
-
-def _save_named(file, array):
-    """Save an array; return the name of the file and its digest."""
-    np.save(file, array)
-    return file.name, digest_of(file)
+    return file.name, digest_of(file) if with_digest else None
 
 
 def _load(file, folder):

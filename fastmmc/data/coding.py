@@ -95,16 +95,15 @@ class Coding:
         for column, values in self._matched(as_frame(X)):
             if votes and column.kind == "numbers" and values.kind == "texts":
                 column = replace(column, mark=values.mark or column.mark)
-            coded = column.code(values)
-            parts.append(coded.X)
-            if coded.unknown:
+            numbers, n_gaps, strange = column.code(values)
+            parts.append(numbers)
+            if strange:
                 is_new = column.kind == "categories"
                 what = "not seen before" if is_new else f"read as missing, no {column.kind}"
-                cells_ = f"{counted(len(coded.unknown), 'cell')} such as {coded.unknown[0]!r}"
-                unknown.append(f"column {column.name!r}: {cells_} {what}")
-            if coded.n_missing:
-                cells_ = counted(coded.n_missing, "missing cell")
-                missing.append(f"column {column.name!r}: {cells_}")
+                cells = f"{counted(len(strange), 'cell')} such as {strange[0]!r}"
+                unknown.append(f"column {column.name!r}: {cells} {what}")
+            if n_gaps:
+                missing.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
         return np.ascontiguousarray(np.hstack(parts)), unknown, missing
 
     def misread(self, frame, most, *, with_missing) -> np.ndarray:

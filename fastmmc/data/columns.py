@@ -38,12 +38,8 @@ IDS = "left out, as it holds ids of the rows"
 ID_ENDINGS = ("nummer", "nr", "_id")
 
 
-class Coded(NamedTuple):
-    """The numbers that cells became, (n, w), how many were missing, and those not understood."""
-
-    X: np.ndarray
-    n_missing: int
-    unknown: list[str]
+# The numbers that cells became, (n, w), how many were missing, and those not understood.
+Coded = tuple[np.ndarray, int, list[str]]
 
 
 @stored()
@@ -113,7 +109,7 @@ class NumberColumn(Column):
             X = yeo_johnson(X, self.power, self.unit)
         X = (X - self.shift) / self.scale
         parts = [X, gaps * self.marker] if self.marker else [X]
-        return Coded(np.column_stack(parts), int(gaps.sum()), unknown)
+        return np.column_stack(parts), int(gaps.sum()), unknown
 
     def read(self, values):
         """Return cells as (n,) float64 or float32, NaN where they are missing or no numbers."""
@@ -160,7 +156,7 @@ class DateColumn(Column):
             angle = 2 * np.pi * (days / cycle)
             # A missing time is at the centre of the circle.
             parts += [np.where(gaps, 0.0, self.weight * of(angle)) for of in (np.sin, np.cos)]
-        return Coded(np.column_stack(parts), int(gaps.sum()), unknown)
+        return np.column_stack(parts), int(gaps.sum()), unknown
 
     def read(self, values):
         """Return cells as days since 1970, NaN where they are missing or no dates, and those."""
@@ -194,7 +190,7 @@ class CategoryColumn(Column):
         """Return the numbers of cells."""
         places, is_known = self.read(values)
         X = self.weight * (places[:, None] == np.arange(self.width))
-        return Coded(X, int((~is_known).sum()), self.new(values))
+        return X, int((~is_known).sum()), self.new(values)
 
     def new(self, values):
         """Return the texts that were not seen when the column was learned."""
@@ -306,7 +302,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
         shift, scale = float(filled.mean()), float(filled.std())
     scale = scale if scale != 0 else 1.0
     marker = MISSING_DISTANCE if gaps.any() and options.marks_missing else 0.0
-    instead = f"the median, {_short(fill)}{', marked by a column' if marker else ''}"
+    instead = f"the median, {fill:.6g}{', marked by a column' if marker else ''}"
     words = ", ".join(["numbers", *said]) + _about_missing(gaps, unknown, instead)
     return NumberColumn(name, words, fill, mark, shift, scale, marker=marker)
 
@@ -314,7 +310,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
 def unused_numbers(name, known, is_constant, is_whole):
     """Return a column of numbers that are all the same or ids as one left out, None for others."""
     if is_constant:
-        return UnusedColumn(name, f"left out, as it is {_short(known[0])} in all rows")
+        return UnusedColumn(name, f"left out, as it is {known[0]:.6g} in all rows")
     return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
 
 
@@ -405,7 +401,3 @@ def _names_id(name):
 def counted(n, one, many=None):
     """Return how many of something there are, in words."""
     return f"{n} {one if n == 1 else many or one + 's'}"
-
-
-def _short(value):
-    return f"{value:.6g}"

@@ -8,8 +8,8 @@ other entries, is made again; a damaged one is refused.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -94,11 +94,10 @@ def check_files(folder, found):
 
 def _write(path, key, value):
     """Write a value, arrays and numbers in lists and tuples; return the digest."""
-    arrays = []
-    layout = _pack(value, arrays)
-    kinds = [(array.dtype.str, array.shape) for array in arrays]
-    head = json.dumps({"key": key, "layout": layout, "arrays": kinds}).encode()
-    content = b"\n".join((head, b"".join(array.tobytes() for array in arrays)))
+    arrays, archive = [], io.BytesIO()
+    head = json.dumps({"key": key, "layout": _pack(value, arrays)})
+    np.savez(archive, *arrays, head=head)
+    content = archive.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     with replacing(path) as file:
         file.write(digest.encode() + b"\n" + content)
@@ -111,19 +110,15 @@ def _read(path):
     digest = digest.decode(errors="replace")
     if hashlib.sha256(content).hexdigest() != digest:
         raise damaged(path, "its content has another digest")
-    head, _, data = content.partition(b"\n")
-    head, arrays, at = json.loads(head), [], 0
-    for kind, shape in head["arrays"]:
-        dtype, count = np.dtype(kind), int(np.prod(shape))
-        arrays.append(np.frombuffer(data, dtype, count, at).reshape(shape).copy())
-        at += count * dtype.itemsize
-    return head["key"], _unpack(head["layout"], arrays), digest
+    with np.load(io.BytesIO(content)) as arrays:
+        head = json.loads(str(arrays["head"]))
+        return head["key"], _unpack(head["layout"], arrays), digest
 
 
 def _pack(value, arrays):
     """Return the places in ``arrays`` of what a value holds, in lists as it has them."""
     if isinstance(value, list | tuple):
-        return list(map(partial(_pack, arrays=arrays), value))
+        return [_pack(one, arrays) for one in value]
     arrays.append(np.asarray(value))
     return len(arrays) - 1
 
@@ -131,4 +126,4 @@ def _pack(value, arrays):
 def _unpack(layout, arrays):
     if isinstance(layout, list):
         return tuple(_unpack(one, arrays) for one in layout)
-    return arrays[layout][()]
+    return arrays[f"arr_{layout}"][()]
