@@ -101,7 +101,11 @@ figure_ : matplotlib.figure.Figure
         self.figure_ = ax.figure
 
     def _new_axes(self):
-        return import_pyplot().subplots(layout="constrained")[1]
+        return import_pyplot().subplots(layout="constrained", **self._figure())[1]
+
+    def _figure(self):
+        """Return what a new figure is made with."""
+        return {}
 
 
 class ResultDisplay:

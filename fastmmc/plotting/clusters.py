@@ -29,7 +29,6 @@ from fastmmc.plotting.base import (
     check_points,
     check_result,
     draw_legend,
-    import_pyplot,
     known_names,
 )
 from fastmmc.rls import umc_rls
@@ -144,16 +143,17 @@ class ShakingDisplay(PanelsDisplay, drawn_by="scatter", such_as="``alpha``"):
     labels: list[np.ndarray]
     titles: list[str]
 
+    def _figure(self):
+        columns = min(len(self.labels), 3)
+        rows = -(-len(self.labels) // columns)
+        size = (2.6 * columns, 2.5 * rows)
+        return {"nrows": rows, "ncols": columns, "figsize": size, "squeeze": False}
+
     def _new_axes(self):
-        panels = len(self.labels)
-        columns = min(panels, 3)
-        rows = -(-panels // columns)
-        _, axes = import_pyplot().subplots(
-            rows, columns, figsize=(2.6 * columns, 2.5 * rows), squeeze=False, layout="constrained"
-        )
-        for spare in axes.ravel()[panels:]:
+        axes, panels = super()._new_axes().ravel(), len(self.labels)
+        for spare in axes[panels:]:
             spare.remove()
-        return axes.ravel()[:panels]
+        return axes[:panels]
 
     def _panels(self):
         """Return the titles of the panels, and what ``ax`` must hold."""
@@ -254,10 +254,10 @@ class SegmentationDisplay(PanelsDisplay, drawn_by="imshow", such_as="``interpola
     segments: np.ndarray
     k: int
 
-    def _new_axes(self):
+    def _figure(self):
         height, width = self.image.shape[:2]
         size = (8.0, np.clip(4.0 * height / width, 1.0, 12.0) + 0.4)
-        return import_pyplot().subplots(1, 2, figsize=size, layout="constrained")[1]
+        return {"ncols": 2, "figsize": size}
 
     def _panels(self):
         """Return the titles of the panels, and what ``ax`` must hold."""

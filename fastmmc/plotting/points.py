@@ -197,8 +197,7 @@ class InfluenceDisplay(Display, drawn_by="barh", such_as="``color``"):
         ax.barh(at, self.shares, **(style | kwargs))
         ax.set_yticks(at, self.feature_names)
         ax.invert_yaxis()
-        ax.set_xlim(left=0.0)
-        ax.set_xlabel("share of points that change their cluster")
+        ax.set(xlim=(0.0, None), xlabel="share of points that change their cluster")
 
     @classmethod
     def from_influence(

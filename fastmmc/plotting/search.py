@@ -21,7 +21,6 @@ from fastmmc.plotting.base import (
     ResultDisplay,
     check_result,
     draw_legend,
-    import_pyplot,
 )
 from fastmmc.plotting.clusters import LEGEND_MOST
 from fastmmc.trees import Tree, TreeResult
@@ -81,8 +80,7 @@ class ObjectiveDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``label
     def _draw(self, ax, **kwargs):
         style = {"marker": "o"} if len(self.steps) == 1 else {}
         (self.line_,) = ax.plot(self.steps, self.objective, **(style | kwargs))
-        ax.set_xlabel(self.unit)
-        ax.set_ylabel("objective")
+        ax.set(xlabel=self.unit, ylabel="objective")
 
     @classmethod
     def from_result(cls, result: ClusteringResult, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -141,12 +139,10 @@ class ChoiceDisplay(ResultDisplay, PanelsDisplay, drawn_by="scatter", such_as="`
     scores: dict[int, float]
     errors: dict[int, float]
 
-    def _new_axes(self):
+    def _figure(self):
         panels = len(self._panels()[0])
         widths = (2.0, 1.0, 1.0)[:panels]  # the legend needs room
-        size = (3.6 * sum(widths), 4.0)
-        options = {"width_ratios": widths, "layout": "constrained"}
-        return import_pyplot().subplots(1, panels, figsize=size, **options)[1]
+        return {"ncols": panels, "figsize": (3.6 * sum(widths), 4.0), "width_ratios": widths}
 
     def _panels(self):
         """Return the titles of the panels, and what ``ax`` must hold."""
@@ -237,11 +233,10 @@ class TreeDisplay(ResultDisplay, Display, drawn_by="text", such_as="``fontsize``
 
     tree: Tree
 
-    def _new_axes(self):
-        nodes = self.tree.nodes
+    def _figure(self):
         width = max(6.4, LEAF_WIDTH * self.tree._n_clusters)
-        height = max(4.8, LEVEL_HEIGHT * max(node.depth for node in nodes))
-        return import_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+        height = max(4.8, LEVEL_HEIGHT * max(node.depth for node in self.tree.nodes))
+        return {"figsize": (width, height)}
 
     def _draw(self, ax, **kwargs):
         nodes = self.tree.nodes
@@ -308,9 +303,8 @@ class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``colo
     linkage: np.ndarray
     sizes: np.ndarray
 
-    def _new_axes(self):
-        width = max(6.4, LEAF_WIDTH * len(self.sizes))
-        return import_pyplot().subplots(figsize=(width, 4.8), layout="constrained")[1]
+    def _figure(self):
+        return {"figsize": (max(6.4, LEAF_WIDTH * len(self.sizes)), 4.8)}
 
     def _draw(self, ax, **kwargs):
         names = [f"{h}: {size}" for h, size in enumerate(self.sizes)]
@@ -321,8 +315,7 @@ class DendrogramDisplay(ResultDisplay, Display, drawn_by="plot", such_as="``colo
         at = LEAF_STEP * (np.arange(len(names)) + 0.5)
         turned = {"rotation": 90} if len(names) > LEGEND_MOST else {}
         ax.set_xticks(at, drawn["ivl"], **turned)
-        ax.set_xlim(0, LEAF_STEP * len(names))
-        ax.set_ylim(bottom=0.0)
+        ax.set(xlim=(0.0, LEAF_STEP * len(names)), ylim=(0.0, None))
         ax.set(xlabel="cluster: size", ylabel="sum of squares between")
 
     @classmethod
