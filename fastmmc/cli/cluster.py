@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from fastmmc.cli import common, parquet, predict, sources, tables
+from fastmmc.cli import common, parquet, sources, tables
 from fastmmc.cli.common import Option
 from fastmmc.cli.pairs import PAIRS_HELP, read_constraints
+from fastmmc.core import saving
 from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
 from fastmmc.core.status import Status
@@ -218,7 +220,8 @@ def _cluster(args):
         common.check_ending(args.html, PAGES, "a report's name", needed=True)
         import_bokeh()
     if args.model is not None:
-        predict.check_model_path(args.model, args.source)
+        common.check_writable(args.model, args.source)
+        common.check_ending(args.model, [".npz"], "the name of --model", needed=True)
     large = parquet.find_large(args, method.name)
     if large is not None and _goes_in_blocks(large, args, given):
         settings = _settings_of_state(args, method, given)
@@ -256,7 +259,9 @@ def _cluster_points(args, method, params, points):
     elif args.out is not None or not args.json:
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
-        predict.save_model(args.model, result, points)
+        # fastmmc predict finds the columns, and how they become numbers.
+        columns = {"columns": points.columns._asdict()}
+        saving.write(args.model, replace(result, coding=points.coding), columns)
     if args.plot is not None:
         _save_picture(args.plot, result, X)
     if args.html is not None:
@@ -341,7 +346,11 @@ def _solver_params(args, method, given):
         if name in params and name not in accepted and not (name == "k" and method.binary):
             known = ", ".join(other for other, own in names.items() if own in accepted)
             raise ValueError(f"{method.name} has no {flag}; of these options it has {known}")
-    _check_values(method, params)
+    # Whatever else is missing, values that are not allowed are refused.
+    with common.naming_options(OPTIONS, method.parameters):
+        for one in declared(method.estimator):
+            if one.name in params:
+                one.checked(params[one.name])
     k = params.get("k", "auto")
     if method.binary:
         if params.pop("k", 2) != 2:
@@ -357,14 +366,6 @@ def _solver_params(args, method, given):
     elif "max_k" in params and k != "auto":
         raise ValueError(f"--max-k is for --k auto; got --k {k}; leave out one of them")
     return params
-
-
-def _check_values(method, params):
-    """Refuse values that their declarations do not allow, whatever else is missing."""
-    with common.naming_options(OPTIONS, method.parameters):
-        for one in declared(method.estimator):
-            if one.name in params:
-                one.checked(params[one.name])
 
 
 def _read_pairs(path, n):

@@ -1,11 +1,10 @@
-"""The command ``fastmmc predict``, and the models that ``fastmmc cluster`` makes for it."""
+"""The command ``fastmmc predict``."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
 
@@ -17,7 +16,6 @@ from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
 from fastmmc.core.saving import check_type
 
-MODEL = ".npz"
 # What earlier versions saved beside the columns.
 OLD_KEYS = {"mean", "scale"}
 
@@ -36,18 +34,6 @@ def add_command(commands):
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .npz file of the model")
     sources.add_source(parser, parser, tables.COLUMNS)
     common.add_labels_out(parser)
-
-
-def check_model_path(path, source):
-    """Raise an error now if a model could not go to a file later."""
-    common.check_writable(path, source)
-    common.check_ending(path, [MODEL], "the name of --model", needed=True)
-
-
-def save_model(path, result, points):
-    """Save a result with the columns it was made of, and how they became numbers."""
-    columns = {"columns": points.columns._asdict()}
-    saving.write(path, replace(result, coding=points.coding), columns)
 
 
 def _predict(args):

@@ -149,6 +149,7 @@ def _read(source, asked, encoding):
     path = Path(source)
     suffix = path.suffix.lower()
     is_known = source in datasets.BUNDLED + datasets.GENERATED
+    may_be_known = path.name == source and not (path.suffix or path.exists())
     if source == STANDARD_INPUT or path.is_fifo() or (suffix in TABLES and not path.is_dir()):
         frame, y, layout = tables.read_table(path, asked, encoding)
         return frame, y, layout.same_columns
@@ -162,7 +163,7 @@ def _read(source, asked, encoding):
         raise ValueError(f"--label-column is for tables; got SOURCE {source}")
     if suffix in ARRAYS:
         X, y = _read_arrays(path, suffix)
-    elif is_known or source.startswith(OPENML) or _may_be_name(path, source):
+    elif is_known or may_be_known or source.startswith(OPENML):
         X, y = _load(source)
     else:
         raise ValueError(
@@ -176,11 +177,6 @@ def _read(source, asked, encoding):
         columns, _ = asked.choose(X.shape[1])
     same = SameColumns(None, columns, X.shape[1])
     return X if columns == list(range(X.shape[1])) else X[:, columns], y, same
-
-
-def _may_be_name(path, source):
-    """Tell whether a source may be the name of a data set rather than of a file."""
-    return path.name == source and not (path.suffix or path.exists())
 
 
 def _load(source):

@@ -195,9 +195,8 @@ class _Run:
             _check_same(given, self._settings, self._state)
         else:
             self._settings = _new_settings(given, args.chunk)
+            self._model = _new_model(self._settings)
         self._has_constraints = self._settings["--method"] in CONSTRAINED
-        if not resumed:
-            self._model = self._new_model(STREAMING[self._settings["--method"]].estimator)
         self.n_saved = self._model.n_seen_ if resumed else 0
         # Constraints for the next chunk, and up to where their file was read.
         self._pairs, self._known = _new_pairs(given.get("--constraints"), constraints)
@@ -212,14 +211,6 @@ class _Run:
             asked = (self._settings[flag] for flag in ("--columns", "--drop", "--label-column"))
             decimal = self._settings[tables.DECIMAL.flag]
             self._source.begin(tables.Columns(*asked), decimal, args.chunk)
-
-    def _new_model(self, estimator):
-        settings = self._settings
-        params = {o.name: settings[o.flag] for o in LEARNING if o.flag in settings}
-        if self._has_constraints:
-            # The column of labels tells them.
-            params["semi_supervised"] = True
-        return estimator(**params)
 
     def learn_all(self, chunk):
         """Learn chunk after chunk, up to the end of the source."""
@@ -343,6 +334,15 @@ def _new_settings(given, chunk):
             f"chunk; got {chunk}"
         )
     return learning | dict.fromkeys(option.flag for option in (*KNOWLEDGE, *COMMON)) | given
+
+
+def _new_model(settings):
+    method = settings["--method"]
+    params = {o.name: settings[o.flag] for o in LEARNING if o.flag in settings}
+    if method in CONSTRAINED:
+        # The column of labels tells them.
+        params["semi_supervised"] = True
+    return STREAMING[method].estimator(**params)
 
 
 def _check_same(given, settings, state):
