@@ -273,8 +273,16 @@ def _cluster_points(args, method, params, points):
 
 def _goes_in_blocks(large, args, given):
     """Tell whether a large file is worked on in blocks; if it cannot be, memory must hold it."""
+    # What is about single points, or all of them in memory.
+    unused = ("constraints", "plot", "html", "profile")
+    flags = [f"--{name}" for name in unused if getattr(args, name)]
+    flags += [option.flag for option in given if option.flag in ("--trim", "--metric")]
+    if args.state is not None:
+        # Where the time ends, and with it the labels, would depend on when the run was killed.
+        flags += [option.flag for option in given if option.flag == "--max-time"]
     try:
-        _refuse_beside_blocks(args, given)
+        if flags:
+            raise ValueError(f"{flags[0]}: {parquet.ABOUT}, without it; leave it out")
         large.check_columns()
     except ValueError as error:
         if args.state is not None or not large.fits_memory():
@@ -282,18 +290,6 @@ def _goes_in_blocks(large, args, given):
         common.tell("note", f"{args.source} is loaded as a whole. {error}")
         return False
     return True
-
-
-def _refuse_beside_blocks(args, given):
-    """Refuse what is about single points, or all of them in memory."""
-    unused = ("constraints", "plot", "html", "profile")
-    flags = [f"--{name}" for name in unused if getattr(args, name)]
-    flags += [option.flag for option in given if option.flag in ("--trim", "--metric")]
-    if args.state is not None:
-        # Where the time ends, and with it the labels, would depend on when the run was killed.
-        flags += [option.flag for option in given if option.flag == "--max-time"]
-    if flags:
-        raise ValueError(f"{flags[0]}: {parquet.ABOUT}, without it; leave it out")
 
 
 def _settings_of_state(args, method, given):

@@ -504,10 +504,7 @@ class BadRows(Output):
         self._lines = []
 
     def add(self, number, error, line):
-        """Add a line, its number and what is wrong with it, or raise that if there is no file.
-
-        Only some lines are held in memory.
-        """
+        """Add a line, its number and what is wrong with it, or raise that if there is no file."""
         if self.path is None:
             raise error
         text = io.StringIO()

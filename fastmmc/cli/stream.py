@@ -459,10 +459,7 @@ def _check_model(model, saved):
 
 
 def _check_files(args):
-    """Return the files that were given, by their options, if they can be what they should be.
-
-    That is, written, of a fitting name, and no file in two places.
-    """
+    """Return the files that were given, by their options; refuse names that cannot be or agree."""
     given = _given_settings(args)
     files = {flag: given.get(flag) for flag in ("SOURCE", *GIVEN_FILES)} | {"--state": args.state}
     files = {flag: Path(os.path.abspath(path)) for flag, path in files.items() if path is not None}

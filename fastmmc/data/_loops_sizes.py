@@ -4,15 +4,10 @@ from fastmmc.core.jit import njit
 
 
 @njit
-def off(count, least, most):
-    """Return how far a size is from its bounds."""
-    return max(0, count - most, least - count)
-
-
-@njit
 def off_by(counts, lower, upper, h, mass):
     """Return how much farther a cluster's size is from its bounds if it gets so much mass."""
-    return off(counts[h] + mass, lower[h], upper[h]) - off(counts[h], lower[h], upper[h])
+    now, then = counts[h], counts[h] + mass
+    return max(0, then - upper[h], lower[h] - then) - max(0, now - upper[h], lower[h] - now)
 
 
 @njit

@@ -120,12 +120,9 @@ def numbers_of(cells: list[str], mark: str, plain: list[float] | None) -> np.nda
 
 
 def date_format(cells: list[str]) -> str | None:
-    """Return the format that fits most cells, None for ISO 8601, "" if none fits any.
-
-    A hundred different cells, evenly spaced, tell it.
-    """
+    """Return the format that fits most cells, None for ISO 8601, "" if none fits any."""
     some = sorted(set(cells))
-    some = some[:: -(-len(some) // 100)]
+    some = some[:: -(-len(some) // 100)]  # a hundred, evenly spaced
     best = 0
     form: str | None = ""
     for one in (None, *FORMATS, *CLOCKS):

@@ -334,18 +334,17 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
         return UnusedColumn(name, "left out, as all dates are the same")
     is_clock = form in cells.CLOCKS
     cycles = _cycles(known, is_clock)
-    parts = (not is_clock) + len(cycles)
-    names = [*(["a number"] if not is_clock else []), *cycles]
-    words = f"{'times' if is_clock else 'dates'}, as {' and '.join(names)}"
+    parts = [*(["a number"] if not is_clock else []), *cycles]
+    words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
     other = cells.OTHER_ORDER.get(form)
     if other and np.isfinite(cells.days_of([texts[i] for i in at], other)).all():
         words += f", {texts[at[0]]!r} as {cells.EPOCH + timedelta(known[0]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
-    scale = 0.0 if is_clock else float(known.std() * parts**0.5)
-    fill, shift = float(np.median(known)), float(known.mean())
-    return DateColumn(name, words, fill, form, shift, scale, [*cycles.values()], float(parts**-0.5))
+    scale = 0.0 if is_clock else float(known.std() * len(parts) ** 0.5)
+    fill, shift, weight = float(np.median(known)), float(known.mean()), len(parts) ** -0.5
+    return DateColumn(name, words, fill, form, shift, scale, [*cycles.values()], weight)
 
 
 def _cycles(days, is_clock):

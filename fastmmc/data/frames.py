@@ -64,10 +64,7 @@ class Values:
         return written.plain_numbers(self.known)
 
     def numbers(self, mark: str) -> np.ndarray:
-        """Return texts as (n,) float64, NaN where they are missing or no finite numbers.
-
-        ``mark`` stands before decimals.
-        """
+        """Return texts with this decimal mark as (n,) float64, NaN where no finite numbers."""
         if mark not in self._numbers:
             found = written.numbers_of(self.known, mark, self._plain)
             is_known = np.array([text is not None for text in self.texts], dtype=bool)

@@ -133,10 +133,7 @@ def matched_clusters(a, b, k, masses=1):
 
 
 def named_clusters(labels, known, k, masses=None):
-    """Return the labels under the names that agree with most of the known ones, -1 where unknown.
-
-    Points count ``masses``.
-    """
+    """Return labels under the names that agree with most known ones, -1 where unknown, by mass."""
     told = known >= 0
     weights = 1 if masses is None else masses[told]
     return matched_clusters(labels[told], known[told], k, weights)[labels]

@@ -287,7 +287,7 @@ def report_contradictions(found, on_conflict):
 
 
 def join(pairs, n, labels=None):
-    """Return a number for each of n objects, equal where pairs or equal labels join them."""
+    """Return numbers of n objects, rising with first ones, equal where pairs or labels join."""
     a, b = pairs.T
     if labels is not None:
         # One more node for each label joins its objects.
