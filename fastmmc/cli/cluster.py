@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -260,7 +260,7 @@ def _cluster_points(args, method, params, points):
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
         # fastmmc predict finds the columns, and how they become numbers.
-        columns = {"columns": points.columns._asdict()}
+        columns = {"columns": asdict(points.columns)}
         saving.write(args.model, replace(result, coding=points.coding), columns)
     if args.plot is not None:
         _save_picture(args.plot, result, X)

@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import get_type_hints
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import is_whole
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
-from fastmmc.core.saving import check_type
 
 # What earlier versions saved beside the columns.
 OLD_KEYS = {"mean", "scale"}
@@ -90,8 +88,11 @@ def _read_model(path):
         if extra.keys() & OLD_KEYS:
             raise ValueError(f"{path} was made by an earlier version of fastmmc; make it anew")
         try:
-            return model, _checked(extra["columns"], coding)
-        except (TypeError, ValueError, KeyError) as error:
+            columns = saving.make_checked(SameColumns, extra["columns"])
+            if coding is not None and len(coding.used) != len(columns.numbers):
+                raise ValueError("columns and their coding do not fit together")
+            return model, columns
+        except (AttributeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged: what it tells of columns is wrong") from error
     names = getattr(model, "feature_names_in", getattr(model, "feature_names_in_", None))
     if coding is not None:
@@ -101,17 +102,3 @@ def _read_model(path):
     if names is None:
         return model, None
     return model, SameColumns(list(names), list(range(len(names))), len(names))
-
-
-def _checked(columns, coding):
-    """Return the columns that a model was made of, if they can be those."""
-    columns = SameColumns(**columns)
-    for name, hint in get_type_hints(SameColumns).items():
-        check_type(getattr(columns, name), hint, name)
-    d = len(columns.numbers)
-    fits = all(0 <= i < columns.n_columns for i in columns.numbers)
-    fits &= columns.names is None or len(columns.names) == d
-    fits &= coding is None or len(coding.used) == d
-    if not fits:
-        raise ValueError("columns and their coding do not fit together")
-    return columns

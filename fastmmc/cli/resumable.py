@@ -77,14 +77,20 @@ def locked(file, option="--state"):
             path.unlink()
 
 
-def check_same(given, settings, state):
-    """Refuse options that contradict those of the run that a state was saved of."""
+def check_same(given, settings, state, files=()):
+    """Refuse options that contradict those of the run that a state was saved of, or lack files."""
     for option, value in given.items():
         saved = settings.get(option)
         if value != saved:
             raise ValueError(
                 f"{_shown(option, value)} contradicts {state}, the state of a run with "
                 f"{_shown(option, saved)}; give the same, or {ANEW.removeprefix('give ')}"
+            )
+    for option in files:
+        if settings.get(option) is not None and option not in given:
+            raise ValueError(
+                f"{option} is missing: {state} is the state of a run with {option} "
+                f"{settings[option]}; give {option} again, or {ANEW.removeprefix('give ')}"
             )
 
 

@@ -192,7 +192,7 @@ class _Run:
         if resumed:
             self._model, saved = _read_state(self._state)
             self._settings, constraints = saved.settings, saved.constraints
-            _check_same(given, self._settings, self._state)
+            check_same(given, self._settings, self._state, GIVEN_FILES)
         else:
             self._settings = _new_settings(given, args.chunk)
             self._model = _new_model(self._settings)
@@ -257,7 +257,7 @@ class _Run:
                 bad.sha256,
             )
             # What fastmmc predict finds columns by.
-            used = {"columns": self._source.columns.of(self._source.coding)._asdict()}
+            used = {"columns": asdict(self._source.columns.of(self._source.coding))}
             self._model.save(self._state, extra={"stream": FORMAT, **used, **asdict(saved)})
         self.n_saved = self._model.n_seen_
 
@@ -343,17 +343,6 @@ def _new_model(settings):
         # The column of labels tells them.
         params["semi_supervised"] = True
     return STREAMING[method].estimator(**params)
-
-
-def _check_same(given, settings, state):
-    """Refuse options that contradict those of the run that a state was saved of."""
-    check_same(given, settings, state)
-    for option in GIVEN_FILES:
-        if settings.get(option) is not None and option not in given:
-            raise ValueError(
-                f"{option} is missing: {state} is the state of a run with {option} "
-                f"{settings[option]}; give {option} again, or {ANEW.removeprefix('give ')}"
-            )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
@@ -96,7 +96,8 @@ class Columns(NamedTuple):
         return named or any(_is_named(item, names) for item in items)
 
 
-class SameColumns(NamedTuple):
+@dataclass(frozen=True)
+class SameColumns:
     """The columns that a model was made of: names, where it has them, numbers, and out of how many.
 
     A table with a header must have columns of these names, in any order; without one it must have
@@ -110,6 +111,13 @@ class SameColumns(NamedTuple):
     label = None
     are_listed = True
 
+    def _check_values(self):
+        """Check that saved columns can be those of a model."""
+        n_names = len(self.numbers) if self.names is None else len(self.names)
+        fits = all(0 <= i < self.n_columns for i in self.numbers)
+        if not fits or n_names != len(self.numbers):
+            raise ValueError(f"columns are {self.numbers}, out of {self.n_columns}")
+
     def calls(self, places):
         """Return what options call some of these columns, by their places among them."""
         names = [""] * self.n_columns
@@ -121,7 +129,7 @@ class SameColumns(NamedTuple):
         """Return those of these columns that a coding uses."""
         places = [i for i, column in enumerate(coding.columns) if column.width]
         names = None if self.names is None else [self.names[i] for i in places]
-        return self._replace(names=names, numbers=[self.numbers[i] for i in places])
+        return replace(self, names=names, numbers=[self.numbers[i] for i in places])
 
     def choose(self, n_columns, names=None):
         """Return the numbers of the columns in a table, and no label."""
@@ -467,7 +475,7 @@ def read_layout(source, line, first, asked, below=()):
     if not has_header and _names_numbers(cells, alike):
         name = next(cell.strip() for cell in cells if _names(cell))
         why = f"with {name!r} above other rows"
-    elif not has_header and _are_distinct(first) and _lack_whole(same):
+    elif not has_header and _number_floats(first, same):
         why = f"{names[0]}, {names[1]} ... above no whole number"
     if why is not None:
         has_header = True
@@ -578,14 +586,14 @@ def _numbers_columns(first):
     return 0 < n_index < len(first) and _are_counted(first[n_index:])
 
 
-def _are_distinct(cells):
-    """Tell whether cells are whole numbers, each another one."""
-    return all(map(is_whole, cells)) and len({cell.strip() for cell in cells}) == len(cells)
+def _number_floats(first, below):
+    """Tell whether several whole numbers, all different, stand above rows without any.
 
-
-def _lack_whole(rows):
-    """Tell whether rows of several cells hold no whole number, as floats that pandas wrote."""
-    return bool(rows) and len(rows[0]) > 1 and not any(is_whole(c) for row in rows for c in row)
+    So pandas writes floats in columns without names.
+    """
+    are_distinct = all(map(is_whole, first)) and len({cell.strip() for cell in first}) == len(first)
+    is_table = len(first) > 1 and len(below) > 0
+    return is_table and are_distinct and not any(is_whole(cell) for row in below for cell in row)
 
 
 def _are_counted(cells):

@@ -36,10 +36,7 @@ class Scaler:
         """Columns of the training X."""
         return self.scale.size
 
-    @property
-    def n_columns(self):
-        """Columns of the points."""
-        return self.scale.size
+    n_columns = n_features  # of the points
 
     def _check_values(self):
         if not (self.scale > 0).all():
