@@ -336,7 +336,7 @@ def test_weights_make_units_as_copies_do(wine, sparse):
     rows = np.repeat(X, w, axis=0)
     if sparse:
         X, rows = csr_array(X), csr_array(rows)
-    weighted, copies = fit_scaler(X, "X", w.astype(float)), fit_scaler(rows, "X")
+    weighted, copies = fit_scaler(X, w.astype(float)), fit_scaler(rows)
     assert_allclose(weighted.scale, copies.scale)
     assert sparse or assert_allclose(weighted.mean, copies.mean) is None
 

@@ -111,7 +111,7 @@ def _standardized(call):
     copies = Copies.of(rows, weights)
     if copies is not None:  # for all digits to be the same
         rows, weights = rows[copies.first], copies.weights
-    scaler = fit_scaler(rows, "X", weights)
+    scaler = fit_scaler(rows, weights)
     scaled = {"X": scaler.transform(X)}
     landmarks = getattr(call, "landmarks", None)
     if np.ndim(landmarks) == 2:
@@ -125,18 +125,17 @@ def _weights(call, X):
     return validation.check_sample_weight(getattr(call, "sample_weight", None), X.shape[0])
 
 
-def fit_scaler(X, what, weights=None):
+def fit_scaler(X, weights=None):
     """Return what gives the columns of such points unit variance, and if dense the mean 0.
 
-    Columns that code a category weigh as they do in a table. ``what`` names the points in messages,
-    and ``weights`` (n,) are theirs.
+    Columns that code a category weigh as they do in a table.
     """
     scaler = StandardScaler(with_mean=not issparse(X))
     with np.errstate(over="ignore", invalid="ignore"):
         scaler.fit(X, sample_weight=weights)
     if not np.isfinite(scaler.scale_).all():
         column = int(np.argmin(np.isfinite(scaler.scale_)))
-        raise ValueError(f"{what}: the variance of column {column} overflows; scale it down")
+        raise ValueError(f"X: the variance of column {column} overflows; scale it down")
     # Columns of 0 and 1 would weigh more than one of numbers, the more the rarer they are.
     scale = np.where(find_indicators(X), 2**0.5 / CATEGORY_DISTANCE, scaler.scale_)
     return Scaler(scale, scaler.mean_ if scaler.with_mean else None)

@@ -193,13 +193,11 @@ class _Page:
         return list(self.columns(h))[:TOP_COLUMNS]
 
     def typical(self, h):
-        """Return some rows that are typical of a cluster, none where the result cannot tell."""
-        return self.profile.typical[h][:TYPICAL_ROWS] if self.has_scores else []
+        """Return some rows that are typical of a cluster, by a result that has scores."""
+        return self.profile.typical[h][:TYPICAL_ROWS]
 
     def doubtful(self):
         """Yield row, cluster, its probability, the next cluster and its probability."""
-        if not self.has_scores or self.profile.sizes.size < 2:
-            return
         for i in self.result.boundary_points[:DOUBTFUL_ROWS]:
             label, chances = self.result.labels[i], self.result.probabilities[i]
             other = int(np.argmax(np.where(np.arange(chances.size) == label, -1.0, chances)))
@@ -221,9 +219,8 @@ class _Page:
     @cached_property
     def row_columns(self):
         """The places of the columns that are shown of rows: what names them, then what differs."""
-        by_name = {name: j for j, name in enumerate(self.names)}
         differs = sorted(self.profile.columns, key=lambda column: -column.differences.max())
-        chosen = sorted(by_name[column.name] for column in differs[:ROW_COLUMNS])
+        chosen = sorted(self.names.index(column.name) for column in differs[:ROW_COLUMNS])
         return self.name_columns + chosen
 
     @cached_property
