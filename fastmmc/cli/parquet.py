@@ -116,10 +116,8 @@ class LargeFile:
     def points(self, state, settings, has_units):
         """Yield the points, in a memory map; ``has_units`` scales columns of different units.
 
-        ``settings`` are the options by which they are clustered. A run that goes on must have the
-        same.
+        A run that goes on from a state must have the same ``settings``, its options.
         """
-        self.check_columns()
         if state is None:
             with TemporaryDirectory(prefix="fastmmc-", ignore_cleanup_errors=True) as folder:
                 yield self._converted(Path(folder), Passes(None, common.show), settings, has_units)
