@@ -26,7 +26,7 @@ Random numbers come from a generator whose state is in the arrays, so slices of 
 the reference code draw the same ones.
 """
 
-# compiled-with: _loops_moves.py 79248693dff6
+# compiled-with: _loops_moves.py a08879aadcd7
 from typing import NamedTuple
 
 import numpy as np

@@ -13,23 +13,18 @@ Loops take a budget in row elements and return when it is used up; everything th
 on is in the state, so the slicing never changes a result.
 """
 
-# compiled-with: _loops_moves.py 79248693dff6
+# compiled-with: _loops_moves.py a08879aadcd7
 from typing import NamedTuple
 
 import numpy as np
 
 from fastmmc.core.jit import njit
 from fastmmc.rls.engine._loops_moves import (
-    BEST,
     CHUNK,
     MOVES,
-    OBJECTIVE,
     RECORDS,
     hat_row,
-    heaviest,
-    mass,
     move,
-    move_shift,
     record,
     shift_row,
 )
@@ -46,11 +41,30 @@ LAZY = 6  # 1: U[CLUSTER] is rebuilt when the turn ends
 CLEAN = 7  # points looked at in a row without a change
 N_POS = 8
 
+# Slots of State.value.
+OBJECTIVE = 0  # Q of the labels
+BEST = 1  # Q of State.best_labels
+N_VALUES = 2
 
-class Work(NamedTuple):
-    """What these loops need beside the labelling; arrays are modified in place."""
 
+class State(NamedTuple):
+    """A labelling, what is cached of it and work space; arrays are modified in place."""
+
+    matrix: np.ndarray  # (n, n) hat matrix R, or its (n, r) factor Z
+    row: np.ndarray | None  # (n,) room for a row of Z Z^T; None: the matrix is R
+    labels: np.ndarray  # (n,) uint8 or int32
+    masses: np.ndarray  # (n,) int64 that sizes count points by
+    counts: np.ndarray  # (k,) int64
+    sums: np.ndarray  # (k, n) U, float64
     total: np.ndarray  # (n,) float64, R e: the sum of the rows of U
+    diag: np.ndarray  # (n,) float64, diagonal of R
+    movable: np.ndarray  # (n,) bool, False where the label is known
+    lower: np.ndarray  # (k,) int64, size bounds of the phase
+    upper: np.ndarray  # (k,) int64
+    tol: float  # a shift must be below -tol
+    pos: np.ndarray  # int64, where the search stands
+    value: np.ndarray  # (N_VALUES,) float64
+    best_labels: np.ndarray  # (n,) labels of the best round end, or (0,) if not kept
     score: np.ndarray  # (n,) float64, shifts of the points; outlives a slice
     own: np.ndarray  # (n,) float64, what a point's own cluster adds to its shifts
     lanes: np.ndarray  # (LANES,) float64
@@ -172,7 +186,7 @@ def fill_own(labels, counts, U, diag, movable, lower, masses, own):
     """Fill own_i = U[c_i, i] - R_ii, inf where point i may not leave its cluster."""
     for i in range(own.size):
         c = labels[i]
-        stays = not movable[i] or counts[c] - mass(masses, i) < lower[c]
+        stays = not movable[i] or counts[c] - masses[i] < lower[c]
         own[i] = np.inf if stays else U[c, i] - diag[i]
 
 
@@ -187,7 +201,7 @@ def score_moves(own, row, labels, label, score):
 def close_donor(score, labels, label, spare, masses):
     """Make the points of a cluster that it cannot spare unclaimable for the rest of the turn."""
     for i in range(score.size):
-        if labels[i] == label and mass(masses, i) > spare:
+        if labels[i] == label and masses[i] > spare:
             score[i] = np.inf
 
 
@@ -212,7 +226,7 @@ def note_move(shift, pos, value, history, stride):
 
 
 @njit
-def shake(state, work, quota, floors, budget):
+def shake(state, quota, floors, budget):
     """Shake (Pahikkala et al. 2012, Algorithm 3), one slice; return whether the last round is over.
 
     In round i the clusters take turns; each claims the cheapest points, even at a loss, until it
@@ -223,30 +237,30 @@ def shake(state, work, quota, floors, budget):
     before the turn ends; if there are more claims than clusters it is cheaper to rebuild it then.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    score, lanes = work.score, work.lanes
+    score, lanes = state.score, state.lanes
     pos, value, masses = state.pos, state.value, state.masses
     k, n = U.shape
     price = row_price(R, row)
-    most = heaviest(masses)
+    most = masses.max()
     while budget > 0 and pos[ROUND] < quota.shape[0]:
-        if pos[RECORDS] + 1 >= work.history.shape[0]:
+        if pos[RECORDS] + 1 >= state.history.shape[0]:
             return False
         d = pos[CLUSTER]
         floor = floors[pos[ROUND]]
         if pos[REMAINING] < 0:
             claims = quota[pos[ROUND], d] - counts[d]
             if claims > 0:
-                fill_own(labels, counts, U, state.diag, state.movable, floor, masses, work.own)
-                score_moves(work.own, U[d], labels, labels.dtype.type(d), score)
+                fill_own(labels, counts, U, state.diag, state.movable, floor, masses, state.own)
+                score_moves(state.own, U[d], labels, labels.dtype.type(d), score)
                 pos[CANDIDATE] = argleast(score, lanes)
                 pos[REMAINING] = claims
                 pos[LAZY] = claims > k
                 budget -= 2 * n
         j = pos[CANDIDATE]
         # A point that is heavier than what is left is claimed if that brings the size nearer.
-        if pos[REMAINING] > 0 and j >= 0 and mass(masses, j) <= 2 * pos[REMAINING]:
+        if pos[REMAINING] > 0 and j >= 0 and masses[j] <= 2 * pos[REMAINING]:
             o = labels[j]
-            w = mass(masses, j)
+            w = masses[j]
             shift = score[j]
             labels[j] = d
             score[j] = np.inf
@@ -258,13 +272,13 @@ def shake(state, work, quota, floors, budget):
             if counts[o] - most < floor[o]:
                 close_donor(score, labels, o, counts[o] - floor[o], masses)
                 pos[CANDIDATE] = argleast(score, lanes)
-            note_move(shift, pos, value, work.history, work.stride)
+            note_move(shift, pos, value, state.history, state.stride)
             pos[REMAINING] = max(0, pos[REMAINING] - w)
             budget -= price
             continue
         if pos[REMAINING] >= 0:
             if pos[LAZY] == 1:
-                rebuild_row(U, work.total, d)
+                rebuild_row(U, state.total, d)
             pos[REMAINING] = -1
             budget -= n
         pos[CLUSTER] += 1
@@ -272,8 +286,8 @@ def shake(state, work, quota, floors, budget):
             pos[CLUSTER] = 0
             pos[ROUND] += 1
             budget -= n
-            value[OBJECTIVE] = risk(labels, U, work.total)
-            record(work.history, pos, pos[MOVES], value[OBJECTIVE])
+            value[OBJECTIVE] = risk(labels, U, state.total)
+            record(state.history, pos, pos[MOVES], value[OBJECTIVE])
             if state.best_labels.size > 0 and value[OBJECTIVE] < value[BEST]:
                 value[BEST] = value[OBJECTIVE]
                 for i in range(n):
@@ -282,14 +296,14 @@ def shake(state, work, quota, floors, budget):
 
 
 @njit
-def best_target(R, labels, counts, U, diag, j, upper, w):
+def best_target(labels, counts, U, diag, j, upper, w):
     """Return the shift and the cluster of the best move of point j, (inf, -1) if none is open."""
     o = np.int64(labels[j])
     best = np.inf
     target = -1
     for h in range(counts.size):
         if h != o and counts[h] + w <= upper[h]:
-            v = move_shift(R, True, U, diag, j, o, h)
+            v = U[o, j] - U[h, j] - diag[j]
             if v < best:
                 best = v
                 target = h
@@ -297,7 +311,7 @@ def best_target(R, labels, counts, U, diag, j, upper, w):
 
 
 @njit
-def descend_stochastic(state, work, order, max_sweeps, budget):
+def descend_stochastic(state, order, max_sweeps, budget):
     """Descend point by point (Pahikkala et al. 2012, Algorithm 1), one slice.
 
     The points are looked at in ``order``, again and again; each goes to its best cluster if that
@@ -309,17 +323,17 @@ def descend_stochastic(state, work, order, max_sweeps, budget):
     pos, value = state.pos, state.value
     k, n = U.shape
     while budget > 0 and pos[CLEAN] < n and pos[ROUND] < max_sweeps:
-        if pos[RECORDS] + 1 >= work.history.shape[0]:
+        if pos[RECORDS] + 1 >= state.history.shape[0]:
             return False
         j = order[pos[CLUSTER]]
         pos[CLEAN] += 1
         budget -= k
-        w = mass(state.masses, j)
+        w = state.masses[j]
         if state.movable[j] and counts[labels[j]] - w >= lower[labels[j]]:
-            shift, d = best_target(R, labels, counts, U, state.diag, j, upper, w)
+            shift, d = best_target(labels, counts, U, state.diag, j, upper, w)
             if shift < -state.tol:
                 move(R, row, labels, counts, U, j, d, w)
-                note_move(shift, pos, value, work.history, work.stride)
+                note_move(shift, pos, value, state.history, state.stride)
                 pos[CLEAN] = 0
                 budget -= row_price(R, row)
         pos[CLUSTER] += 1
@@ -331,29 +345,28 @@ def descend_stochastic(state, work, order, max_sweeps, budget):
 
 @njit
 def close_heavy(score, masses, room):
-    """Let points that are heavier than the room in a cluster, at least 1, score inf."""
-    if masses is None:
-        return
+    """Let points that are heavier than the room in a cluster score inf."""
     for i in range(score.size):
         if masses[i] > room:
             score[i] = np.inf
 
 
 @njit
-def descend_steepest(state, work, max_moves, budget):
+def descend_steepest(state, max_moves, budget):
     """Make the best of all single moves (Pahikkala et al. 2012, Algorithm 2), one slice.
 
     A move costs O(nk) to find and O(n) to make. Returns True at a local minimum or after max_moves
     moves.
     """
     R, row, labels, counts, U = state.matrix, state.row, state.labels, state.counts, state.sums
-    own, score = work.own, work.score
+    own, score = state.own, state.score
     pos, value, masses = state.pos, state.value, state.masses
     k, n = U.shape
+    most = masses.max()
     while budget > 0:
         if pos[MOVES] >= max_moves:
             return True
-        if pos[RECORDS] + 1 >= work.history.shape[0]:
+        if pos[RECORDS] + 1 >= state.history.shape[0]:
             return False
         fill_own(labels, counts, U, state.diag, state.movable, state.lower, masses, own)
         best = np.inf
@@ -362,8 +375,10 @@ def descend_steepest(state, work, max_moves, budget):
         for d in range(k):
             if counts[d] < state.upper[d]:
                 score_moves(own, U[d], labels, labels.dtype.type(d), score)
-                close_heavy(score, masses, state.upper[d] - counts[d])
-                i = argleast(score, work.lanes)
+                room = state.upper[d] - counts[d]
+                if most > room:
+                    close_heavy(score, masses, room)
+                i = argleast(score, state.lanes)
                 if i >= 0 and (score[i] < best or (score[i] == best and i < j)):
                     best = score[i]
                     j = i
@@ -371,6 +386,6 @@ def descend_steepest(state, work, max_moves, budget):
         budget -= k * n + 2 * row_price(R, row)
         if not best < -state.tol:
             return True
-        move(R, row, labels, counts, U, j, target, mass(masses, j))
-        note_move(best, pos, value, work.history, work.stride)
+        move(R, row, labels, counts, U, j, target, masses[j])
+        note_move(best, pos, value, state.history, state.stride)
     return False

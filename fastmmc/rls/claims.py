@@ -29,24 +29,23 @@ class ClaimSearch(SlicedSearch):
         low_rank = isinstance(factor, LowRankFactor)
         self._factor, self._plan = factor, plan
         labels = compact(plan.start_labels(rng), k)
-        self._state = moves.State(
+        masses = np.ones(n, dtype=np.int64) if plan.masses is None else plan.masses
+        self._state = claims.State(
             matrix=read_only(factor.Z if low_rank else factor.R),
             row=np.empty(n, dtype=factor.Z.dtype) if low_rank else None,
             labels=labels,
+            masses=masses,
             counts=np.zeros(k, dtype=np.int64),
             sums=np.empty((k, n)),
+            total=np.empty(n),
             diag=read_only(diag),
             movable=plan.movable,
             lower=plan.rule.lower.copy(),
             upper=plan.rule.upper.copy(),
             tol=1e-12 * n / 8,
             pos=np.zeros(claims.N_POS, dtype=np.int64),
-            value=np.full(moves.N_VALUES, np.inf),
+            value=np.full(claims.N_VALUES, np.inf),
             best_labels=np.empty(n if plan.keep_best else 0, dtype=labels.dtype),
-            masses=plan.masses,
-        )
-        self._arrays = claims.Work(
-            total=np.empty(n),
             score=np.empty(n),
             own=np.empty(n),
             lanes=np.empty(claims.LANES),
@@ -70,11 +69,11 @@ class ClaimSearch(SlicedSearch):
         self._repair()
         self._note()
         state = self._state
-        self.objective = float(state.value[moves.OBJECTIVE])
+        self.objective = float(state.value[claims.OBJECTIVE])
         self.labels = state.labels.astype(np.int64)
         self.n_moves = int(state.pos[moves.MOVES])
         self._end_history("moves")
-        self._state = self._work = self._arrays = self._order = None
+        self._state = self._work = self._order = None
         return state.sums
 
     def _run(self):
@@ -83,7 +82,7 @@ class ClaimSearch(SlicedSearch):
         while not self._search():
             yield self._budget
         self._fraction = 0.95
-        if state.value[moves.BEST] < state.value[moves.OBJECTIVE]:
+        if state.value[claims.BEST] < state.value[claims.OBJECTIVE]:
             state.labels[:] = state.best_labels
             self._fill()
         if self._repair():
@@ -101,9 +100,8 @@ class ClaimSearch(SlicedSearch):
     def _descend(self, rule, with_swaps):
         """Descend by moves, and by swaps, as groups do, to where none lowers Q."""
         state, plan = self._state, self._plan
-        masses = np.ones(plan.n, dtype=np.int64) if plan.masses is None else plan.masses
         is_dense = state.row is None
-        groups = Groups(state.matrix, masses, plan.movable, is_dense)
+        groups = Groups(state.matrix, state.masses, plan.movable, is_dense)
         sums = state.sums if is_dense else None
         found = self._found = groups.state(state.labels, rule, False, sums)
         if is_dense:
@@ -146,8 +144,8 @@ class ClaimSearch(SlicedSearch):
 
     def _slice(self, loop, *args):
         """Run a compiled loop until the budget is used up; return whether it has ended."""
-        ended = loop(self._state, self._arrays, *args, self._budget)
-        self._history.drain(self._arrays.history, self._state.pos, moves.RECORDS)
+        ended = loop(self._state, *args, self._budget)
+        self._history.drain(self._state.history, self._state.pos, moves.RECORDS)
         return ended
 
     def _fill(self):
@@ -162,14 +160,14 @@ class ClaimSearch(SlicedSearch):
 
     def _count(self):
         """Compute what is cached beside the sums."""
-        state, total = self._state, self._arrays.total
+        state, total = self._state, self._state.total
         state.counts[:] = np.bincount(state.labels, state.masses, state.counts.size)
         np.sum(state.sums, axis=0, out=total)
-        state.value[moves.OBJECTIVE] = claims.risk(state.labels, state.sums, total)
+        state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.sums, total)
 
     def _note(self):
         """Note where the search stands."""
-        self._history.note(self._state.pos[moves.MOVES], self._state.value[moves.OBJECTIVE])
+        self._history.note(self._state.pos[moves.MOVES], self._state.value[claims.OBJECTIVE])
 
     def _repair(self):
         """Close an open turn, and bring the sizes within bounds; tell whether they were not.
@@ -179,7 +177,7 @@ class ClaimSearch(SlicedSearch):
         state, plan = self._state, self._plan
         if state.pos[claims.REMAINING] >= 0:
             if state.pos[claims.LAZY]:
-                claims.rebuild_row(state.sums, self._arrays.total, state.pos[claims.CLUSTER])
+                claims.rebuild_row(state.sums, state.total, state.pos[claims.CLUSTER])
             state.pos[claims.REMAINING] = -1
         if plan.rule.allows(state.counts):
             return False

@@ -32,25 +32,24 @@ def random_labels(n):
 
 
 def new_state(R, labels):
-    """Return a state with bounds that a descent from equal sizes can move in, and work space."""
+    """Return a state with bounds that a descent from equal sizes can move in."""
     n = labels.size
-    state = moves.State(
+    state = claims.State(
         matrix=R,
         row=None,
         labels=labels.copy(),
+        masses=np.ones(n, dtype=np.int64),
         counts=np.bincount(labels, minlength=K),
         sums=np.empty((K, n)),
+        total=R.sum(axis=0),
         diag=np.ascontiguousarray(np.diagonal(R)),
         movable=np.ones(n, dtype=np.bool_),
         lower=np.full(K, n // (2 * K)),
         upper=np.full(K, 2 * n // K),
         tol=1e-12 * n,
         pos=np.zeros(claims.N_POS, dtype=np.int64),
-        value=np.full(moves.N_VALUES, np.inf),
+        value=np.full(claims.N_VALUES, np.inf),
         best_labels=np.empty(0, dtype=labels.dtype),
-    )
-    work = claims.Work(
-        total=R.sum(axis=0),
         score=np.zeros(n),
         own=np.zeros(n),
         lanes=np.empty(claims.LANES),
@@ -59,23 +58,23 @@ def new_state(R, labels):
     )
     state.pos[claims.REMAINING] = -1
     moves.build_sums(R, state.labels, state.sums)
-    state.value[moves.OBJECTIVE] = claims.risk(state.labels, state.sums, work.total)
-    return state, work
+    state.value[claims.OBJECTIVE] = claims.risk(state.labels, state.sums, state.total)
+    return state
 
 
-def shake(state, work):
+def shake(state):
     quota = shaking_quota(state.labels.size, K, 21)
-    return claims.shake(state, work, quota, np.ones_like(quota), WITHOUT_END)
+    return claims.shake(state, quota, np.ones_like(quota), WITHOUT_END)
 
 
-def steepest(state, work):
-    return claims.descend_steepest(state, work, WITHOUT_END, WITHOUT_END)
+def steepest(state):
+    return claims.descend_steepest(state, WITHOUT_END, WITHOUT_END)
 
 
 @cache
 def shaken_labels(n):
-    state, work = new_state(hat_matrix(n), random_labels(n))
-    shake(state, work)
+    state = new_state(hat_matrix(n), random_labels(n))
+    shake(state)
     return state.labels
 
 
@@ -96,21 +95,21 @@ def test_build_sums(benchmark, n):
 @SIZES
 def test_claim_pass(benchmark, n, eager):
     R = hat_matrix(n)
-    state, work = new_state(R, random_labels(n))
-    work.score[:] = np.random.default_rng(1).random(n)
+    state = new_state(R, random_labels(n))
+    state.score[:] = np.random.default_rng(1).random(n)
     j = run_loop(
         benchmark,
         claims.claim_pass,
         R[0],
         state.sums[1],
         state.sums[0],
-        work.score,
+        state.score,
         state.labels,
         state.labels.dtype.type(1),
         eager,
-        work.lanes,
+        state.lanes,
     )
-    assert j == np.argmin(work.score)
+    assert j == np.argmin(state.score)
 
 
 @pytest.mark.benchmark(group="argleast")
@@ -123,7 +122,7 @@ def test_argleast(benchmark, n):
 @pytest.mark.benchmark(group="fill_own")
 @SIZES
 def test_fill_own(benchmark, n):
-    state, work = new_state(hat_matrix(n), random_labels(n))
+    state = new_state(hat_matrix(n), random_labels(n))
     floors = np.ones(K, dtype=np.int64)
     run_loop(
         benchmark,
@@ -134,34 +133,34 @@ def test_fill_own(benchmark, n):
         state.diag,
         state.movable,
         floors,
-        None,
-        work.own,
+        state.masses,
+        state.own,
     )
 
 
 @pytest.mark.benchmark(group="score_moves")
 @SIZES
 def test_score_moves(benchmark, n):
-    state, work = new_state(hat_matrix(n), random_labels(n))
+    state = new_state(hat_matrix(n), random_labels(n))
     label = state.labels.dtype.type(0)
-    work.own[:] = state.sums[1]
+    state.own[:] = state.sums[1]
     run_loop(
-        benchmark, claims.score_moves, work.own, state.sums[0], state.labels, label, work.score
+        benchmark, claims.score_moves, state.own, state.sums[0], state.labels, label, state.score
     )
 
 
 @pytest.mark.benchmark(group="rebuild_row")
 @SIZES
 def test_rebuild_row(benchmark, n):
-    state, work = new_state(hat_matrix(n), random_labels(n))
-    run_loop(benchmark, claims.rebuild_row, state.sums, work.total, 0)
+    state = new_state(hat_matrix(n), random_labels(n))
+    run_loop(benchmark, claims.rebuild_row, state.sums, state.total, 0)
 
 
 @pytest.mark.benchmark(group="move")
 @SIZES
 def test_move(benchmark, n):
     R = hat_matrix(n)
-    state, _ = new_state(R, random_labels(n))
+    state = new_state(R, random_labels(n))
 
     def there_and_back():
         moves.move(R, None, state.labels, state.counts, state.sums, 0, 1)

@@ -14,28 +14,27 @@ from tests.rls import naive
 
 
 def new_state(R, labels, k):
-    """Return a state and work space on the matrix R."""
+    """Return a state on the matrix R."""
     n, R = len(R), read_only(R)
     labels = labels.astype(np.uint8)
     U = np.empty((k, n))
     moves.build_sums(R, labels, U)
-    state = moves.State(
+    state = claims.State(
         matrix=R,
         row=None,
         labels=labels,
+        masses=np.ones(n, dtype=np.int64),
         counts=np.bincount(labels, minlength=k).astype(np.int64),
         sums=U,
+        total=U.sum(axis=0),
         diag=read_only(np.diag(R).astype(np.float64)),
         movable=np.ones(n, dtype=np.bool_),
         lower=np.ones(k, dtype=np.int64),
         upper=np.full(k, n),
         tol=1e-12 * n,
         pos=np.zeros(claims.N_POS, dtype=np.int64),
-        value=np.full(moves.N_VALUES, np.inf),
+        value=np.full(claims.N_VALUES, np.inf),
         best_labels=np.empty(0, dtype=np.uint8),
-    )
-    work = claims.Work(
-        total=U.sum(axis=0),
         score=np.empty(n),
         own=np.empty(n),
         lanes=np.empty(claims.LANES),
@@ -43,8 +42,8 @@ def new_state(R, labels, k):
         stride=10,
     )
     state.pos[claims.REMAINING] = -1
-    state.value[moves.OBJECTIVE] = claims.risk(labels, U, work.total)
-    return state, work
+    state.value[claims.OBJECTIVE] = claims.risk(labels, U, state.total)
+    return state
 
 
 def one_start(X, k, **kwargs):
@@ -64,20 +63,20 @@ def start_labels(n, k, seed=0):
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_risk_from_cached_sums_is_the_formula(hat, rng, k):
     labels = rng.integers(0, k, len(hat))
-    state, _ = new_state(hat, labels, k)
-    assert state.value[moves.OBJECTIVE] == pytest.approx(naive.risk(hat, labels, k), rel=1e-10)
+    state = new_state(hat, labels, k)
+    assert state.value[claims.OBJECTIVE] == pytest.approx(naive.risk(hat, labels, k), rel=1e-10)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_caches_equal_recomputation_after_random_moves(hat, rng, k):
-    state, _ = new_state(hat, rng.integers(0, k, len(hat)), k)
-    objective = state.value[moves.OBJECTIVE]
+    state = new_state(hat, rng.integers(0, k, len(hat)), k)
+    objective = state.value[claims.OBJECTIVE]
     for _ in range(200):
         j, d = rng.integers(len(hat)), rng.integers(k)
         o = state.labels[j]
         if o == d:
             continue
-        objective += 8.0 * moves.move_shift(hat, True, state.sums, state.diag, j, o, d)
+        objective += 8.0 * (state.sums[o, j] - state.sums[d, j] - state.diag[j])
         moves.move(hat, None, state.labels, state.counts, state.sums, j, d)
     E = (state.labels[:, None] == np.arange(k)).astype(float)
     np.testing.assert_allclose(state.sums, (hat @ E).T, atol=1e-12)
@@ -160,16 +159,16 @@ def test_stochastic_equals_its_naive_twin(overlapping, hat, k):
 
 @pytest.mark.parametrize("sweeps", [1, 2])
 def test_a_stochastic_descent_makes_no_more_sweeps_than_allowed(sweeps, hat, rng):
-    state, work = new_state(hat, rng.integers(0, 3, len(hat)), 3)
-    assert claims.descend_stochastic(state, work, rng.permutation(len(hat)), sweeps, 10**9)
+    state = new_state(hat, rng.integers(0, 3, len(hat)), 3)
+    assert claims.descend_stochastic(state, rng.permutation(len(hat)), sweeps, 10**9)
     assert state.pos[claims.CLEAN] < len(hat)  # it would have gone on
     assert state.pos[claims.ROUND] == sweeps and state.pos[claims.CLUSTER] == 0
 
 
 def test_the_best_move_of_a_point_may_fill_a_cluster_to_its_bound(hat, rng):
     labels = rng.permutation(len(hat)) % 3
-    state, _ = new_state(hat, labels, 3)
-    given = state.matrix, state.labels, state.counts, state.sums, state.diag
+    state = new_state(hat, labels, 3)
+    given = state.labels, state.counts, state.sums, state.diag
     shifts = naive.shifts(hat, labels, 3)
     for j, target in enumerate((labels + 1) % 3):
         upper = state.counts + (np.arange(3) == target)
@@ -241,10 +240,10 @@ def test_first_turn_takes_two_shares(overlapping):
     """n=150, k=3: cluster 0 holds exactly 100 points after its first turn."""
     X = np.random.default_rng(3).standard_normal((150, 2))
     R = fastmmc.factor(X, sigma=1.0).R
-    state, work = new_state(R, np.arange(150) % 3, 3)
+    state = new_state(R, np.arange(150) % 3, 3)
     quota = fastmmc.data.sizes.shaking_quota(150, 3, 21)
     while state.pos[claims.CLUSTER] == 0:
-        claims.shake(state, work, quota, np.ones_like(quota), 1)
+        claims.shake(state, quota, np.ones_like(quota), 1)
     assert state.counts[0] == 100
 
 

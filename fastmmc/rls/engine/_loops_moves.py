@@ -18,8 +18,6 @@ A label that loops hand on as a cluster is ``np.int64(labels[i])``: for its own 
 handed to would be compiled once more.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fastmmc.core.jit import njit, njit_sum
@@ -27,33 +25,9 @@ from fastmmc.core.jit import njit, njit_sum
 # Columns of the sums that stay in the first-level cache while all rows are added up.
 CHUNK = 2048
 
-# Slots of State.value.
-OBJECTIVE = 0  # Q of the labels
-BEST = 1  # Q of State.best_labels
-N_VALUES = 2
-
 # Slots of pos; the others belong to the search.
 MOVES = 0  # accepted moves
 RECORDS = 1  # history entries written since the caller last took them
-
-
-class State(NamedTuple):
-    """A labelling and what is cached of it; arrays are modified in place."""
-
-    matrix: np.ndarray  # (n, n) hat matrix R, or its (n, r) factor Z
-    row: np.ndarray | None  # (n,) room for a row of Z Z^T where the sums are U but M is not given
-    labels: np.ndarray  # (n,) uint8 or int32
-    counts: np.ndarray  # (k,) int64
-    sums: np.ndarray  # U or W above, float64
-    diag: np.ndarray  # (n,) float64, diagonal of R
-    movable: np.ndarray  # (n,) bool, False where the label is known
-    lower: np.ndarray  # (k,) int64, size bounds of the phase
-    upper: np.ndarray  # (k,) int64
-    tol: float  # a shift must be below -tol
-    pos: np.ndarray  # int64, where the search stands
-    value: np.ndarray  # (N_VALUES,) float64
-    best_labels: np.ndarray  # (n,) labels of the best round end, or (0,) if not kept
-    masses: np.ndarray | None = None  # (n,) int64 that sizes count points by; None: 1 each
 
 
 @njit_sum
@@ -95,22 +69,6 @@ def build_sums(matrix, labels, sums):
 
 
 @njit
-def mass(masses, i):
-    """Return what point i counts for in the size of its cluster."""
-    return 1 if masses is None else masses[i]
-
-
-@njit
-def heaviest(masses):
-    """Return the largest mass."""
-    most = 1
-    if masses is not None:
-        for i in range(masses.size):
-            most = max(most, masses[i])
-    return most
-
-
-@njit
 def move(matrix, row, labels, counts, sums, i, d, w=1):
     """Move point i, of mass w, to cluster d and update the sums: O(n) for U, O(r) for W."""
     o = labels[i]
@@ -126,12 +84,6 @@ def move(matrix, row, labels, counts, sums, i, d, w=1):
 def fit(matrix, dense, sums, h, i):
     """Return how well point i fits row h of the sums: O(1) if these are of R, else O(r)."""
     return sums[h, i] if dense else row_dot(matrix, i, sums, h)
-
-
-@njit
-def move_shift(matrix, dense, sums, diag, i, o, d):
-    """Return the shift of moving point i from cluster o to cluster d."""
-    return fit(matrix, dense, sums, o, i) - fit(matrix, dense, sums, d, i) - diag[i]
 
 
 @njit
