@@ -1,6 +1,7 @@
 """What a call of UMC-RLS asks for, checked and made into the plan of its search."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +52,8 @@ BALANCE = {"memetic": 0.2, "shaking": 0.5}
 
 def prepare(call, make_source):
     """Return where the hat matrix comes from, and the plan of the search."""
-    source = make_source(call).with_weights(call.sample_weight)
+    source = make_source(call)
+    source = replace(source, form=replace(source.form, weights=call.sample_weight))
     plan = _make_plan(call, source)
     if plan.cells and plan.is_memetic and call.rank == "auto":
         least = min(RANK_PER_CLUSTER * plan.k, math.isqrt(MOST_PRODUCTS // plan.n))

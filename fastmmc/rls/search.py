@@ -34,18 +34,28 @@ def search_labels(seed, factor, plan, control):
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
     is_grouped = plan.links is not None or plan.cells > 0 or plan.is_memetic
-    result = (_search_groups if is_grouped else _search_claims)(seed, factor, plan, control)
+    make_search = (_group_searches if is_grouped else _claim_searches)(seed, factor, plan, control)
+    result = best_result(
+        factor,
+        make_search,
+        plan.n_starts,
+        control,
+        plan.k,
+        plan.params,
+        (lambda sizes: _bound(factor, sizes, plan, control)) if plan.bound else None,
+        size_bounds=plan.rule.bounds,
+        classes=plan.classes,
+    )
     if plan.links is not None:
         hard = plan.link_penalty is None
-        told = plan.rule, plan.weights, plan.asked_sizes, hard
-        result = judge_links(result, plan.links, *told)
+        result = judge_links(result, plan.links, plan.rule, plan.weights, plan.asked_sizes, hard)
     if plan.default_sizes and not (plan.free or plan.links) and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
 
 
-def _search_claims(seed, factor, plan, control):
-    """Run the search by claims, moves and swaps of points in labels of about equal sizes."""
+def _claim_searches(seed, factor, plan, control):
+    """Return a function that makes the searches by claims, moves and swaps of points."""
     matrix = factor
     if isinstance(factor, LowRankFactor) and plan.k > 1:
         # One by one, a claim on Z takes O(nr).
@@ -54,15 +64,11 @@ def _search_claims(seed, factor, plan, control):
             if factor.n <= DENSE_LIMIT:
                 matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
     diag = matrix.diagonal()
-
-    def make_search(index):
-        return ClaimSearch(matrix, diag, plan, index, restart_stream(seed, index))
-
-    return _best_result(factor, make_search, plan.n_starts, plan, control)
+    return lambda index: ClaimSearch(matrix, diag, plan, index, restart_stream(seed, index))
 
 
-def _search_groups(seed, factor, plan, control):
-    """Run the search over groups of linked points, or over cells of them, and all of these."""
+def _group_searches(seed, factor, plan, control):
+    """Return a function that makes the searches over groups, or over cells, and all of these."""
     merging = Merging.of(plan.links or Links.none(), plan.n, plan.weights, plan.link_penalty)
     whole = searched = None
     with suppress(OutOfTime):
@@ -73,10 +79,24 @@ def _search_groups(seed, factor, plan, control):
 
     def make_search(index):
         rng = restart_stream(seed, index)
-        args = factor, merging, whole, searched, plan, index, rng, threads
-        return MultilevelSearch(*args)
+        return MultilevelSearch(factor, merging, whole, searched, plan, index, rng, threads)
 
-    return _best_result(factor, make_search, plan.n_starts, plan, control)
+    return make_search
+
+
+def _bound(factor, sizes, plan, control):
+    """Return a lower bound on the objective of labels of these sizes, None for want of time."""
+    unit = mass_unit(plan.weights)
+    lower, upper = plan.rule.bounds_at(sizes * unit)
+    # Sizes of weighted points may be beyond.
+    bounds = np.minimum(lower / unit, sizes), np.maximum(upper / unit, sizes)
+    try:
+        if plan.free:
+            return free_bound(factor, plan.k, control.check_time)
+        return risk_bound(factor, *bounds, control.check_time)
+    except OutOfTime:
+        warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
+        return None
 
 
 def judge_links(result, links, rule, weights, asked_sizes, hard=True):
@@ -108,33 +128,4 @@ def judge_links(result, links, rule, weights, asked_sizes, hard=True):
         n_violations=n_violations,
         n_constraints=len(links.must) + len(links.cannot),
         size_bounds=bounds,
-    )
-
-
-def _best_result(factor, make_search, n_init, plan, control):
-    """Run the restarts and return the best as a result, with the bound that the plan asks for."""
-
-    def bound(factor, sizes):
-        unit = mass_unit(plan.weights)
-        lower, upper = plan.rule.bounds_at(sizes * unit)
-        # Sizes of weighted points may be beyond.
-        bounds = np.minimum(lower / unit, sizes), np.maximum(upper / unit, sizes)
-        try:
-            if plan.free:
-                return free_bound(factor, plan.k, control.check_time)
-            return risk_bound(factor, *bounds, control.check_time)
-        except OutOfTime:
-            warn_user(f"max_time={control.max_time:g} leaves no time for the bound")
-            return None
-
-    return best_result(
-        factor,
-        make_search,
-        n_init,
-        control,
-        plan.k,
-        plan.params,
-        bound if plan.bound else None,
-        size_bounds=plan.rule.bounds,
-        classes=plan.classes,
     )

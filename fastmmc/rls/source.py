@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -107,10 +106,6 @@ class Source:
         rank = min(n, max(least, min(rank, form.rank or rank)))
         return replace(self, form=replace(form, rank=rank))
 
-    def with_weights(self, weights):
-        """Return the source of the hat matrix of points with these weights."""
-        return replace(self, form=replace(self.form, weights=weights))
-
     def make_quick_factor(self, kernel, seed, control):
         """Return a factor of a low rank, which takes little time, and a control that says so."""
         n = self.points.shape[0]
@@ -167,51 +162,51 @@ def refuse_beside_factor(call):
         )
 
 
-class LabelFit(NamedTuple):
-    """The model that fits labels, and how well it predicts each point from the others."""
-
-    model: KernelModel
-    loo_scores: np.ndarray | None  # (n, k) float64, see RLSResult; None if there are too many
-    loo_mse: float
-
-
 def fit_model(factor, labels, k):
     """Return the model that fits the labels, and what it misses of the codes of some points.
 
     The latter is a function of a slice of the points, which returns P - R P of these, (k, m)
     float64, a fresh array. P = 2E - 1 are the codes; of points with weights it is P - S^-1 R S P.
     """
-    d = factor.X.shape[1]
     weights, roots = _weights_of(factor)
     if isinstance(factor, LowRankFactor):
+        basis, indices = factor.basis, factor.indices
         W = factor._cluster_sums(labels, k)
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
-        model = KernelModel(factor.kernel, factor.basis, coef, d, indices=factor.indices)
         rounded = W.astype(factor.Z.dtype)  # Z is no more exact
-        return _as_given(model, factor), lambda rows: _missed(
-            rounded @ factor.Z[rows].T, labels[rows], roots[rows]
-        )
-    if factor.weights is None:
-        U = sums_of(factor.R, labels, k)
+
+        def missed_of(rows):
+            return _missed(rounded @ factor.Z[rows].T, labels[rows], roots[rows])
+
     else:
-        U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
-    missed = _missed(U, labels, roots)
-    coef = np.ascontiguousarray((weights * missed / factor.lam).T)
-    model = KernelModel(factor.kernel, factor.X, coef, d)
-    return _as_given(model, factor), lambda rows: missed[:, rows].copy()
+        basis, indices = factor.X, None
+        if factor.weights is None:
+            U = sums_of(factor.R, labels, k)
+        else:
+            U = ((labels == np.arange(k)[:, None]) * roots) @ factor.R
+        missed = _missed(U, labels, roots)
+        coef = np.ascontiguousarray((weights * missed / factor.lam).T)
+
+        def missed_of(rows):
+            return missed[:, rows].copy()
+
+    model = KernelModel(factor.kernel, basis, coef, factor.X.shape[1], indices=indices)
+    # The model takes what the factor was made of.
+    return model if factor.scaler is None else model.with_scaler(factor.scaler), missed_of
 
 
 def fit_labels(factor, labels, k):
-    """Return the model that fits the labels, with its leave-one-out scores and their error.
+    """Return the model that fits the labels, its leave-one-out scores and their mean error.
 
-    A point that is left out takes all equal ones with it.
+    A point that is left out takes all equal ones with it. The scores, (n, k) float64 as in
+    :class:`RLSResult`, are None if there are too many.
     """
     model, missed_of = fit_model(factor, labels, k)
-    left_out, (weights, _) = _LeftOut.of(factor, labels, k), _weights_of(factor)
+    residuals_of, (weights, _) = _left_out(factor, labels, k), _weights_of(factor)
     scores = None if factor.n * k > MOST_SCORES else np.full((factor.n, k), -1.0)
 
     def judge(rows):
-        residuals = left_out.residuals(missed_of(rows), labels[rows], rows)
+        residuals = residuals_of(missed_of(rows), rows)
         if scores is not None:
             some = scores[rows]
             some[np.arange(len(some)), labels[rows]] = 1.0
@@ -220,7 +215,7 @@ def fit_labels(factor, labels, k):
 
     rank = factor.rank if isinstance(factor, LowRankFactor) else 1
     total = sum(in_threads(factor.n * k * rank, judge, gen_batches(factor.n, BLOCK)))
-    return LabelFit(model, scores, total / (k * float(weights.sum())))
+    return model, scores, total / (k * float(weights.sum()))
 
 
 def _weights_of(factor):
@@ -242,51 +237,44 @@ def _missed(U, labels, roots):
     return missed
 
 
-class _LeftOut(NamedTuple):
-    """What a point takes with it when it is left out."""
+def _left_out(factor, labels, k):
+    """Return a function that turns P - R P of a slice of points, in place, into their residuals.
 
-    diag: np.ndarray  # (n,), R_jj summed over all points equal to each
-    rows: np.ndarray  # (m,), points that have an equal one of another label
-    shares: np.ndarray  # (k, m), R_jj of points equal to these, summed over those of each label
-
-    @classmethod
-    def of(cls, factor, labels, k):
-        diag, equals = factor.diagonal(), first_equals(factor.X)
-        if equals is None:
-            return cls(diag, np.empty(0, dtype=np.intp), np.empty((k, 0)))
+    These are P minus what the points that differ predict.
+    """
+    diag, equals, mixed = factor.diagonal(), first_equals(factor.X), np.empty(0, dtype=np.intp)
+    together = diag  # R_jj summed over all points equal to each
+    if equals is not None:
         together = np.bincount(equals, diag)[equals]
-        rows = np.flatnonzero(np.isin(equals, equals[labels != labels[equals]]))
-        _, members = np.unique(equals[rows], return_inverse=True)
-        shares = np.bincount(
-            members * k + labels[rows], diag[rows], (members.max(initial=-1) + 1) * k
-        )
-        return cls(together, rows, shares.reshape(-1, k)[members].T)
+        # Points that have an equal one of another label, and R_jj summed over those of each label.
+        mixed = np.flatnonzero(np.isin(equals, equals[labels != labels[equals]]))
+        members = np.unique(equals[mixed], return_inverse=True)[1]
+        n_sums = (members.max(initial=-1) + 1) * k
+        sums = np.bincount(members * k + labels[mixed], diag[mixed], n_sums)
+        shares = sums.reshape(-1, k)[members].T
 
-    def residuals(self, missed, labels, rows):
-        """Turn P - R P of a slice of points into P minus what the points that differ predict."""
-        start, stop, _ = rows.indices(self.diag.size)
-        first, last = np.searchsorted(self.rows, (start, stop))
-        some = self.rows[first:last]
+    def residuals_of(missed, rows):
+        start, stop, _ = rows.indices(diag.size)
+        first, last = np.searchsorted(mixed, (start, stop))
+        some = mixed[first:last]
         if some.size:
-            at, own = some - start, self.diag[some]
-            codes = np.where(labels[at] == np.arange(len(missed))[:, None], 1.0, -1.0)
+            codes = np.where(labels[some] == np.arange(k)[:, None], 1.0, -1.0)
             # Each point predicts itself and equal ones by R_jj times its label.
-            missed[:, at] += 2.0 * self.shares[:, first:last] - own - own * codes
+            missed[:, some - start] += (
+                2.0 * shares[:, first:last] - together[some] - together[some] * codes
+            )
         # 1 - R_jj is at least lam / (K_jj + lam), which is well above rounding.
-        missed /= 1.0 - self.diag[rows]
+        missed /= 1.0 - together[rows]
         return missed
 
-
-def _as_given(model, factor):
-    """Return the model that takes what the factor was made of."""
-    return model if factor.scaler is None else model.with_scaler(factor.scaler)
+    return residuals_of
 
 
 def best_result(factor, make_search, n_init, control, k, params, bound=None, **fields):
     """Run the restarts on one hat matrix and return the best as a result.
 
     ``make_search`` is as for :func:`run_restarts`; a finished search also has labels, status,
-    n_iter, n_moves, history and trace. ``bound`` maps factor and sizes to a lower bound; ``fields``
+    n_iter, n_moves, history and trace. ``bound`` maps sizes to a lower bound; ``fields``
     go into the result as they are. Warns where the kernel is of no use.
     """
     outcome = best_of_restarts(make_search, n_init, control)
@@ -302,21 +290,22 @@ def rated_result(factor, outcome, k, params, bound=None, **fields):
 
     def judge():
         fit = fit_labels(factor, labels, k)
-        return fit, None if bound is None else bound(factor, np.bincount(labels, weights, k))
+        return fit, None if bound is None else bound(np.bincount(labels, weights, k))
 
-    (fit, least), interrupted = finish(judge)
+    ((model, scores, loo_mse), least), interrupted = finish(judge)
     if interrupted and status == Status.CONVERGED:
         status = Status.INTERRUPTED
         warn_if_stopped(status, outcome.n_init, outcome.n_init)
-    status = rate_figures(status, loo_mse=fit.loo_mse)
+    status = rate_figures(status, loo_mse=loo_mse)
+    rank = factor.rank if isinstance(factor, LowRankFactor) else None
     return outcome.result(
         RLSResult,
-        params | factor_params(factor),
+        params | {"lam": factor.lam, "rank": rank} | factor.kernel.params(),
         status=status,
         sizes=sizes,
-        model=fit.model,
-        loo_mse=fit.loo_mse,
-        loo_scores=fit.loo_scores,
+        model=model,
+        loo_mse=loo_mse,
+        loo_scores=scores,
         outlier_scores=outlier_scores(factor),
         sample_weight=weights,
         bound=least,
@@ -340,9 +329,3 @@ def _warn_if_unpredictable(factor, k, loo_mse):
         f"model without any points has 1; {width}lam={factor.lam:g} too "
         f"{'large' if is_nothing else 'small'}"
     )
-
-
-def factor_params(factor):
-    """Return the parameters of the hat matrix, for a result."""
-    rank = factor.rank if isinstance(factor, LowRankFactor) else None
-    return {"lam": factor.lam, "rank": rank} | factor.kernel.params()
