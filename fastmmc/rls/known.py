@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import inv
@@ -50,7 +49,7 @@ def search_with_known(search, factor, plan, control):
     first = plan.n_rounds - (plan.rule.targets is not None)
     starts = [plan.of_given(plan.with_known(clusters), first)]
     if found.status not in STOPPED:
-        classifier = Classifier.of(factor, plan, clusters)
+        classifier = Classifier(factor, plan, clusters)
         starts.append(plan.of_given(classifier.labels(), TOLD_ROUND))
         if classifier.n_errors() < classifier.n_errors(clusters):
             del starts[0]
@@ -111,49 +110,42 @@ def _doubted(result, plan):
     return (plan.known >= 0) & (against > np.maximum(prior, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
 class Classifier:
-    """Kernel least squares on the known labels, by which all points can be labelled."""
+    """Kernel least squares on the known labels, by which all points can be labelled.
 
-    factor: Any
-    plan: Any
-    rows: np.ndarray  # (m,) points with known labels, and some that stand in for others
-    coef: np.ndarray  # (m, k)
-    left_out: np.ndarray  # (m,) the class that the others tell of each
+    A class without a known label is learned from points of its cluster in ``clusters``.
+    """
 
-    @classmethod
-    def of(cls, factor, plan, clusters):
-        """Return the classifier.
-
-        A class without a known label is learned from points of its cluster in ``clusters``.
-        """
+    def __init__(self, factor, plan, clusters):
+        self._factor, self._plan = factor, plan
         known = _with_stand_ins(plan.known, clusters, plan.k)
-        rows = _told_rows(known)
-        basis = kernel_points(factor.kernel, factor.X, rows)
+        self._rows = rows = _told_rows(known)
+        self._basis = basis = kernel_points(factor.kernel, factor.X, rows)
         gram = kernel_product(factor.kernel, basis, basis, np.eye(rows.size), rows)
         gram[np.diag_indices(rows.size)] += factor.lam
         codes = np.where(known[rows, None] == np.arange(plan.k), 1.0, -1.0)
         inverse = inv(gram, check_finite=False)
-        coef = inverse @ codes
-        residuals = coef / np.diagonal(inverse)[:, None]
-        return cls(factor, plan, rows, coef, np.argmax(codes - residuals, axis=1))
+        self._coef = inverse @ codes
+        residuals = self._coef / np.diagonal(inverse)[:, None]
+        # The class that the others tell of each.
+        self.left_out = np.argmax(codes - residuals, axis=1)
 
     def n_errors(self, labels=None):
         """Return how many known labels are not those that the other ones tell, or ``labels``.
 
         A class with one known label is not counted: where it is left out, nothing tells of it.
         """
-        known = self.plan.known[self.rows]
-        counts = held_sizes(known, self.plan.k)
+        known = self._plan.known[self._rows]
+        counts = held_sizes(known, self._plan.k)
         is_told = (known >= 0) & (counts[known] > 1)
-        said = self.left_out if labels is None else labels[self.rows]
+        said = self.left_out if labels is None else labels[self._rows]
         return np.count_nonzero(is_told & (said != known))
 
     def labels(self):
         """Return what it tells of all points, with sizes fitted."""
-        factor, plan = self.factor, self.plan
-        basis = kernel_points(factor.kernel, factor.X, self.rows)
-        scores = kernel_product(factor.kernel, factor.X, basis, self.coef, self.rows).T
+        factor, plan = self._factor, self._plan
+        of_basis = self._basis, self._coef, self._rows
+        scores = kernel_product(factor.kernel, factor.X, *of_basis).T
         labels = plan.with_known(scores.argmax(axis=0))
         if plan.weights is not None:
             return labels  # sizes are fitted where points are merged and weighed

@@ -133,8 +133,13 @@ class Task:
         if self.is_weightless.any():
             labels[self.is_weightless] = predicted[self.is_weightless[out]].argmax(axis=1)
         sizes = np.bincount(labels[labels >= 0], minlength=result.sizes.size)
-        changed = {"model": model, "labels": labels, "sizes": sizes}
-        changed["outlier_scores"] = self._all_scores(result)
+        scores = self.scores
+        if scores is None:
+            # No point of weight 0 has a share in any prediction, its own either.
+            scores = np.zeros(out.size)
+            if result.outlier_scores is not None:
+                scores[~self.is_weightless] = result.outlier_scores
+        changed = {"model": model, "labels": labels, "sizes": sizes, "outlier_scores": scores}
         if result.loo_scores is not None:
             changed["loo_scores"] = np.empty((out.size, result.sizes.size))
             changed["loo_scores"][rest] = result.loo_scores
@@ -143,16 +148,6 @@ class Task:
         if self.trim:
             changed["params"] = result.params | {"trim": self.trim}
         return replace(result, **changed)
-
-    def _all_scores(self, result):
-        """Return the outlier scores of all points."""
-        if self.scores is not None:
-            return self.scores
-        # No point of weight 0 has a share in any prediction, its own either.
-        scores = np.zeros(self.is_weightless.size)
-        if result.outlier_scores is not None:
-            scores[~self.is_weightless] = result.outlier_scores
-        return scores
 
 
 def _check_weights(call, n):
@@ -166,13 +161,8 @@ def _check_weights(call, n):
 
 def _refuse_told(call, is_out):
     """Refuse known labels and links of points that have no weight, and so no say."""
-    n = is_out.size
-    told = {name: check_pairs(name, getattr(call, name), n) for name in LINKS}
-    known, _ = read_known_labels(call.known_labels, n, n)
-    if known is not None:
-        told["known_labels"] = np.flatnonzero(known >= 0)
-    for name, rows in told.items():
-        wrong = np.zeros(n, dtype=bool)
+    for name, rows in _rows_told(call, is_out.size, is_out.size).items():
+        wrong = np.zeros(is_out.size, dtype=bool)
         wrong[rows] = True
         wrong &= is_out
         if wrong.any():
@@ -184,7 +174,13 @@ def _refuse_told(call, is_out):
 
 def _trimmed(call, source):
     """Return which points are left out, (n,) bool, their outlier scores, and the checked call."""
-    movable, call = _check_told(call, source)
+    n = source.points.shape[0]
+    k = _most_clusters(call, n)
+    movable = np.ones(n, dtype=bool)
+    for rows in _rows_told(call, n, k).values():
+        movable[rows] = False
+    if hasattr(call, "init"):
+        call = replace(call, init=check_init(call.init, n, k, source.kernel))
     count = _count(call, movable)
     width = default_width(call.k if isinstance(call.k, int) else None)
     kernel = resolve_kernel(source.kernel, source.points, width)
@@ -195,21 +191,18 @@ def _trimmed(call, source):
     return is_out, scores, replace(call, trim=0)
 
 
-def _check_told(call, source):
-    """Return which points have no known label and no link, (n,) bool, and the call, checked."""
-    n = source.points.shape[0]
-    movable = np.ones(n, dtype=bool)
-    k = n
-    if not isinstance(call.k, str):
-        k = validation.check_cluster_count(call.k, n)
+def _rows_told(call, n, k):
+    """Return the rows that links and known labels are about, by parameter, after a check."""
+    told = {name: check_pairs(name, getattr(call, name), n) for name in LINKS}
     known, _ = read_known_labels(call.known_labels, n, k)
     if known is not None:
-        movable = known < 0
-    if hasattr(call, "init"):
-        call = replace(call, init=check_init(call.init, n, k, source.kernel))
-    for name in LINKS:
-        movable[check_pairs(name, getattr(call, name), n)] = False
-    return movable, call
+        told["known_labels"] = np.flatnonzero(known >= 0)
+    return told
+
+
+def _most_clusters(call, n):
+    """Return the number of clusters, checked, or n if it is to be chosen."""
+    return n if isinstance(call.k, str) else validation.check_cluster_count(call.k, n)
 
 
 def _count(call, movable):
@@ -264,7 +257,7 @@ def _merged(call, source, rest):
 
 def _keys(call, source, n):
     """Return what is known of n points, as integers (n,), after a check."""
-    k = n if isinstance(call.k, str) else validation.check_cluster_count(call.k, n)
+    k = _most_clusters(call, n)
     known, _ = read_known_labels(call.known_labels, n, k)
     keys = [known]
     if hasattr(call, "known_trust"):

@@ -100,7 +100,7 @@ def test_the_classifier_is_kernel_least_squares_on_the_known_labels(rng):
     F = fastmmc.factor(X, lam=0.1, sigma=1.5)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=3, known_labels=known, balance=1.0)
     plan = plan(call, fastmmc.rls.source.check_source(call))
-    classifier = known_labels.Classifier.of(F, plan, np.zeros(60, dtype=np.int64))
+    classifier = known_labels.Classifier(F, plan, np.zeros(60, dtype=np.int64))
     scores = naive.classifier_scores(X, known, 3, 0.1, 1.5)
     expected = np.where(known >= 0, known, scores.argmax(axis=1))
     np.testing.assert_array_equal(classifier.labels(), expected)
@@ -120,7 +120,7 @@ def test_a_class_with_one_known_label_is_not_counted():
     F = fastmmc.factor(X)
     call = fastmmc.rls.methods._UMCRLSCall(X=F, k=2, known_labels=known)
     plan = fastmmc.rls.planning._make_plan(call, fastmmc.rls.source.check_source(call))
-    classifier = known_labels.Classifier.of(F, plan, y)
+    classifier = known_labels.Classifier(F, plan, y)
     assert classifier.n_errors(1 - y) == 2
 
 
