@@ -228,7 +228,7 @@ def test_clusters_by_k_means_are_those_of_all_points(make):
 
 
 def test_labels_that_no_prediction_reaches_share_it():
-    groups = Groups.of_points(np.zeros((4, 4)))
+    groups = Groups(np.zeros((4, 4)))
     plain, shared = vote.errors_of(groups, np.array([0, 0, 1, 1]), 2)
     assert plain == pytest.approx(1.0) and shared == pytest.approx(0.5**1.5)
 

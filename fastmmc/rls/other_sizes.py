@@ -12,7 +12,7 @@ from fastmmc.data.sizes import imbalance, size_rule
 from fastmmc.kernels.factors import hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points
 from fastmmc.rls.engine.coarse import mass_unit, masses_of
-from fastmmc.rls.engine.groups import Groups, cost_of, error_of
+from fastmmc.rls.engine.groups import Groups, cost_of
 
 # Points in the sample, and the fewest for each cluster.
 SAMPLE = 500
@@ -83,4 +83,4 @@ def _sample(factor):
 
 def _judge(points, labels, rule):
     """Return the size-free cost and the leave-one-out error of labels."""
-    return cost_of(points.state(labels, rule)), error_of(points, labels, rule.lower.size)
+    return cost_of(points.state(labels, rule)), points.error(labels, rule.lower.size)

@@ -173,7 +173,7 @@ def test_move(benchmark, n):
 @SIZES
 def test_polish(benchmark, n):
     """From the same shaken labels to the end, in every round."""
-    groups = Groups.of_points(hat_matrix(n))
+    groups = Groups(hat_matrix(n))
     rule = SizeRule(None, np.full(K, n // (2 * K)), np.full(K, 2 * n // K), False)
     least = groups.least
 

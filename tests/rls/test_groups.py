@@ -24,7 +24,7 @@ def cells(n, g, seed):
     R = hat(n, seed)
     rng = np.random.default_rng(seed)
     members = rng.permutation(np.concatenate((np.arange(g), rng.integers(0, g, n - g))))
-    return R, Groups.of_points(R).merge(members), members
+    return R, Groups(R).merge(members), members
 
 
 def cost(R, labels, k, free):
@@ -37,7 +37,7 @@ def cost(R, labels, k, free):
 @pytest.mark.parametrize("free", [True, False])
 def test_caches_equal_recomputed_after_a_descent(free, dtype):
     R = hat(80).astype(dtype)
-    points, rule = Groups.of_points(R), size_rule(80, 4)
+    points, rule = Groups(R), size_rule(80, 4)
     labels = np.random.default_rng(1).integers(0, 4, 80)
     state = points.state(labels, rule, free)
     assert cost_of(state) == pytest.approx(cost(R, labels, 4, free), rel=1e-6)
@@ -101,7 +101,7 @@ def test_of_equal_moves_the_first_is_made():
     """Empty clusters are all alike to a point that founds one."""
     R, rule = hat(20), SizeRule(None, np.zeros(4, dtype=int), np.full(4, 20), True)
     labels = np.zeros(20, dtype=int)
-    state = Groups.of_points(R).state(labels, rule)
+    state = Groups(R).state(labels, rule)
     loops.descend(state, None, None, 1)  # looks at one point
     np.testing.assert_array_equal(state.labels, [1, *labels[1:]])
 
@@ -144,7 +144,7 @@ def test_swaps_are_the_naive_ones(seed, free):
     R = hat(40, seed)
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(5), [15, 12, 8, 4, 1]))
     rule = size_rule(40, 6, min_size=0)  # one cluster is a point, the last one empty
-    state = swapped(Groups.of_points(R), labels, rule, free)
+    state = swapped(Groups(R), labels, rule, free)
     args = R, np.ones(40, dtype=int), labels, 6, free, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
     np.testing.assert_array_equal(np.bincount(state.labels), [15, 12, 8, 4, 1])
@@ -171,7 +171,7 @@ def test_swaps_in_one_slice_are_the_naive_ones(seed):
     """What each cluster offers at most is brought up to date after a swap, not only at first."""
     R, labels = hat(40, seed, d=4), np.random.default_rng(seed).permutation(np.arange(40) % 13)
     rule = size_rule(40, 13, balance=0)
-    state = swapped(Groups.of_points(R), labels, rule, True, budget=2**40)
+    state = swapped(Groups(R), labels, rule, True, budget=2**40)
     args = R, np.ones(40, dtype=int), labels, 13, True, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
 
@@ -185,7 +185,7 @@ def test_swaps_of_groups_that_repel_each_other_are_the_naive_ones(seed, free):
     np.fill_diagonal(A, 0.0)
     labels = np.random.default_rng(seed).permutation(np.arange(30) % 10)
     rule = size_rule(30, 10, balance=0)
-    state = swapped(Groups.of_points(A), labels, rule, free)
+    state = swapped(Groups(A), labels, rule, free)
     args = A, np.ones(30, dtype=int), labels, 10, free, rule.lower, rule.upper
     np.testing.assert_array_equal(state.labels, naive.group_swaps(*args))
 
@@ -203,7 +203,7 @@ def test_a_swap_of_unequal_masses_may_gain_by_the_sizes_alone():
 def test_swaps_of_known_labels_are_left_out():
     R = hat(40)
     movable = np.arange(40) % 3 > 0
-    points = Groups.of_points(R, movable)
+    points = Groups(R, movable=movable)
     labels = np.arange(40) % 4
     rule = size_rule(40, 4, balance=0)
     before = cost_of(points.state(labels, rule))
@@ -220,7 +220,7 @@ def test_ward_merges_what_adds_least():
     R = hat(16)
     for k in (2, 3, 7, 16):
         wanted = naive.cheapest_merges(R, k)
-        assert adjusted_rand_score(wanted, Groups.of_points(R).cut(k)) == 1.0
+        assert adjusted_rand_score(wanted, Groups(R).cut(k)) == 1.0
 
 
 def descend_rows(state):
@@ -289,7 +289,7 @@ def test_rows_are_brought_within_bounds_as_their_matrix_is(masses):
 @pytest.mark.parametrize("free", [True, False])
 def test_many_scales_are_no_worse_than_one(free):
     R, rule = hat(60), size_rule(60, 4, balance=0.3)
-    points = Groups.of_points(R)
+    points = Groups(R)
     labels = np.random.default_rng(0).permutation(np.arange(60) % 4)
     ends, value, made = points.refine(labels, rule, free)
     assert value == pytest.approx(cost(R, ends, 4, free))

@@ -41,18 +41,15 @@ class Groups:
     """Groups of points: the sums of R over each pair of groups, or of rows of Z, and masses."""
 
     matrix: np.ndarray  # (g, g), or (g, r) rows of Z
-    masses: np.ndarray  # (g,) int64
-    movable: np.ndarray  # (g,) bool, False where a label is known
+    masses: np.ndarray | None = None  # (g,) int64; given as None: all are 1
+    movable: np.ndarray | None = None  # (g,) bool, False where a label is known; None: nowhere
     dense: bool = True  # which of the two the matrix is
 
     def __post_init__(self):
         object.__setattr__(self, "matrix", read_only(self.matrix))
-
-    @classmethod
-    def of_points(cls, R, movable=None):
-        """Return single points with this hat matrix, all of which move unless it is told."""
-        movable = np.ones(len(R), dtype=np.bool_) if movable is None else movable
-        return cls(R, np.ones(len(R), dtype=np.int64), movable)
+        for name, dtype in (("masses", np.int64), ("movable", np.bool_)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.ones(len(self.matrix), dtype=dtype))
 
     @classmethod
     def of_masses(cls, R, masses):
@@ -61,7 +58,7 @@ class Groups:
             roots = np.sqrt(masses)
             R = R * roots
             R *= roots[:, None]
-        return cls(R, masses, np.ones(masses.size, dtype=np.bool_))
+        return cls(R, masses)
 
     @property
     def n(self):
@@ -177,8 +174,13 @@ class Groups:
         return fitted(self.state(labels, rule))
 
     def error(self, labels, k):
-        """Return the leave-one-out error of labels."""
-        return error_of(self, labels, k)
+        """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
+
+        The other groups predict L of the indicator E of a cluster of mass s.
+        """
+        L, E = predictions(self, labels, k)
+        counts = np.bincount(labels, self.masses, k)
+        return mean_of_clusters(np.sum((L - E) ** 2 * self.masses[:, None], axis=0), counts)
 
     def descend(self, labels, rule, free=True):
         """Return labels that no move of a group improves, their cost, and the moves made."""
@@ -272,16 +274,6 @@ def predictions(groups, labels, k):
     fits = sums_of(groups.matrix, labels, k).T / groups.masses[:, None]
     residuals = leave_one_out_residuals(E, fits, groups.diagonal / groups.masses)
     return E - residuals, E
-
-
-def error_of(groups, labels, k):
-    """Return the leave-one-out error: the mean over clusters of ||L - E||^2 / s.
-
-    The other groups predict L of the indicator E of a cluster of mass s.
-    """
-    L, E = predictions(groups, labels, k)
-    counts = np.bincount(labels, groups.masses, k)
-    return mean_of_clusters(np.sum((L - E) ** 2 * groups.masses[:, None], axis=0), counts)
 
 
 def mean_of_clusters(totals, counts):

@@ -93,12 +93,6 @@ class Merging:
         return self.masses.size
 
     @cached_property
-    def membership(self):
-        """The (n, g) matrix M with the scales of the points."""
-        n = self.members.size
-        return csr_array((self.scales, self.members, np.arange(n + 1)), shape=(n, self.n_groups))
-
-    @cached_property
     def first(self):
         """The first point of each group, (g,)."""
         return np.unique(self.members, return_index=True)[1]
@@ -117,15 +111,10 @@ class Merging:
         data = np.full(matrix.data.size, FORBIDDEN) if self.hard else price * matrix.data
         return loops.Pairs(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), data)
 
-    def count_together(self, labels):
-        """Count the pairs of groups that are together and should not be."""
+    def together(self, labels):
+        """Tell which pairs are together that should not be, (p,) bool."""
         a, b = self.cannot.T
-        return int(np.count_nonzero(labels[a] == labels[b]))
-
-    def price_of(self, labels):
-        """Return the price of the pairs that are together."""
-        a, b = self.cannot.T
-        return float(self.prices[labels[a] == labels[b]].sum())
+        return labels[a] == labels[b]
 
     def plan(self, plan):
         """Return the plan of a search for labels of the groups."""
@@ -153,17 +142,6 @@ class Merging:
         out = np.empty((self.n_groups, self.n_groups))
         ward.merge_groups(R, self.members, self.scales, out)
         return out
-
-    def price(self, matrix):
-        """Return the matrix of the groups with the prices of pairs in it."""
-        if not len(self.cannot):
-            return matrix
-        memory.check_memory(self.n_groups, matrix.dtype, what="matrix of linked points")
-        a, b = self.cannot.T
-        priced = matrix.copy()
-        priced[a, b] -= (self.prices / 2.0).astype(matrix.dtype)
-        priced[b, a] = priced[a, b]
-        return priced
 
     def draw(self, rows, size, rng):
         """Return about this number of points, whole groups, with all that are linked to them.
@@ -227,7 +205,7 @@ class Merging:
         if self.hard:
             # Most pairs are parted by groups that go where they fit; a search parts the others.
             move_groups(state, pairs, True)
-            if self.count_together(state.labels):
+            if self.together(state.labels).any():
                 loops.part_pairs(state, pairs, PARTINGS * n_linked + 100)
         move_groups(state, pairs, False)
         return state.labels.astype(np.int64)
@@ -235,21 +213,28 @@ class Merging:
     def groups(self, factor, movable):
         """Return all groups, with rows of Z where that is what there is."""
         dense = isinstance(factor, DenseFactor)
-        matrix = self.merge(factor.R) if dense else self.merge_rows(factor.Z)
+        if dense:
+            matrix = self.merge(factor.R)
+        elif self.n_groups < self.members.size:
+            n = self.members.size
+            rows = self.scales, self.members, np.arange(n + 1)
+            matrix = csr_array(rows, shape=(n, self.n_groups)).T @ factor.Z
+        elif self.is_plain:
+            matrix = factor.Z
+        else:
+            matrix = self.scales[:, None].astype(factor.Z.dtype) * factor.Z
         return Groups(matrix, self.masses, movable, dense)
 
     def linked(self, matrix, known):
         """Return groups with this matrix, in which pairs get their prices, and known labels."""
-        movable = np.ones(self.n_groups, dtype=np.bool_) if known is None else known < 0
-        return LinkedGroups(self.price(matrix), self.masses, movable, True, self, known)
-
-    def merge_rows(self, Z):
-        """Return the sums of the rows of Z over the groups: Z where every group is a point."""
-        if self.is_plain:
-            return Z
-        if self.n_groups == self.members.size:
-            return self.scales[:, None].astype(Z.dtype) * Z
-        return self.membership.T @ Z
+        if len(self.cannot):
+            memory.check_memory(self.n_groups, matrix.dtype, what="matrix of linked points")
+            a, b = self.cannot.T
+            matrix = matrix.copy()
+            matrix[a, b] -= (self.prices / 2.0).astype(matrix.dtype)
+            matrix[b, a] = matrix[a, b]
+        movable = None if known is None else known < 0
+        return LinkedGroups(matrix, self.masses, movable, True, self, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +268,8 @@ def majority(labels, members, masses, k):
 def objective_of(state, merging):
     """Return the objective of groups, with the prices of pairs together if they have one."""
     k = state.counts.size
-    price = 0.0 if merging.hard else merging.price_of(state.labels)
+    together = merging.prices[merging.together(state.labels)]
+    price = 0.0 if merging.hard else float(together.sum())
     if state.free:
         return cost_of(state) + price * k / float(merging.masses.sum())
     if state.dense:

@@ -12,7 +12,7 @@ from fastmmc.core import memory
 from fastmmc.core.threads import run_to_end
 from fastmmc.data.links import Links
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
-from fastmmc.kernels.factors import LowRankFactor, hat_path
+from fastmmc.kernels.factors import LowRankFactor, hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
 from fastmmc.rls.claims import GroupClaims
 from fastmmc.rls.engine import _loops_groups as loops
@@ -100,7 +100,7 @@ class Population(GroupSearch):
 
 
 def hat_of_sample(factor, indices):
-    """Return the hat matrix of some points, with lam in proportion, and what predicts all points.
+    """Return the hat matrix of some points, lam in proportion, and a function that predicts all.
 
     The latter maps labels E (k, m) of these to their fits of all points, (k, n), or to the sums
     W (k, r) that make these fits W Z^T; those of points with weights are E S, and so are the fits.
@@ -108,16 +108,13 @@ def hat_of_sample(factor, indices):
     lam = factor.lam * indices.size / factor.n
     memory.check_memory(indices.size, np.dtype(np.float64), arrays=3, what="hat matrix of a sample")
     if isinstance(factor, LowRankFactor):
-        part, extend = yield from replace(factor, lam=lam)._restrict(indices)
-        R = yield from part._hat_matrix()
-        return R, lambda E: E @ part.Z @ extend
+        part, extend = run_to_end(replace(factor, lam=lam)._restrict(indices))
+        return run_to_end(part._hat_matrix()), lambda E: E @ part.Z @ extend
     X = kernel_points(factor.kernel, factor.X, indices)
     basis, of_gram = X, factor.kernel.name == "precomputed"
-    yield
-
     roots = None if factor.weights is None else np.sqrt(factor.weights)
     weights = None if roots is None else factor.weights[indices]
-    R = next(hat_path(factor.kernel, X[:, indices] if of_gram else X, [lam], weights=weights))
+    R = hat_matrix(factor.kernel, X[:, indices] if of_gram else X, lam, weights)
 
     def predict(E):
         coef = (E - E @ R).T / lam
@@ -177,7 +174,7 @@ def cut(Z, sizes):
 def _labels_by_few(factor, plan, rng):
     """Return labels of all points by the clusters of few of them, and what tells these."""
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
-    R, predict = run_to_end(hat_of_sample(factor, indices))
+    R, predict = hat_of_sample(factor, indices)
     part = plan.of_sample(indices)
     groups = Merging.of(Links.none(), len(R), None, None).linked(R, part.known)
     population = Population(groups, part, 0, rng)
