@@ -35,7 +35,13 @@ from fastmmc.core.parameters import (
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
 from fastmmc.data.blocks import Blocks, check_shape, make_blocks
-from fastmmc.data.sizes import binary_bounds, proportional_sizes, size_rule, sizes_within
+from fastmmc.data.sizes import (
+    are_within,
+    binary_bounds,
+    proportional_sizes,
+    size_rule,
+    sizes_within,
+)
 from fastmmc.kernels.block_factor import (
     BlockFactor,
     SampleRun,
@@ -317,10 +323,13 @@ class Descent:
 
     def _look(self, rule):
         """Return the sums of the labels that a rule gives."""
-        shared = self._blocks.share(rule)
-        features = self._factor.features
-        tasks = [self._blocks.task(_sum_block, Z, shared, at) for at, Z in enumerate(features)]
-        return Sums(*self._blocks.total(tasks))
+        return Sums(*self._blocks.total(self._tasks(_sum_block, rule)))
+
+    def _tasks(self, work, needed):
+        """Return tasks that work on the features of each block, with what all of them need."""
+        shared = self._blocks.share(needed)
+        features = enumerate(self._factor.features)
+        return [self._blocks.task(work, Z, shared, at) for at, Z in features]
 
     def _settle(self, A, c):
         """Return the rule by which points go to their largest score, in the sizes aimed at.
@@ -331,11 +340,11 @@ class Descent:
         goal, (m, n) = self._goal, (len(self._Z), self._goal.n)
         coef, scores = self._factor.half @ A.T, self._Z @ A.T + c
         sizes = proportional_sizes(np.bincount(scores.argmax(axis=1), minlength=goal.k), n)
-        if self._fits(sizes):
+        if are_within(sizes, self._least, self._most):
             rule = Rule(coef, c)
             sums = self._look(rule)
             sizes = sums.sizes
-            if (sizes >= goal.lower).all() and (sizes <= goal.upper).all():
+            if are_within(sizes, goal.lower, goal.upper):
                 return rule, sums
         wanted = sizes_within(sizes, self._least, self._most)
         share = wanted * (m / n) + self._lean
@@ -355,9 +364,6 @@ class Descent:
         self._lean = np.maximum(share - wanted * (m / n), -0.9 * wanted * (m / n))
         return best
 
-    def _fits(self, sizes):
-        return (sizes >= self._least).all() and (sizes <= self._most).all()
-
     def end(self):
         """Bring the sizes within the bounds, to a point."""
         goal, sizes = self._goal, self._sums.sizes
@@ -369,10 +375,9 @@ class Descent:
 
     def _gift(self, sizes, wanted):
         """Return which points of clusters that are too large go where: those that lose least."""
-        blocks, excess = self._blocks, np.maximum(sizes - wanted, 0)
-        shared = blocks.share((self._rule, sizes < wanted, excess))
-        features = enumerate(self._factor.features)
-        listed = blocks.fetch([blocks.task(_list_losses, Z, shared, at) for at, Z in features])
+        excess = np.maximum(sizes - wanted, 0)
+        tasks = self._tasks(_list_losses, (self._rule, sizes < wanted, excess))
+        listed = self._blocks.fetch(tasks)
         at, rows, labels, other, losses = (np.concatenate(c) for c in zip(*listed, strict=True))
         order = np.argsort(losses, kind="stable")
         leave = np.concatenate([order[labels[order] == h][:m] for h, m in enumerate(excess)])
@@ -382,12 +387,7 @@ class Descent:
         """Return the result: figures from a last pass, and the labels where the points are."""
         blocks, factor, goal, found = self._blocks, self._factor, self._goal, self._found
         W, sizes = self._W, self._sums.sizes
-        shared = blocks.share((self._rule, factor.half, W))
-        features = factor.features
-        (loss,) = blocks.total(
-            [blocks.task(_residuals, Z, shared, at) for at, Z in enumerate(features)]
-        )
-        labels = [blocks.task(_label_block, Z, shared, at) for at, Z in enumerate(features)]
+        (loss,) = blocks.total(self._tasks(_residuals, (self._rule, factor.half, W)))
         coef = factor.projection @ (2.0 * W - W.sum(axis=0)).T
         loo_mse = float(loss) / (goal.k * goal.n)
         history = self.history.values()
@@ -395,7 +395,7 @@ class Descent:
         own = {"lam": factor.lam, "rank": factor.rank} | values(call, SizeParameters)
         d, dtype = blocks.shape[1], blocks.dtype
         return RLSResult(
-            labels=blocks.join(labels),
+            labels=blocks.join(self._tasks(_assign, self._rule)),
             objective=self.objective,
             status=status,
             n_iter=self.n_passes,
@@ -497,10 +497,6 @@ def _sum_block(Z, rule, block):
     Z, k = np.asarray(Z), rule.shift.size
     labels = _assign(Z, rule, block)
     return Sums(np.bincount(labels, minlength=k), sums_of(Z, labels, k))
-
-
-def _label_block(Z, shared, block):
-    return _assign(Z, shared[0], block)
 
 
 def _residuals(Z, shared, block):

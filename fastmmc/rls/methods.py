@@ -1,6 +1,7 @@
 """The functions of UMC-RLS."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -119,11 +120,6 @@ def umc_rls(call: _UMCRLSCall, control: RunControl) -> RLSResult:
         return task.result(search_labels(seed, factor, plan, control))
 
 
-def _source_of_path(call):
-    """Return the source of the first hat matrix of a path."""
-    return check_source(call, lam=_check_lams(call)[0])
-
-
 @function_of(_PathCall, like=umc_rls)
 def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     """Run :func:`umc_rls` for several lam; the kernel of a dense hat matrix is evaluated once.
@@ -152,9 +148,10 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     (3, True)
     """
     lams = _check_lams(call)
-    task = Task.of(call, _source_of_path)
+    source_of = partial(check_source, lam=lams[0])
+    task = Task.of(call, source_of)
     call = task.call
-    source, plan = prepare(call, _source_of_path)
+    source, plan = prepare(call, source_of)
     seed = fixed_seed(call.random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points, default_width(plan.k))
