@@ -1,7 +1,6 @@
 """Hat matrix R = K (K + lam I)^-1, dense or of low rank: factors that every RLS method takes."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,11 +131,6 @@ class DenseFactor(OneLine, Named):
             R_jj.
         """
         return np.ascontiguousarray(np.diagonal(self.R), dtype=np.float64)
-
-    @cached_property
-    def row_bounds(self):
-        """Least entry of each row of R, (n,) float64."""
-        return self.R.min(axis=1).astype(np.float64)
 
     def coefficients(self, P: np.ndarray) -> np.ndarray:
         """Return the dual coefficients (K + lam I)^-1 P = (P - R P) / lam.

@@ -1,15 +1,11 @@
 """UMC-RLS and FastEvoMMC on points in blocks: a sample is searched, and all points descend.
 
 With z_i the rows of Z, E the label indicator and W = E^T Z, every objective here falls with a
-convex function of the labels: Q and F with sum_h |W_h|^2, and the cost of free sizes with
-sum_h |W_h|^2 / s_h. So a labelling that is better for its tangent
-
-    sum_i z_i . A_h(i) + c_h(i),    A = W, c = 0,    or    A_h = 2 W_h / s_h, c_h = -|W_h|^2 / s_h^2
-
-is better for the objective too, and the best one for the tangent needs no look at other points:
-each goes to its largest score z_i . A_h + c_h + p_h. The prices p keep the sizes where they are
-meant to be. A pass sends A, c and p, k x (r + 1) numbers, to the blocks, and sums of as many back.
-Labels are never stored before the end, as they follow from these, wherever a block is.
+convex function of the labels: Q and F with sum_h |W_h|^2, whose tangent has A = W and c = 0, and
+the cost of free sizes as :func:`fastmmc.rls.engine.labelling.tangent` says. So each point goes to
+its largest score z_i . A_h + c_h + p_h, where the prices p keep the sizes as they are meant to be.
+A pass sends A, c and p, k x (r + 1) numbers, to the blocks, and sums of as many back. Labels are
+never stored before the end, as they follow from these, wherever a block is.
 """
 
 from __future__ import annotations

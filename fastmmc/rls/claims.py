@@ -10,36 +10,35 @@ from fastmmc.core.execution import HISTORY_CAPACITY
 from fastmmc.core.jit import read_only
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor
-from fastmmc.kernels.gram import Kernel
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.descents import SLICE, Descent, descent
-from fastmmc.rls.engine.groups import Groups, cost_of
+from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import compact
 
 
 class ClaimSearch(SlicedSearch):
-    """A search with the sums U = (R E)^T, k x n, whose phases are compiled loops."""
+    """A search with the sums U = (R E)^T, k x n, whose phases are compiled loops.
 
-    def __init__(self, factor, diag, plan, index, rng):
+    ``low_rank`` is the factor whose rows of Z the groups are; None: their matrix is dense.
+    """
+
+    def __init__(self, groups, plan, index, rng, low_rank=None):
         super().__init__()
-        n, k = factor.n, plan.k
-        low_rank = isinstance(factor, LowRankFactor)
-        self._factor, self._plan = factor, plan
+        n, k = groups.n, plan.k
+        self._groups, self._plan, self._low_rank = groups, plan, low_rank
         labels = compact(plan.start_labels(rng), k)
-        masses = np.ones(n, dtype=np.int64) if plan.masses is None else plan.masses
         self._state = claims.State(
-            matrix=read_only(factor.Z if low_rank else factor.R),
-            row=np.empty(n, dtype=factor.Z.dtype) if low_rank else None,
+            matrix=groups.matrix,
+            row=None if groups.dense else np.empty(n, dtype=groups.matrix.dtype),
             labels=labels,
-            masses=masses,
+            masses=groups.masses,
             counts=np.zeros(k, dtype=np.int64),
             sums=np.empty((k, n)),
             total=np.empty(n),
-            diag=read_only(diag),
-            movable=plan.movable,
+            diag=read_only(groups.diagonal),
+            movable=groups.movable,
             lower=plan.rule.lower.copy(),
             upper=plan.rule.upper.copy(),
             tol=1e-12 * n / 8,
@@ -62,8 +61,13 @@ class ClaimSearch(SlicedSearch):
             self._repair()
         self._note()
 
+    def run(self):
+        """Search; yield at the end of each slice."""
+        while not self.step(SLICE):
+            yield
+
     def finish(self):
-        """Bring the sizes within bounds, take the final figures and return the sums."""
+        """Bring the sizes within bounds, take the final figures and return the labels."""
         if self._found is not None:
             self._end_descent()
         self._repair()
@@ -74,7 +78,7 @@ class ClaimSearch(SlicedSearch):
         self.n_moves = int(state.pos[moves.MOVES])
         self._end_history("moves")
         self._state = self._work = self._order = None
-        return state.sums
+        return self.labels
 
     def _run(self):
         """Search, descend by moves where the sizes had to be repaired, and polish."""
@@ -99,15 +103,12 @@ class ClaimSearch(SlicedSearch):
 
     def _descend(self, rule, with_swaps):
         """Descend by moves, and by swaps, as groups do, to where none lowers Q."""
-        state, plan = self._state, self._plan
-        is_dense = state.row is None
-        groups = Groups(state.matrix, state.masses, plan.movable, is_dense)
-        sums = state.sums if is_dense else None
+        state, groups = self._state, self._groups
+        sums = state.sums if groups.dense else None
         found = self._found = groups.state(state.labels, rule, False, sums)
-        if is_dense:
-            least = self._factor.row_bounds if with_swaps else None
-            for _ in descent(found, least, lambda: self._budget):
-                yield self._budget
+        if groups.dense:
+            least = groups.least if with_swaps else None
+            yield from descent(found, least, lambda: self._budget)
         else:
             yield from Descent(found, 1).run(lambda: cost_of(found))
         self._end_descent()
@@ -151,11 +152,11 @@ class ClaimSearch(SlicedSearch):
     def _fill(self):
         """Compute everything that is cached of the labels."""
         state = self._state
-        if isinstance(self._factor, LowRankFactor):
-            W = self._factor._cluster_sums(state.labels, len(state.sums))
-            self._factor._cluster_scores(W, state.sums)
-        else:
+        if self._low_rank is None:
             moves.build_sums(state.matrix, state.labels, state.sums)
+        else:
+            W = self._low_rank._cluster_sums(state.labels, len(state.sums))
+            self._low_rank._cluster_scores(W, state.sums)
         self._count()
 
     def _count(self):
@@ -189,21 +190,3 @@ class ClaimSearch(SlicedSearch):
         state.labels[:] = labels
         self._fill()
         return True
-
-
-class GroupClaims(ClaimSearch):
-    """One of the paper's searches, on the matrix of groups."""
-
-    def __init__(self, groups, plan, index, rng):
-        factor = DenseFactor(groups.matrix, 1.0, Kernel("precomputed"), groups.matrix)
-        super().__init__(factor, factor.diagonal(), plan, index, rng)
-
-    def run(self):
-        """Search; yield at the end of each slice."""
-        while not self.step(SLICE):
-            yield
-
-    def finish(self):
-        """Return the labels."""
-        super().finish()
-        return self.labels

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.kernels.factors import LowRankFactor
-from fastmmc.rls.claims import GroupClaims
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
@@ -64,9 +64,9 @@ class MultilevelSearch(SlicedSearch):
 
     def fraction(self):
         """Return an estimate of the share of the work that is done."""
-        if self._state is not None or self._search is None:
-            return 0.95 * (self._state is not None)
-        return 0.9 * self._search.fraction()
+        if self._state is not None:
+            return 0.95
+        return 0.0 if self._search is None else 0.9 * self._search.fraction()
 
     def finish(self):
         """Take the final figures and let the work space go."""
@@ -89,7 +89,7 @@ class MultilevelSearch(SlicedSearch):
         """Search, then descend; yield at the end of each slice."""
         plan, searched = self._plan, self._searched
         if searched is not None:
-            kind = Population if plan.is_memetic else GroupClaims
+            kind = Population if plan.is_memetic else ClaimSearch
             self._search = kind(*searched, self._index, self._rng)
             for _ in self._search.run():
                 # Pairs that must be apart have prices in the search alone.

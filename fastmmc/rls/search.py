@@ -14,6 +14,7 @@ from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls.bound import free_bound, risk_bound
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine.coarse import mass_unit
+from fastmmc.rls.engine.groups import Groups
 from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.known import search_overruling, search_with_known
 from fastmmc.rls.multilevel import MultilevelSearch, make_groups
@@ -63,8 +64,10 @@ def _claim_searches(seed, factor, plan, control):
         with suppress(OutOfTime):
             if factor.n <= DENSE_LIMIT:
                 matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
-    diag = matrix.diagonal()
-    return lambda index: ClaimSearch(matrix, diag, plan, index, restart_stream(seed, index))
+    low_rank = matrix if isinstance(matrix, LowRankFactor) else None
+    rows = matrix.R if low_rank is None else matrix.Z
+    points = Groups(rows, movable=plan.movable, dense=low_rank is None)
+    return lambda index: ClaimSearch(points, plan, index, restart_stream(seed, index), low_rank)
 
 
 def _group_searches(seed, factor, plan, control):

@@ -14,7 +14,7 @@ from fastmmc.data.links import Links
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
-from fastmmc.rls.claims import GroupClaims
+from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine.descents import SLICE, descent
 from fastmmc.rls.engine.group_search import GroupSearch, first_labels, more_labels
@@ -42,8 +42,7 @@ class Population(GroupSearch):
         yield from super().run(islice(self._starts(), wanted), self._rng, plan.max_iter)
         if plan.rule.bounded:
             state = self._state(self.best[1])
-            for _ in descent(state, self.groups.least, lambda: SLICE):
-                yield
+            yield from descent(state, self.groups.least, lambda: SLICE)
             self._all.insert(0, (cost_of(state), state.labels.astype(np.int64)))
             self.n_moves += int(state.pos[loops.MOVES])
             yield
@@ -64,7 +63,7 @@ class Population(GroupSearch):
         Without them Q of seven real sets is .5 % higher (eight seeds).
         """
         plan = replace(self.plan, method="shaking", init="random", polish=False)
-        search = GroupClaims(self.groups, plan, self._index, self._rng)
+        search = ClaimSearch(self.groups, plan, self._index, self._rng)
         for _ in search.run():
             pass
         return search.finish()
