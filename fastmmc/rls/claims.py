@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from fastmmc.core.execution import HISTORY_CAPACITY
+from fastmmc.core.execution import HISTORY_CAPACITY, OutOfTime, restart_stream
 from fastmmc.core.jit import read_only
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.status import Status
+from fastmmc.core.threads import run_to_end
+from fastmmc.kernels.factors import LowRankFactor
+from fastmmc.kernels.nystroem import DENSE_LIMIT
 from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.descents import SLICE, Descent, descent
-from fastmmc.rls.engine.groups import cost_of
+from fastmmc.rls.engine.groups import Groups, cost_of
 from fastmmc.rls.engine.labelling import compact
+
+
+def claim_searches(seed, factor, plan, control):
+    """Return a function that makes the searches by claims, moves and swaps of points."""
+    matrix = factor
+    if isinstance(factor, LowRankFactor) and plan.k > 1:
+        # One by one, a claim on Z takes O(nr).
+        matrix = factor._in_double_precision()
+        with suppress(OutOfTime):
+            if factor.n <= DENSE_LIMIT:
+                matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
+    low_rank = matrix if isinstance(matrix, LowRankFactor) else None
+    rows = matrix.R if low_rank is None else matrix.Z
+    points = Groups(rows, movable=plan.movable, dense=low_rank is None)
+    return lambda index: ClaimSearch(points, plan, index, restart_stream(seed, index), low_rank)
 
 
 class ClaimSearch(SlicedSearch):

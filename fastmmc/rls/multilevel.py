@@ -5,11 +5,16 @@ A group is a point, or points that must be together; see :mod:`fastmmc.rls.engin
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
 
+from fastmmc.core.execution import OutOfTime, restart_stream
 from fastmmc.core.sliced import SlicedSearch
+from fastmmc.core.threads import run_to_end
+from fastmmc.data.links import Links
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
@@ -17,11 +22,28 @@ from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
 from fastmmc.rls.engine.descents import Descent, descent
 from fastmmc.rls.engine.labelling import sums_of
-from fastmmc.rls.engine.linked import MOST_IN_CHAIN, majority, objective_of
+from fastmmc.rls.engine.linked import MOST_IN_CHAIN, Merging, majority, objective_of
 from fastmmc.rls.engine.population import Population, quick_labels
 
 
-def make_groups(factor, merging, plan, rng):
+def group_searches(seed, factor, plan, control):
+    """Return a function that makes the searches over groups, or over cells, and all of these."""
+    merging = Merging.of(plan.links or Links.none(), plan.n, plan.weights, plan.link_penalty)
+    whole = searched = None
+    with suppress(OutOfTime):
+        groups = _make_groups(factor, merging, plan, np.random.default_rng(seed))
+        whole, searched = run_to_end(groups, lambda cost: control.check_time())
+    whole = whole or merging.groups(factor, merging.plan(plan).movable)
+    threads = max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
+
+    def make_search(index):
+        rng = restart_stream(seed, index)
+        return MultilevelSearch(factor, merging, whole, searched, plan, index, rng, threads)
+
+    return make_search
+
+
+def _make_groups(factor, merging, plan, rng):
     """Return all groups, and those that are searched: cells of them where the plan has cells.
 
     Yields rows of the hat matrix, or blocks.

@@ -1,23 +1,15 @@
 """The search of labels on one hat matrix that a plan asks for."""
 
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from joblib import effective_n_jobs
 
-from fastmmc.core.execution import OutOfTime, restart_stream, warn_user
-from fastmmc.core.threads import run_to_end
-from fastmmc.data.links import Links
-from fastmmc.kernels.factors import LowRankFactor
-from fastmmc.kernels.nystroem import DENSE_LIMIT
+from fastmmc.core.execution import OutOfTime, warn_user
 from fastmmc.rls.bound import free_bound, risk_bound
-from fastmmc.rls.claims import ClaimSearch
+from fastmmc.rls.claims import claim_searches
 from fastmmc.rls.engine.coarse import mass_unit
-from fastmmc.rls.engine.groups import Groups
-from fastmmc.rls.engine.linked import Merging
 from fastmmc.rls.known import search_overruling, search_with_known
-from fastmmc.rls.multilevel import MultilevelSearch, make_groups
+from fastmmc.rls.multilevel import group_searches
 from fastmmc.rls.other_sizes import warn_of_other_sizes
 from fastmmc.rls.source import best_result
 
@@ -35,7 +27,7 @@ def search_labels(seed, factor, plan, control):
     if plan.known is not None and isinstance(plan.init, str) and plan.k > 1:
         return search_with_known(search, factor, plan, control)
     is_grouped = plan.links is not None or plan.cells > 0 or plan.is_memetic
-    make_search = (_group_searches if is_grouped else _claim_searches)(seed, factor, plan, control)
+    make_search = (group_searches if is_grouped else claim_searches)(seed, factor, plan, control)
     result = best_result(
         factor,
         make_search,
@@ -53,38 +45,6 @@ def search_labels(seed, factor, plan, control):
     if plan.default_sizes and not (plan.free or plan.links) and result.converged:
         warn_of_other_sizes(factor, result.labels, plan.k)
     return result
-
-
-def _claim_searches(seed, factor, plan, control):
-    """Return a function that makes the searches by claims, moves and swaps of points."""
-    matrix = factor
-    if isinstance(factor, LowRankFactor) and plan.k > 1:
-        # One by one, a claim on Z takes O(nr).
-        matrix = factor._in_double_precision()
-        with suppress(OutOfTime):
-            if factor.n <= DENSE_LIMIT:
-                matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
-    low_rank = matrix if isinstance(matrix, LowRankFactor) else None
-    rows = matrix.R if low_rank is None else matrix.Z
-    points = Groups(rows, movable=plan.movable, dense=low_rank is None)
-    return lambda index: ClaimSearch(points, plan, index, restart_stream(seed, index), low_rank)
-
-
-def _group_searches(seed, factor, plan, control):
-    """Return a function that makes the searches over groups, or over cells, and all of these."""
-    merging = Merging.of(plan.links or Links.none(), plan.n, plan.weights, plan.link_penalty)
-    whole = searched = None
-    with suppress(OutOfTime):
-        groups = make_groups(factor, merging, plan, np.random.default_rng(seed))
-        whole, searched = run_to_end(groups, lambda cost: control.check_time())
-    whole = whole or merging.groups(factor, merging.plan(plan).movable)
-    threads = max(1, effective_n_jobs(control.n_jobs) // plan.n_starts)
-
-    def make_search(index):
-        rng = restart_stream(seed, index)
-        return MultilevelSearch(factor, merging, whole, searched, plan, index, rng, threads)
-
-    return make_search
 
 
 def _bound(factor, sizes, plan, control):

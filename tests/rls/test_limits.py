@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 import fastmmc
 from fastmmc import Status
 from fastmmc.data.sizes import fit_sizes
-from fastmmc.rls import bound, search
+from fastmmc.rls import bound, multilevel
 
 pytestmark = pytest.mark.jit
 
@@ -189,13 +189,13 @@ def three_clusters():
 
 def fresh_search(monkeypatch, X, told):
     """Return a search of three clusters as a call makes it, before its first step."""
-    made, kind = [], search.MultilevelSearch
+    made, kind = [], multilevel.MultilevelSearch
 
     def make(*args):
         made.append(args)
         return kind(*args)
 
-    monkeypatch.setattr(search, "MultilevelSearch", make)
+    monkeypatch.setattr(multilevel, "MultilevelSearch", make)
     stop = {"callback": lambda progress: True, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
