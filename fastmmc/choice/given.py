@@ -57,7 +57,7 @@ class Given:
         if links:
             check_groups(links, n, k, free, call.sample_weight)
         known = np.full(n, -1) if known is None else known
-        merging = Merging.of(links, n, call.sample_weight, None)
+        merging = Merging.of(links, n, call.sample_weight)
         asks = bool(told(call, SizeParameters))
         return cls(known, classes, links, call.sample_weight, merging, free, near, asks)
 

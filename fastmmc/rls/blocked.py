@@ -197,7 +197,9 @@ class _Source:
             own = {"lam": self.lam * m / n, "dtype": np.dtype(np.float64)}
             rank = "auto" if isinstance(self.form.landmarks, np.ndarray) else min(m, self.form.rank)
             return sample, given | own | {"rank": rank, "landmarks": self.form.landmarks}
-        brought = _names_of_factor(given)
+        # A factor brings these with it.
+        groups = KernelParameters, LandmarkParameters, PrecisionParameters, Regularisation
+        brought = {one.name for group in groups for one in declared(group)}
         F, basis = self.factor, self.factor.basis
         X = factor_sample(sample, n, F.lam, F.kernel, Form(len(basis), basis), seed)
         return X, {name: value for name, value in given.items() if name not in brought}
@@ -209,12 +211,6 @@ class _Source:
         kernel, dtype = found.model.kernel, self.form.dtype
         check_lam(self.lam, kernel, sample, dtype or self.blocks.dtype)
         return make_block_factor(self.blocks, self.lam, kernel, found.model.basis, dtype)
-
-
-def _names_of_factor(given):
-    """Return the names of parameters that a factor brings with it."""
-    groups = KernelParameters, LandmarkParameters, PrecisionParameters, Regularisation
-    return {one.name for group in groups for one in declared(group)} & given.keys()
 
 
 def _check_source(call, k):

@@ -14,21 +14,18 @@ from joblib import effective_n_jobs
 from fastmmc.core.execution import OutOfTime, restart_stream
 from fastmmc.core.sliced import SlicedSearch
 from fastmmc.core.threads import run_to_end
-from fastmmc.data.links import Links
 from fastmmc.kernels.factors import LowRankFactor
 from fastmmc.rls.claims import ClaimSearch
 from fastmmc.rls.engine import _loops_groups as loops
-from fastmmc.rls.engine import _loops_ward as ward
 from fastmmc.rls.engine.coarse import draw_cells_of, masses_of
 from fastmmc.rls.engine.descents import Descent, descent
-from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.engine.linked import MOST_IN_CHAIN, Merging, majority, objective_of
 from fastmmc.rls.engine.population import Population, quick_labels
 
 
 def group_searches(seed, factor, plan, control):
     """Return a function that makes the searches over groups, or over cells, and all of these."""
-    merging = Merging.of(plan.links or Links.none(), plan.n, plan.weights, plan.link_penalty)
+    merging = Merging.of(plan.links, plan.n, plan.weights, plan.link_penalty)
     whole = searched = None
     with suppress(OutOfTime):
         groups = _make_groups(factor, merging, plan, np.random.default_rng(seed))
@@ -56,13 +53,7 @@ def _make_groups(factor, merging, plan, rng):
         return whole, (merging.linked(whole.matrix, of_groups.known), of_groups)
     cells, _ = yield from draw_cells_of(factor, plan.cells, rng)
     coarse, plan = merging.of_cells(cells, plan, rng)
-    if whole.dense:
-        matrix = np.empty((coarse.n_groups, coarse.n_groups))
-        ward.merge_groups(whole.matrix, coarse.members, None, matrix)
-    else:
-        sums = sums_of(whole.matrix, coarse.members, coarse.n_groups)
-        matrix = sums @ sums.T
-    return whole, (coarse.linked(matrix, plan.known), plan)
+    return whole, (coarse.linked(whole.merge(coarse.members).matrix, plan.known), plan)
 
 
 class MultilevelSearch(SlicedSearch):

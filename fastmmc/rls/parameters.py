@@ -42,9 +42,9 @@ def _check_trust(name, value):
     trust = np.asarray(value if np.ndim(value) else validation.check_number(name, value))
     if trust.dtype.kind not in "iuf" or trust.ndim > 1:
         raise TypeError(f"{name} must be a number or (n,) numbers; got {value!r}")
-    if not ((trust > 0) & (trust <= 1)).all():
-        wrong = trust.ravel()[np.flatnonzero(~((trust > 0) & (trust <= 1)))[0]]
-        raise ValueError(f"{name} must be greater than 0 and at most 1; got {wrong}")
+    is_wrong = ~((trust > 0) & (trust <= 1))
+    if is_wrong.any():
+        raise ValueError(f"{name} must be greater than 0 and at most 1; got {trust[is_wrong][0]}")
     return trust.astype(np.float64) if trust.ndim else float(trust)
 
 

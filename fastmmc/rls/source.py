@@ -88,10 +88,9 @@ class Source:
             control.prepare(share, ahead + spare)
 
         try:
-            made = make_factor(self.points, self.lam, kernel, self.form, seed, look)
+            return make_factor(self.points, self.lam, kernel, self.form, seed, look), control
         except OutOfTime:
             return self.make_quick_factor(kernel, seed, control)
-        return made, control
 
     def with_rank_above(self, most, rank, least):
         """Return the source of a hat matrix of this rank if it is of more than ``most`` points.
@@ -115,14 +114,11 @@ class Source:
             f"rank {rank}"
         )
         form = Form(rank, dtype=self.form.dtype, weights=self.form.weights)
-        made = make_factor(
-            self.points,
-            self.lam,
-            kernel,
-            form,
-            seed,
-            lambda share, ahead=0.0: control.bar.prepare(share),
-        )
+
+        def look(share, ahead=0.0):
+            control.bar.prepare(share)
+
+        made = make_factor(self.points, self.lam, kernel, form, seed, look)
         return made, replace(control, shortage=shortage)
 
 
@@ -140,8 +136,9 @@ def check_source(call, lam=None):
         )
     kernel = kernel_of(call)
     points = validation.check_points(call.X, kernel, sparse=True)
-    form = {"rank": None, "landmarks": "uniform", "rank_tol": 1e-6, "dtype": None}
-    form = check_form(points, kernel, **{name: getattr(call, name, form[name]) for name in form})
+    names = "rank", "landmarks", "rank_tol", "dtype"
+    form = {name: getattr(call, name, getattr(Form, name)) for name in names}
+    form = check_form(points, kernel, **form)
     return Source(points, kernel, call.lam if lam is None else lam, form, None)
 
 
@@ -149,11 +146,11 @@ def refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
     allowed = {"kernel": X.kernel.name, "lam": X.lam}
-    names = set(told(call, type(call))).intersection(FACTOR_PARAMETERS)
+    given = told(call, type(call))
     extra = [
         name
         for name in FACTOR_PARAMETERS
-        if name in names and not (name in allowed and getattr(call, name) == allowed[name])
+        if name in given and not (name in allowed and getattr(call, name) == allowed[name])
     ]
     if extra:
         raise ValueError(

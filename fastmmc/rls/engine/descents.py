@@ -52,35 +52,31 @@ class Descent:
         Sweeps after the first see the points whose shifts may have become low enough to count.
         ``end_sweep()`` is called at the end of each, and returns the objective.
         """
-        with ThreadPoolExecutor(self._threads) as self._pool:
-            yield from self._sweeps(end_sweep)
-
-    def _sweeps(self, end_sweep):
-        """Make the sweeps; yield what each block cost."""
         state, k = self._state, self._state.counts.size
         n, rank = state.matrix.shape
         shift = np.empty(n)
         target = np.empty(n, dtype=np.int64)
         drift = Drift(state)
         points, value = np.arange(n), np.inf
-        while points.size:
-            drift.begin_sweep(points)
-            labels = state.labels.copy()
-            for rows in gen_batches(points.size, ROWS):
-                some = points[rows]
-                scores = self._cluster_scores(some)
-                loops.descend_rows(state, some, scores, shift, target)
+        with ThreadPoolExecutor(self._threads) as self._pool:
+            while points.size:
+                drift.begin_sweep(points)
+                labels = state.labels.copy()
+                for rows in gen_batches(points.size, ROWS):
+                    some = points[rows]
+                    scores = self._cluster_scores(some)
+                    loops.descend_rows(state, some, scores, shift, target)
+                    drift.follow()
+                    yield k * some.size * (1 + rank // 8)
+                if not state.free:
+                    self._exchange(shift, target)
                 drift.follow()
-                yield k * some.size * (1 + rank // 8)
-            if not state.free:
-                self._exchange(shift, target)
-            drift.follow()
-            before, value = value, end_sweep()
-            if not is_worth_more(before, value):
-                return
-            # A price for the size changes the shifts into a cluster wherever its sums have gone.
-            if not state.free:
-                points = drift.due(shift, target, state.labels != labels)
+                before, value = value, end_sweep()
+                if not is_worth_more(before, value):
+                    return
+                # A price for the size changes the shifts into a cluster wherever its sums go.
+                if not state.free:
+                    points = drift.due(shift, target, state.labels != labels)
 
     def _cluster_scores(self, points):
         """Return Z W^T for some points."""
@@ -91,12 +87,8 @@ class Descent:
             rows = slice(first, first + ROWS_MULTIPLIED)
             np.matmul(Z[points[rows]], columns, out=scores[rows])
 
-        starts = range(0, points.size, ROWS_MULTIPLIED)
-        if self._threads == 1:
-            for first in starts:
-                multiply(first)
-        else:
-            list(self._pool.map(multiply, starts))
+        each = map if self._threads == 1 else self._pool.map
+        list(each(multiply, range(0, points.size, ROWS_MULTIPLIED)))
         return scores
 
     def _exchange(self, shift, target):

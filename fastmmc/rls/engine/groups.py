@@ -75,8 +75,12 @@ class Groups:
     def merge(self, members):
         """Return the groups of groups that ``members`` (g,) names."""
         masses = np.bincount(members, weights=self.masses).astype(np.int64)
-        matrix = np.empty((masses.size, masses.size))
-        ward.merge_groups(self.matrix, members, None, matrix)
+        if self.dense:
+            matrix = np.empty((masses.size, masses.size))
+            ward.merge_groups(self.matrix, members, None, matrix)
+        else:
+            sums = sums_of(self.matrix, members, masses.size)
+            matrix = sums @ sums.T
         movable = np.ones(masses.size, dtype=np.bool_)
         movable[members[~self.movable]] = False
         return Groups(matrix, masses, movable)

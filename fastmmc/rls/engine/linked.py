@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csr_array
 
 from fastmmc.core import memory
 from fastmmc.data.labels import named_clusters
-from fastmmc.data.links import join
+from fastmmc.data.links import Links, join
 from fastmmc.data.sizes import reorder_to_targets
 from fastmmc.kernels.factors import DenseFactor
 from fastmmc.rls.engine import _loops_groups as loops
@@ -69,8 +69,9 @@ class Merging:
     hard: bool  # whether no price is enough
 
     @classmethod
-    def of(cls, links, n, weights, penalty):
+    def of(cls, links, n, weights=None, penalty=None):
         """Return the groups that must-links make of n points, of these weights if there are any."""
+        links = links or Links.none()
         members = join(links.must, n)
         unit = mass_unit(weights)
         masses = masses_of(np.bincount(members, weights), unit)

@@ -10,7 +10,6 @@ import numpy as np
 
 from fastmmc.core import memory
 from fastmmc.core.threads import run_to_end
-from fastmmc.data.links import Links
 from fastmmc.data.sizes import MOST_SCORES, equal_sizes, proportional_sizes
 from fastmmc.kernels.factors import LowRankFactor, hat_matrix
 from fastmmc.kernels.gram import evenly, kernel_points, kernel_product
@@ -175,7 +174,7 @@ def _labels_by_few(factor, plan, rng):
     indices = np.sort(rng.choice(plan.n, min(plan.n, max(plan.k, QUICK_SAMPLE)), replace=False))
     R, predict = hat_of_sample(factor, indices)
     part = plan.of_sample(indices)
-    groups = Merging.of(Links.none(), len(R), None, None).linked(R, part.known)
+    groups = Merging.of(None, len(R)).linked(R, part.known)
     population = Population(groups, part, 0, rng)
     next(population.run())
     labels = population.finish()
