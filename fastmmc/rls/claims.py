@@ -18,8 +18,9 @@ from fastmmc.rls import _loops_claims as claims
 from fastmmc.rls.engine import _loops_groups as loops
 from fastmmc.rls.engine import _loops_moves as moves
 from fastmmc.rls.engine.descents import SLICE, Descent, descent
-from fastmmc.rls.engine.groups import Groups, cost_of
+from fastmmc.rls.engine.groups import cost_of
 from fastmmc.rls.engine.labelling import compact
+from fastmmc.rls.engine.linked import Merging
 
 
 def claim_searches(seed, factor, plan, control):
@@ -32,8 +33,7 @@ def claim_searches(seed, factor, plan, control):
             if factor.n <= DENSE_LIMIT:
                 matrix = run_to_end(factor._as_dense(), lambda n_rows: control.check_time())
     low_rank = matrix if isinstance(matrix, LowRankFactor) else None
-    rows = matrix.R if low_rank is None else matrix.Z
-    points = Groups(rows, movable=plan.movable, dense=low_rank is None)
+    points = Merging.of(None, plan.n).groups(matrix, plan.movable)
     return lambda index: ClaimSearch(points, plan, index, restart_stream(seed, index), low_rank)
 
 
