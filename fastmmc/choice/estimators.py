@@ -17,17 +17,7 @@ class AutoMMC(
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
     summary="regularised least squares; width, sizes and number are chosen by a vote",
 ):
-    """Clusters without a width and without sizes, as a scikit-learn clusterer.
-
-    See :func:`fastmmc.cluster`.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> fastmmc.AutoMMC(2, random_state=0).fit(X).sizes_
-    array([100, 100])
-    """
+    """Clusters without a width and without sizes, as a scikit-learn clusterer."""
 
     # More than the numbers of other estimators, which mypy takes for a mistake.
     n_clusters: int | Literal["auto"] = parameter(  # type: ignore[assignment]

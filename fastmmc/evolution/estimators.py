@@ -11,21 +11,7 @@ class EvoMMC(
     paper="Gieseke, Pahikkala, Kramer, ICML 2009",
     summary="evolution of two clusters over the dense hat matrix",
 ):
-    """Evolutionary maximum margin clustering as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.evo_mmc`.
-
-    References
-    ----------
-    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> fastmmc.EvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(200)
-    """
+    """Evolutionary maximum margin clustering as a scikit-learn clusterer; always two clusters."""
 
 
 class FastEvoMMC(
@@ -35,18 +21,4 @@ class FastEvoMMC(
     paper="Gieseke, Pahikkala, Kramer, ICML 2009",
     summary="evolution of two clusters over a low-rank hat matrix",
 ):
-    """Evolutionary MMC on the low-rank hat matrix as a scikit-learn clusterer; always two clusters.
-
-    See :func:`fastmmc.fast_evo_mmc`.
-
-    References
-    ----------
-    F. Gieseke, T. Pahikkala, O. Kramer, Fast evolutionary maximum margin clustering, ICML 2009.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> fastmmc.FastEvoMMC(random_state=0).fit(X).sizes_.sum()
-    np.int64(200)
-    """
+    """Evolutionary MMC of low rank as a scikit-learn clusterer; always two clusters."""
