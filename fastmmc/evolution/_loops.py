@@ -268,12 +268,14 @@ def ranked(fitness):
 
 
 @njit
-def copy_labels(y, origin, flips, c, n_flips, free):
-    """Copy the labels of a parent to a free slot and flip some of them."""
+def copy_flipped(y, origin, n_plus, flips, c, n_flips, free):
+    """Copy the labels of a parent to a free slot and flip some; return how many are +1 then."""
     for i in range(y.shape[1]):
         y[free, i] = y[origin, i]
     for a in range(n_flips):
         y[free, flips[c, a]] = -y[free, flips[c, a]]
+        n_plus += y[free, flips[c, a]]
+    return n_plus
 
 
 @njit
@@ -292,14 +294,6 @@ def update_low_rank_cache(Z, y, origin, u, flips, c, n_flips, work, free):
     sum_flipped(Z, y, origin, flips, c, n_flips, work)
     for q in range(work.size):
         u[free, q] = u[origin, q] - 2.0 * work[q]
-
-
-@njit
-def plus_after(y, own, n_plus, flips, c, n_flips):
-    """Return how many labels +1 a child has."""
-    for a in range(n_flips):
-        n_plus -= y[own, flips[c, a]]
-    return n_plus
 
 
 @njit
@@ -394,8 +388,7 @@ def evolve(problem, pop, patience, max_iter, budget):
                 n_new += 1
                 c = rank[at] - mu
                 own, free, s = slot[parent[c]], slot[mu + c], n_flips[c]
-                n_plus[mu + c] = plus_after(y, own, n_plus[parent[c]], flips, c, s)
-                copy_labels(y, own, flips, c, s, free)
+                n_plus[mu + c] = copy_flipped(y, own, n_plus[parent[c]], flips, c, s, free)
                 if dense:
                     update_dense_cache(R, y, own, cache, flips, c, s, free)
                 else:

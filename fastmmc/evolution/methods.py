@@ -247,6 +247,8 @@ def _evolve(call, control):
     """Run the restarts of an evolution on the hat matrix that the call asks for."""
     source = check_source(call)
     plan = _make_evolution_plan(call, source)
+    params = own_values(call, EvoMMCParameters) | values(call, SizeParameters)
+    params["balance"] = binary_balance(call.balance, call.target_sizes)
     seed = fixed_seed(call.random_state)
     with show_progress(control) as control:
         factor, control = source.make_factor(lambda X, metric: box_diagonal(X), seed, control)
@@ -257,9 +259,10 @@ def _evolve(call, control):
 
         bounds = binary_size_bounds(plan.n, plan.lower, plan.upper)
         result = best_result(
-            factor, make_search, call.n_init, control, 2, plan.params, size_bounds=bounds
+            factor, make_search, call.n_init, control, 2, params, size_bounds=bounds
         )
-        if plan.default_sizes and result.converged:
+        has_default_sizes = call.balance is call.target_sizes is call.max_size is None
+        if has_default_sizes and result.converged:
             warn_of_other_sizes(factor, result.labels, 2)
         return result
 
@@ -279,10 +282,7 @@ def _make_evolution_plan(call, source):
         patience=call.patience or (10 * n if call.nu == 1 else n),
         max_iter=1000 * n if call.max_iter is None else call.max_iter,
     )
-    params = own_values(call, EvoMMCParameters) | values(call, SizeParameters)
-    params["balance"] = binary_balance(call.balance, call.target_sizes)
-    default_sizes = call.balance is call.target_sizes is call.max_size is None
-    return EvolutionPlan(whole, n, source.points, lower, upper, params, default_sizes)
+    return EvolutionPlan(whole, n, source.points, lower, upper)
 
 
 def _check_first_labels(init, n, lower, upper, kernel):

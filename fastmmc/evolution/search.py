@@ -36,8 +36,6 @@ class EvolutionPlan:
     points: np.ndarray
     lower: int  # bounds for the number of labels +1
     upper: int
-    params: dict  # for the result alone
-    default_sizes: bool  # whether the user has said nothing of sizes
 
     def first_labels(self, rng):
         """Return the labels of the individuals that a start begins with, (mu, n) int8."""

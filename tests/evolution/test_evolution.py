@@ -121,7 +121,8 @@ def test_five_routes_to_the_fitness_of_a_child_agree(seed, count):
         y = np.vstack([y[:1], y[:1]])
         evolution.update_dense_cache(R, y, 0, t, flips, 0, count, 1)
         evolution.update_low_rank_cache(low.Z, y, 0, u, flips, 0, count, work, 1)
-        evolution.copy_labels(y, 0, flips, 0, count, 1)
+        n_plus = evolution.copy_flipped(y, 0, np.sum(y[0] == 1), flips, 0, count, 1)
+        assert n_plus == np.sum(child == 1)
         np.testing.assert_array_equal(y[1], child)
         np.testing.assert_allclose(t[1], R @ child, atol=1e-12)
         np.testing.assert_allclose(u[1], low.Z.T @ child, atol=1e-12)
@@ -203,16 +204,15 @@ def test_mutations_keep_to_bounds_and_count_swaps_twice():
         upper = int(rng.integers(lower, 20))
         n_plus = int(rng.integers(lower, upper + 1))
         wanted = int(rng.integers(1, 21))
-        y = np.full((1, 20), -1, dtype=np.int8)
+        y = np.full((2, 20), -1, dtype=np.int8)
         y[0, rng.choice(20, n_plus, replace=False)] = 1
         n_flips = evolution.mutate(
             y, 0, n_plus, wanted, lower, upper, flips, 0, mark, stamp, random
         )
         chosen = flips[0, :n_flips]
-        after = evolution.plus_after(y, 0, n_plus, flips, 0, n_flips)
+        after = evolution.copy_flipped(y, 0, n_plus, flips, 0, n_flips, 1)
         assert len(set(chosen)) == n_flips <= wanted + 1
-        y[0, chosen] *= -1
-        assert lower <= after == np.sum(y == 1) <= upper
+        assert lower <= after == np.sum(y[1] == 1) <= upper
         if lower == upper:
             assert n_flips % 2 == 0
 
