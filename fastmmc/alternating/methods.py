@@ -35,7 +35,6 @@ from fastmmc.core.parameters import (
     LandmarkParameters,
     MarginRunParameters,
     Points,
-    Rank,
     SizeParameters,
     Weights,
     kernel_of,
@@ -66,14 +65,6 @@ class _Common(
         Width of the Gaussian exp(-||x - z||^2 / sigma^2) and of the Laplacian
         exp(-||x - z||_1 / sigma). None: three times the diagonal of the box around the points,
         ``fastmmc.kernels.gram.box_diagonal(X)``.
-        """,
-    )
-    rank: Rank = parameter(
-        default="auto",
-        doc="""
-        Number of landmarks of a low-rank kernel, or their share of n; None: the Gram matrix.
-        "auto" is dense up to 10,000 points and 1,000 landmarks above, 3e8 / n of them above
-        300,000 points.
         """,
     )
     max_representatives: int | None = parameter(

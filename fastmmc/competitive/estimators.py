@@ -37,7 +37,7 @@ from fastmmc.core.clusterer import COMMON_FIELDS, CenterClusterer, Clusterer
 from fastmmc.core.declare import parameter
 from fastmmc.core.docstrings import completed_by
 from fastmmc.core.execution import fixed_seed, restart_stream
-from fastmmc.core.parameters import ClusterCount, LinkRules, kernel_of
+from fastmmc.core.parameters import ClusterCount, LinkRules, SemiSupervised, kernel_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.coding import Coding, learn_coding
 from fastmmc.data.frames import is_frame
@@ -220,17 +220,8 @@ class _StreamingClusterer(_CompetitiveClusterer):
         return model
 
 
-class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules, before="init"):
+class _ConstrainedClusterer(_CompetitiveClusterer, LinkRules, SemiSupervised):
     """Those with constraints."""
-
-    semi_supervised: bool = parameter(
-        default=False,
-        doc="""
-        Whether ``y`` of ``fit``, and of ``partial_fit`` where there is one, tells labels, which
-        imply constraints. If not, it is ignored, whatever it holds, so that true labels may be
-        passed around by pipelines.
-        """,
-    )
 
     @with_callbacks
     @completed_by(Clusterer.fit)

@@ -130,8 +130,8 @@ class SemiSupervised(Parameters):
     semi_supervised: bool = parameter(
         default=False,
         doc="""
-        Whether ``y`` of ``fit`` tells labels. If not, it is ignored, whatever it holds, so that
-        true labels may be passed around by pipelines and searches.
+        Whether ``y`` of ``fit``, and of ``partial_fit`` where there is one, tells labels. If not,
+        it is ignored, whatever it holds, so that true labels may be passed around by pipelines.
         """,
     )
 
@@ -194,9 +194,9 @@ class LandmarkParameters(Parameters):
         default="auto",
         kind='int, float, "auto" or None',
         doc="""
-        Number of landmarks of the low-rank hat matrix, or their share of n; None: dense. "auto" is
-        dense up to 10,000 points and has 1,000 landmarks above; above 300,000 points 3e8 / n, but
-        at least 100. Sparse points have 1,000 landmarks, or all points, in place of the dense form.
+        Number of landmarks of the low-rank form, or their share of n; None: dense. "auto" is dense
+        up to 10,000 points and has 1,000 landmarks above; above 300,000 points 3e8 / n, but at
+        least 100. Sparse points have 1,000 landmarks, or all points, in place of the dense form.
         """,
     )
     landmarks: Landmarks = parameter(

@@ -125,13 +125,7 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
 
     mu: int = parameter(default=1)
     nu: int = parameter(default=1)
-    rank: Rank = parameter(
-        default=0.1,
-        doc="""
-        Number of landmarks, or their share of n; None: dense. "auto" is dense up to 10,000 points
-        and has 1,000 landmarks above, 3e8 / n of them above 300,000 points.
-        """,
-    )
+    rank: Rank = parameter(default=0.1)
 
 
 class _EvoMMCCall(EvoMMCParameters, Points):
