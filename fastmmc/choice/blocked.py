@@ -8,6 +8,7 @@ exponential numbers over the chances, of which the least ones of all blocks win.
 from __future__ import annotations
 
 from math import isqrt
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +23,6 @@ from fastmmc.rls.blocked import Descent, Goal
 from fastmmc.rls.engine.coarse import Coarsening, nearest_of
 from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.source import fit_model
-
-
-class _Found(NamedTuple):
-    """The labels of a sample, as the result of a search."""
-
-    labels: np.ndarray
-    params: dict
-    n_moves: int = 0
 
 
 class _Nearest(NamedTuple):
@@ -75,7 +68,9 @@ def label_blocks(call, blocks, sample, winner, width, rules, control):
     rule, kind = (near, "equal") if winner.rule == "near" else (free, "free")
     model, _ = fit_model(width.factor, winner.labels, k)
     labels = model.decision_function(sample).argmax(axis=1)
-    found = _Found(labels, {"k": k, "sizes": kind} | kernel.params())
+    params = {"k": k, "sizes": kind} | kernel.params()
+    # Labels that were found, as a search that has ended.
+    found = SimpleNamespace(labels=labels, params=params, n_moves=0)
     basis = width.factor.X.astype(blocks.dtype)
     coef = _coefficients(width.factor, winner.labels, k)
     factor = make_block_factor(blocks, width.factor.lam, kernel, basis, None, coef)

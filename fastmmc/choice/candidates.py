@@ -88,7 +88,7 @@ class Labellings:
         self.groups.append(groups)
         cuts = width.genie.cut(self._k)
         smoothed = [self._add("smoothed", g, cuts[g])[kept.first] for g in GINIS]
-        descents = [groups.descend(labels, kept.free, True) for labels in smoothed]
+        descents = [groups.descend(labels, kept.free) for labels in smoothed]
         self._starts.append(min(descents, key=itemgetter(1))[0])
         self._run.end_step()
 

@@ -50,7 +50,6 @@ class Given:
     @classmethod
     def of(cls, call, n, k):
         """Return what a call says; raise what is wrong with it."""
-        call = replace(call, k=k)
         known, classes = read_known_labels(call.known_labels, n, k)
         links, known = check_links(call, n, k, known)
         free, near = size_rules(call, n, k, known)

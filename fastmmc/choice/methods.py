@@ -104,7 +104,7 @@ def _source_of_scores(call):
     """Return the source of the hat matrix that tells which points are left out."""
     X = validation.check_points(call.X, Kernel("points"), sparse=True)
     if X.shape[0] > DENSE_SCORES:
-        return Source(X, Kernel("rbf"), LAM, Form(min(X.shape[0], RANK_OF_SCORES)), None)
+        return Source(X, Kernel("rbf"), LAM, Form(RANK_OF_SCORES), None)
     return Source(kernel_points(Kernel("points"), X), Kernel("rbf"), LAM, Form(), None)
 
 
@@ -180,16 +180,15 @@ def _cluster(call, control):
             cells = coarsen(X, count, k or 2, rng, run.look, weights)
             if weights is not None:
                 cells = cells.split(X, np.zeros(n, dtype=np.int64), weights)
-            number, of_dither = NumberChoice(k), restart_stream(seed, 1)
-            judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
-            if given is None:
-                number = _choose_number(judging, least, most, X, weights, seed, run)
-                k = number.k
-                given = Given.of(call, n, k)
+            of_dither = restart_stream(seed, 1)
+            judging = Widths(dithered(cells, points_of(X, cells.seeds), of_dither), run.look)
+            number = _choose_number(k, judging, least, most, X, weights, seed, run)
+            k = number.k
+            given = given or Given.of(call, n, k)
             keys = given.keys(count, rng)
             if not given.is_empty:
                 cells = cells.split(X, keys, weights)
-                judging = _judging(cells, points_of(X, cells.seeds), of_dither, run)
+                judging = Widths(dithered(cells, points_of(X, cells.seeds), of_dither), run.look)
             kept, widths = given.of_cells(cells, keys), Widths(cells, run.look)
             candidates, winner, width = _choose(widths, judging, kept, k, rng, run)
         result, landmarks = result_of(X, cells, winner, width, given, keys >= 0, seed, run)
@@ -206,23 +205,11 @@ def _cluster(call, control):
 class NumberChoice(NamedTuple):
     """A number of clusters, and what it was chosen by."""
 
-    k: int | None
+    k: int
     scores: dict[int, float] = {}
     errors: dict[int, float] = {}
     evidence: float | None = None
-    most: int = 0  # the largest number that was to be tried
-
-    @property
-    def shortage(self):
-        """What a warning says if the run was stopped before all numbers were tried."""
-        tried = max(self.scores, default=0)
-        if tried >= self.most:
-            return ""
-        which = f"those up to {tried}" if tried else "none"
-        return (
-            f". Of the numbers of clusters up to {self.most}, {which} had been tried: give k, or a "
-            "larger max_time"
-        )
+    shortage: str = ""  # what a warning says if the run was stopped before all were tried
 
 
 def _choice(call, run, result, candidates, winner, cells, goes_on, number):
@@ -262,11 +249,9 @@ def _cluster_in_blocks(call, control):
         run = Run(control, _number_steps(least, most) + N_STEPS)
         sample = validation.check_points(sample_run.draw(control)[0], Kernel("points"))
         cells, seeds = coarsen_blocks(blocks, sample, count, rng)
-        number = NumberChoice(k)
-        judging = _judging(cells, seeds, restart_stream(sample_run.seed, 1), run)
-        if k is None:
-            number = _choose_number(judging, least, most, sample, None, sample_run.seed, run)
-            k = number.k
+        judging = Widths(dithered(cells, seeds, restart_stream(sample_run.seed, 1)), run.look)
+        number = _choose_number(k, judging, least, most, sample, None, sample_run.seed, run)
+        k = number.k
         rules = rules or size_rules(call, n, k)
         kept = Kept.of_sizes(rules, cells, bool(told(call, SizeParameters)))
         widths = Widths(cells, run.look)
@@ -276,13 +261,10 @@ def _cluster_in_blocks(call, control):
     return _choice(call, run, result, candidates, winner, cells, goes_on, number)
 
 
-def _judging(cells, seeds, rng, run):
-    """Return the hat matrices that errors are found with: those of dithered cells."""
-    return Widths(dithered(cells, seeds, rng), run.look)
-
-
-def _choose_number(widths, least, most, X, weights, seed, run):
-    """Return the number of clusters; ``X`` and ``weights`` are those of all points or of some."""
+def _choose_number(k, widths, least, most, X, weights, seed, run):
+    """Return the number of clusters if k is None, by points X and weights of all or of some."""
+    if k is not None:
+        return NumberChoice(k)
     counts, ratios = Counts(widths, run), []
     last = min(most, widths.cells.masses.size - 2)
     with run.phase(NUMBERS_SHARE):
@@ -296,7 +278,14 @@ def _choose_number(widths, least, most, X, weights, seed, run):
     evidence = min(ratios, default=None)
     if evidence is not None and evidence < LEAST_EVIDENCE:
         k = 1
-    return NumberChoice(k, scores, errors, evidence, last)
+    shortage = ""
+    if (tried := max(scores, default=0)) < last:
+        which = f"those up to {tried}" if tried else "none"
+        shortage = (
+            f". Of the numbers of clusters up to {last}, {which} had been tried: give k, or a "
+            "larger max_time"
+        )
+    return NumberChoice(k, scores, errors, evidence, shortage)
 
 
 def _number_steps(least, most):

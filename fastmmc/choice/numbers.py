@@ -50,18 +50,13 @@ class Counts:
         found = []
         for width in widths:
             groups = width.groups
-
-            def descend(labels, groups=groups):
-                return groups.descend(labels, rule, True)[:2]
-
-            linked = [descend(labels) for labels in of_genie.values()]
-            own = [("linked", labels) for labels, _ in linked]
-            best, cost = min([descend(groups.cut(k)), *linked], key=itemgetter(1))
+            linked = [groups.descend(labels, rule) for labels in of_genie.values()]
+            best = min([groups.descend(groups.cut(k), rule), *linked], key=itemgetter(1))
             if width in former:
-                crossed = descend(groups.recombine(former[width], best, k))
-                best, cost = min((best, cost), crossed, key=itemgetter(1))
-            former[width] = groups.refine(best, rule, True)[0]
-            own.append(("free", former[width]))
+                crossed = groups.recombine(former[width], best[0], k)
+                best = min(best, groups.descend(crossed, rule), key=itemgetter(1))
+            former[width] = groups.refine(best[0], rule)[0]
+            own = [("linked", labels) for labels, *_ in linked] + [("free", former[width])]
             found += [(name, width, labels, groups.error(labels, k)) for name, labels in own]
             self._run.look()
         n_own = len(found)

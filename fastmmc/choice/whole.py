@@ -58,6 +58,7 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
     k, factor, labels = given.free.lower.size, width.factor, winner.labels[cells.members]
     model = None
     if not cells.is_plain:
+        spare = quick_seconds(cells.n)
         with run.phase():
             run.look()
             if not cells.is_exact:
@@ -69,11 +70,15 @@ def result_of(X, cells, winner, width, given, is_told, seed, run):
                     centers = _centers(cells, winner.labels, k)
                     labels, _ = k_means(X, k, 0, given.weights, centers, run.look)
                     model = None
-            factor = _factor_of_all(X, cells, width, given.weights, seed, run)
-        if factor is width.factor:  # there was no time for that of all points
+            rank = max(1, math.isqrt(PRODUCTS // cells.n))
+
+            def look(share, ahead=0.0):
+                run.look(share, ahead + spare)
+
+            factor = _factor_of_all(X, cells, width, given.weights, rank, seed, look)
+        if factor is width.factor:  # there was no time for that of all points, but for another one
             rank = quick_rank(cells.n)
-            args = X, cells, width, given.weights, rank, seed, lambda share, ahead=0.0: None
-            factor = _make_factor(*args)
+            factor = _factor_of_all(X, cells, width, given.weights, rank, seed)
     if not given.is_plain:
         labels = given.repair(factor, labels, given.rule_of(winner.rule))
     free = winner.rule != "near"
@@ -111,20 +116,7 @@ def _predicted(X, model, look):
     return predicted
 
 
-def _factor_of_all(X, cells, width, weights, seed, run):
-    """Return the hat matrix of all points on the cells as landmarks, or on some of them."""
-    n = cells.n
-    rank = max(1, math.isqrt(PRODUCTS // n))
-    # Where this one takes too long, there is time for another one.
-    spare = quick_seconds(n)
-
-    def look(share, ahead=0.0):
-        run.look(share, ahead + spare)
-
-    return _make_factor(X, cells, width, weights, rank, seed, look)
-
-
-def _make_factor(X, cells, width, weights, rank, seed, look):
+def _factor_of_all(X, cells, width, weights, rank, seed, look=None):
     """Return a hat matrix of all points whose landmarks are points of so many cells at most."""
     landmarks = cells.seeds[evenly(cells.masses.size, rank)]
     form = Form(landmarks.size, landmarks, weights=weights)
