@@ -125,11 +125,11 @@ def first_of_lanes(value, where):
 
 @njit
 def extremes(dual):
-    """Set and return the greatest gain of a rise and the least cost of a descent."""
+    """Set the greatest gain of a rise and the least cost of a descent; return what to raise."""
     i, dual.value[HIGH], dual.value[LOW] = move_and_scan(
         dual.grad, dual.rise, dual.fall, dual.diag, dual.diag, 0.0, dual.high, dual.low, dual.where
     )
-    return dual.value[HIGH], dual.value[LOW]
+    return i
 
 
 @njit
@@ -206,11 +206,7 @@ def solve_dual(K, dual, epsilon, tol, max_steps, budget):
     """
     u, grad, lower, upper = dual.u, dual.grad, dual.lower, dual.upper
     rise, fall, pos, value = dual.rise, dual.fall, dual.pos, dual.value
-    i = pos[FIRST]
-    if i < 0:
-        i, value[HIGH], value[LOW] = move_and_scan(
-            grad, rise, fall, K[0], K[0], 0.0, dual.high, dual.low, dual.where
-        )
+    i = pos[FIRST] if pos[FIRST] >= 0 else extremes(dual)
     used = 0
     while value[HIGH] - value[LOW] > tol and pos[STEPS] < max_steps:
         if used >= budget:

@@ -275,7 +275,8 @@ class DualMachine(SupportMachine):
     def _choose(self):
         """Choose the points to work on, and the tolerance."""
         dual = self._all
-        high, low = loops.extremes(dual)
+        loops.extremes(dual)
+        high, low = dual.value
         violation = high - low
         self._part_tol = max(self._violation, PART_TOLERANCE * violation)
         free = (dual.lower < self.u) & (self.u < dual.upper)

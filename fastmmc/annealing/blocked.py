@@ -20,12 +20,7 @@ from fastmmc.annealing.points import (
     weiszfeld_targets,
 )
 from fastmmc.core import validation
-from fastmmc.core.execution import (
-    rate_figures,
-    restart_stream,
-    show_progress,
-    warn_if_stopped,
-)
+from fastmmc.core.execution import rate_figures, restart_stream, show_progress, warn_if_stopped
 from fastmmc.core.status import Status
 from fastmmc.data.blocks import make_blocks
 from fastmmc.kernels.block_factor import SampleRun, sample_size

@@ -27,9 +27,8 @@ from fastmmc.core.parameters import Points as PointsParameter
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.blocks import in_blocks
-from fastmmc.kernels.gram import Kernel, dense_rows
+from fastmmc.kernels.gram import Kernel, dense_rows, distinct_rows
 from fastmmc.kernels.kmeans import largest_size
-from fastmmc.kernels.models import row_blocks
 
 SEARCHES = {"memetic": MemeticSearch, "annealing": AnnealingSearch}
 STARTS = ("k-means++", "random")
@@ -197,12 +196,10 @@ def _check_init(init, k, n_features):
 
 def _distinct_points(points, k):
     """Return the distinct points in float64 if there are no more than k of them, else None."""
-    distinct = dense_rows(points, slice(1))
-    for block in row_blocks(*points.shape):
-        distinct = np.unique(np.concatenate((distinct, dense_rows(points, block))), axis=0)
-        if len(distinct) > k:
-            return None
-    return distinct.astype(np.float64)
+    _, first = distinct_rows(points, k)
+    if first.size > k:
+        return None
+    return np.unique(dense_rows(points, first), axis=0).astype(np.float64)
 
 
 @function_of(_SAMMCCall)

@@ -374,26 +374,21 @@ def second_smallest(D, i, left_out):
 
 
 @njit
-def enforce_linear(D, labels, must, cannot):
-    """Change labels of constrained objects as LCVQE does; D are their distances, (m, k).
+def enforce_linear(D, labels, pairs, is_must):
+    """Change labels of linked objects as LCVQE does; D are their distances, (m, k).
 
-    Must-links first, both in the given order. Of two cannot-linked objects in one cluster the
-    farther one, on a tie the first, goes to its next prototype: leaving it is never cheaper.
+    Of two cannot-linked objects in one cluster the farther one, on a tie the first, goes to its
+    next prototype: leaving it is never cheaper.
     """
-    for c in range(must.shape[0]):
-        a, b = must[c, 0], must[c, 1]
+    for c in range(pairs.shape[0]):
+        a, b = pairs[c, 0], pairs[c, 1]
         j, n = labels[a], labels[b]
-        if j != n:
+        if is_must and j != n:
             apart = 0.5 * (D[a, j] + D[b, n]) + 0.25 * (D[a, n] + D[b, j])
             both_j, both_n = 0.5 * (D[a, j] + D[b, j]), 0.5 * (D[a, n] + D[b, n])
             if min(both_j, both_n) < apart:
                 labels[a] = labels[b] = j if both_j <= both_n else n
-    if D.shape[1] == 1:
-        return
-    for c in range(cannot.shape[0]):
-        a, b = cannot[c, 0], cannot[c, 1]
-        j = labels[a]
-        if labels[b] == j:
+        elif not is_must and j == n and D.shape[1] > 1:
             farther = b if D[b, j] > D[a, j] else a
             labels[farther] = second_smallest(D, farther, j)
 
@@ -431,17 +426,15 @@ def pull_linear(D, points, labels, must, cannot, sums, weights):
 
 
 @njit
-def enforce_pairs(D, between, nearest, labels, must, cannot):
-    """Change labels of constrained objects as CVQE does: the best of all pairs of clusters.
+def enforce_pairs(D, between, nearest, labels, pairs, is_must):
+    """Change labels of linked objects as CVQE does: the best of all pairs of clusters.
 
     ``between`` are the distances of prototypes, (k, k), ``nearest`` is each one's next one.
     """
-    for kind in range(2):
-        pairs = must if kind == 0 else cannot
-        for c in range(pairs.shape[0]):
-            a, b = pairs[c, 0], pairs[c, 1]
-            if (labels[a] != labels[b]) == (kind == 0):
-                place_pair(D, between, nearest, labels, a, b, kind == 0)
+    for c in range(pairs.shape[0]):
+        a, b = pairs[c, 0], pairs[c, 1]
+        if (labels[a] != labels[b]) == is_must:
+            place_pair(D, between, nearest, labels, a, b, is_must)
 
 
 @njit

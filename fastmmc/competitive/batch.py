@@ -148,23 +148,22 @@ class BatchSearch(SlicedSearch):
     def _enforce(self, labels):
         """Change the labels of constrained objects, by the prototypes that assigned them.
 
-        A generator of costs. What is late leaves the other constraints violated.
+        Must-links come first, all in the given order. A generator of costs. What is late leaves the
+        other constraints violated.
         """
         k = self._plan.k
         cost = k * k if self._plan.pairwise else k
         size = max(1, PIECE // cost)
-        none = self._must[:0]
         for pairs, is_must in ((self._must, True), (self._cannot, False)):
             for start in range(0, len(pairs), size):
                 if self._is_late:
                     return
                 piece = pairs[start : start + size]
-                must, cannot = (piece, none) if is_must else (none, piece)
                 if self._plan.pairwise:
                     distances = self._distances, self._between, self._nearest
-                    kernels.enforce_pairs(*distances, labels, must, cannot)
+                    kernels.enforce_pairs(*distances, labels, piece, is_must)
                 else:
-                    kernels.enforce_linear(self._distances, labels, must, cannot)
+                    kernels.enforce_linear(self._distances, labels, piece, is_must)
                 yield cost * len(piece)
 
     def _relabel(self, before, after):

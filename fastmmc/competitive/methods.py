@@ -13,12 +13,7 @@ from fastmmc.competitive.online import (
     make_rule,
     warn_if_fewer,
 )
-from fastmmc.competitive.space import (
-    check_space,
-    check_start,
-    make_space_in_time,
-    space_params,
-)
+from fastmmc.competitive.space import check_space, check_start, make_space_in_time, space_params
 from fastmmc.core import validation
 from fastmmc.core.declare import Parameters, declared, function_of, parameter, values
 from fastmmc.core.execution import (
@@ -42,7 +37,7 @@ from fastmmc.core.parameters import (
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike
-from fastmmc.data.links import check_links
+from fastmmc.data.links import Links, check_links
 from fastmmc.kernels.models import CenterModel
 
 BATCH = ("lcvqe", "cvqe")
@@ -247,13 +242,6 @@ def make_plan(method, told, n, constraints):
     )
 
 
-def _check_constraints(call, n):
-    """Return the links of a call; none where the method takes none."""
-    if not isinstance(call, LinkRules):
-        return check_links(None, None, n)
-    return check_links(n=n, **values(call, Guidance, LinkRules))
-
-
 def _cluster(method, call, control):
     """Run the restarts of a method of this file."""
     if call.features is None and (call.sigma, call.gamma, call.rank) != (None, None, "auto"):
@@ -268,8 +256,10 @@ def _cluster(method, call, control):
     space_plan = check_space(
         points, call.features, kernel, call.rank, call.landmarks, call.rank_tol
     )
-    constraints = _check_constraints(call, points.shape[0])
-    plan = make_plan(method, vars(call), points.shape[0], constraints)
+    n, constraints = points.shape[0], Links.none()
+    if isinstance(call, LinkRules):
+        constraints = check_links(n=n, **values(call, Guidance, LinkRules))
+    plan = make_plan(method, vars(call), n, constraints)
     enough_points = not warn_of_equal_points(points, plan.k)
     seed = fixed_seed(call.random_state)
     search = BatchSearch if method in BATCH else OnlineSearch

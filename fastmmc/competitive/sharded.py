@@ -40,11 +40,7 @@ from fastmmc.core.execution import (
     show_progress,
     warn_if_stopped,
 )
-from fastmmc.core.parameters import (
-    Execution,
-    Guidance,
-    LinkRules,
-)
+from fastmmc.core.parameters import Execution, Guidance, LinkRules
 from fastmmc.core.results import CentroidResult
 from fastmmc.core.status import Status
 from fastmmc.core.types import MatrixLike

@@ -41,13 +41,7 @@ from fastmmc.data.labels import check_init
 from fastmmc.kernels.factors import eigh_seconds
 from fastmmc.kernels.gram import Kernel, default_width, kernel_diagonal, resolve_kernel
 from fastmmc.kernels.models import KernelModel
-from fastmmc.kernels.nystroem import (
-    RANKS,
-    auto_rank,
-    brief_features,
-    check_form,
-    form_features,
-)
+from fastmmc.kernels.nystroem import RANKS, auto_rank, brief_features, check_form, form_features
 
 # Programs multiply products of points and parameters, which must not leave the range of doubles.
 MOST_SQUARES = 1e150

@@ -32,14 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastmmc.core.jit import njit, njit_sum
-from fastmmc.rls.engine._loops_moves import (
-    MOVES,
-    RECORDS,
-    record,
-    row_dot,
-    shift_row,
-    swap_shift,
-)
+from fastmmc.rls.engine._loops_moves import MOVES, RECORDS, record, row_dot, shift_row, swap_shift
 
 # Tries to hit a fitting point at random before the points are gone through in turn.
 TRIES = 64

@@ -9,12 +9,7 @@ from scipy.sparse import issparse
 
 from fastmmc.core import memory, validation
 from fastmmc.core.declare import Parameters, function_of, own_values, parameter, values
-from fastmmc.core.execution import (
-    RunControl,
-    show_progress,
-    warn_if_stopped,
-    warn_of_equal_points,
-)
+from fastmmc.core.execution import RunControl, show_progress, warn_if_stopped, warn_of_equal_points
 from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelName,
