@@ -20,6 +20,7 @@ from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter, told
 from fastmmc.core.execution import (
     RunControl,
+    finish,
     fixed_seed,
     restart_stream,
     show_progress,
@@ -297,8 +298,10 @@ def _choose(widths, judging, kept, k, rng, run):
     with run.phase(LABELLINGS_SHARE):
         labellings.go_on()
     found, kernels, judges = labellings.found, labellings.kernels, labellings.judges
-    masses = widths.cells.masses
-    candidates, winner = run.finish(lambda: vote(found, kernels, judges, k, masses, kept))
+    votes, interrupted = finish(lambda: vote(found, kernels, judges, k, widths.cells.masses, kept))
+    if interrupted:
+        run.status = Status.INTERRUPTED
+    candidates, winner = votes
     of_winner = winner.sigma, winner.lam
     width = next(one for one in kernels if (one.sigma, one.factor.lam) == of_winner)
     return candidates, winner, width

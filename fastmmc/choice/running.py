@@ -4,7 +4,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from fastmmc.core.execution import finish
 from fastmmc.core.status import Status
 
 
@@ -54,13 +53,6 @@ class Run:
                 self.status = status
         if self._share is not None and (self.is_told() or self.time_left() < ahead):
             raise Stopped
-
-    def finish(self, work):
-        """Return what is still to be made of all that was found; one interrupt does not end it."""
-        made, interrupted = finish(work)
-        if interrupted:
-            self.status = Status.INTERRUPTED
-        return made
 
     def end_step(self):
         """Count a step."""

@@ -18,7 +18,6 @@ from fastmmc.core.parameters import (
     BinarySizeParameters,
     KernelParameters,
     LandmarkParameters,
-    Points,
     PrecisionParameters,
     Rank,
     Regularisation,
@@ -27,16 +26,15 @@ from fastmmc.core.parameters import (
     Standardization,
 )
 from fastmmc.core.results import RLSResult
-from fastmmc.core.types import MatrixLike
 from fastmmc.data.labels import check_init
 from fastmmc.data.sizes import binary_balance, binary_bounds, binary_size_bounds
 from fastmmc.data.standardization import in_units
 from fastmmc.evolution.search import EvolutionPlan, EvolutionSearch
-from fastmmc.kernels.block_factor import BlockFactor, comes_in_blocks
-from fastmmc.kernels.factors import DenseFactor, LowRankFactor
+from fastmmc.kernels.block_factor import comes_in_blocks
 from fastmmc.kernels.gram import box_diagonal
 from fastmmc.rls.blocked import search_in_blocks
 from fastmmc.rls.other_sizes import warn_of_other_sizes
+from fastmmc.rls.parameters import PointsOrFactor
 from fastmmc.rls.source import best_result, check_source
 
 
@@ -128,20 +126,8 @@ class FastEvoMMCParameters(EvoMMCParameters, PrecisionParameters, LandmarkParame
     rank: Rank = parameter(default=0.1)
 
 
-class _EvoMMCCall(EvoMMCParameters, Points):
+class _EvoMMCCall(EvoMMCParameters, PointsOrFactor):
     """A call of :func:`evo_mmc`."""
-
-    # More than the points of other methods, which mypy takes for a mistake.
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
-        kw_only=False,
-        kind="(n, d) array_like, sparse matrix, dask.array or factor",
-        doc="""
-        Points (float32 is kept, anything else becomes float64; only :func:`fast_evo_mmc` takes
-        sparse ones, and Dask arrays); with ``kernel="precomputed"`` their (n, n) Gram matrix; or a
-        factor made by :func:`fastmmc.factor`, whose own lam and kernel then hold
-        (:func:`fastmmc.factor` has other defaults than this function).
-        """,
-    )
 
 
 class _FastEvoMMCCall(FastEvoMMCParameters, _EvoMMCCall):
@@ -216,8 +202,8 @@ def fast_evo_mmc(call: _FastEvoMMCCall, control: RunControl) -> RLSResult:
     -----
     O(n r^2) for the factor, O(sr) a child, O(nr) memory.
 
-    Points in blocks are worked on as :func:`umc_rls` does, with a rank of 1,000 at most unless a
-    number is given; the width is that of a sample.
+    Points in blocks, which :func:`evo_mmc` does not take, are worked on as :func:`umc_rls` does,
+    with a rank of 1,000 at most unless a number is given; the width is that of a sample.
 
     References
     ----------

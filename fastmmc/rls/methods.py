@@ -8,32 +8,23 @@ import numpy as np
 from fastmmc.core import validation
 from fastmmc.core.declare import function_of, parameter
 from fastmmc.core.execution import OutOfTime, RunControl, fixed_seed, show_progress, warn_user
-from fastmmc.core.parameters import Clusters, Guidance, Points, Weights
+from fastmmc.core.parameters import Clusters, Guidance, Weights
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import STOPPED
 from fastmmc.core.types import MatrixLike
-from fastmmc.kernels.block_factor import BlockFactor, comes_in_blocks
+from fastmmc.kernels.block_factor import comes_in_blocks
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor, factor_path
 from fastmmc.kernels.gram import default_width, resolve_kernel
 from fastmmc.rls.blocked import search_in_blocks
-from fastmmc.rls.parameters import UMCRLSBut, UMCRLSParameters
+from fastmmc.rls.parameters import PointsOrFactor, UMCRLSBut, UMCRLSParameters
 from fastmmc.rls.planning import prepare
 from fastmmc.rls.search import search_labels
 from fastmmc.rls.source import check_source
 from fastmmc.rls.task import Task
 
 
-class _UMCRLSCall(UMCRLSParameters, Weights, Guidance, Clusters, Points):
+class _UMCRLSCall(UMCRLSParameters, Weights, Guidance, Clusters, PointsOrFactor):
     """A call of :func:`umc_rls`."""
-
-    # More than the points of other methods, which mypy takes for a mistake.
-    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
-        kw_only=False,
-        kind="(n, d) array_like, sparse matrix, dask.array or factor",
-        doc="""
-        Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
-        """,
-    )
 
 
 class _PathCall(UMCRLSBut, Weights, Guidance):

@@ -12,6 +12,7 @@ from fastmmc.core.parameters import (
     KernelParameters,
     LandmarkParameters,
     Metric,
+    Points,
     PrecisionParameters,
     Rank,
     Regularisation,
@@ -20,9 +21,25 @@ from fastmmc.core.parameters import (
     Standardization,
     Trimming,
 )
+from fastmmc.core.types import MatrixLike
+from fastmmc.kernels.block_factor import BlockFactor
+from fastmmc.kernels.factors import DenseFactor, LowRankFactor
 
 # Rounds of shaking: the quota is that of the last one long before.
 MOST_ROUNDS = 10_000
+
+
+class PointsOrFactor(Points):
+    """What is clustered, or what was made of it before."""
+
+    # More than the points of other methods, which mypy takes for a mistake.
+    X: MatrixLike | DenseFactor | LowRankFactor | BlockFactor = parameter(  # type: ignore[assignment]
+        kw_only=False,
+        kind="(n, d) array_like, sparse matrix, dask.array or factor",
+        doc="""
+        Points (float32 is kept, else float64), their Gram matrix, or a :func:`fastmmc.factor`.
+        """,
+    )
 
 
 def _check_objective(name, value):
