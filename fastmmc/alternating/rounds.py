@@ -253,9 +253,7 @@ def has_features(kernel, form, solver, points):
 def _linear_features(kernel, points):
     """Return the points with a constant column, whose products are the linear kernel."""
     n, d = points.shape
-    Z = np.empty((n, d + 1))
-    Z[:, :d] = points
-    Z[:, d] = np.sqrt(kernel.coef0)
+    Z = np.column_stack((points, np.full(n, np.sqrt(kernel.coef0))))
     return Features(Z, np.eye(d + 1), np.empty((0, d)), None)
 
 

@@ -433,9 +433,7 @@ def _make_features(points, kernel, form, seed, k, control):
 
 def _mean(rows):
     """Return the mean of the rows in double precision, (d,)."""
-    if issparse(rows):
-        return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / rows.shape[0]
-    return rows.mean(axis=0, dtype=np.float64)
+    return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / rows.shape[0]
 
 
 def _squares(rows):
