@@ -155,16 +155,9 @@ class IterSVRParameters(IterSVMParameters, before="kernel"):
 class _IterLSSVMCall(IterLSSVMParameters, Weights, Points):
     """A call of :func:`iter_ls_svm`."""
 
-    X: MatrixLike = parameter(
-        kw_only=False,
-        kind="(n, d) array_like or sparse matrix",
-        doc="""
-        Points; with ``kernel="precomputed"`` their (n, n) Gram matrix.
-        """,
-    )
+    X: MatrixLike = parameter(kw_only=False, kind="(n, d) array_like or sparse matrix")
     sample_weight: ArrayLike | None = parameter(
         default=None,
-        kind="(n,) array_like",
         doc="""
         Weights, at least 0: a point of weight s counts as s equal points, in the loss and in the
         size rule, which is then kept as nearly as whole points allow. So weights multiply C: with

@@ -59,23 +59,9 @@ class Rounds(Parameters):
     max_iter: int = parameter(default=500, least=1, doc="Rounds of a start.")
 
 
-class Learning(Rounds):
-    """How prototypes learn on line."""
+class Epochs(Rounds):
+    """How objects are presented, and which prototypes stay."""
 
-    alpha: float = parameter(
-        default=0.05,
-        above=0,
-        most=1,
-        doc="Rate of learning, 0 < alpha <= 1, where a prototype jumps onto the object.",
-    )
-    schedule: Literal["constant", "robbins-monro"] = parameter(
-        default="constant",
-        doc="""
-        Robbins-Monro: rates are divided by 1 + alpha times the learning steps of the prototype,
-        which makes it the mean of what it learned and of 1 / alpha - 1 copies of where it began:
-        with alpha = 1 of what it learned alone.
-        """,
-    )
     shuffle: bool = parameter(
         default=True,
         doc="Present the objects in a new random order every epoch; else in that of X.",
@@ -90,6 +76,25 @@ class Learning(Rounds):
         given to the others; ``n_active`` counts those that stay. 0 keeps all that have a point.
         None: 0.01, or a quarter of the mean share 1 / k where that is less, for :func:`rpcl` and
         :func:`c_rpcl`, whose ``n_active`` estimates the number of clusters; 0 for the others.
+        """,
+    )
+
+
+class Learning(Epochs, before="shuffle"):
+    """How prototypes learn on line."""
+
+    alpha: float = parameter(
+        default=0.05,
+        above=0,
+        most=1,
+        doc="Rate of learning, 0 < alpha <= 1, where a prototype jumps onto the object.",
+    )
+    schedule: Literal["constant", "robbins-monro"] = parameter(
+        default="constant",
+        doc="""
+        Robbins-Monro: rates are divided by 1 + alpha times the learning steps of the prototype,
+        which makes it the mean of what it learned and of 1 / alpha - 1 copies of where it began:
+        with alpha = 1 of what it learned alone.
         """,
     )
 

@@ -81,35 +81,8 @@ class _Lesson(NamedTuple):
     total: float  # sum of the squared distances at which objects met their nearest prototype
 
 
-class _SharedLearning(methods.Rounds):
-    """How all workers learn."""
-
-    # None besides what one worker takes, which mypy takes for a mistake.
-    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
-        default=None,
-        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
-    )
-    max_iter: int = parameter(default=100, doc="Epochs.")
-    shuffle: bool = parameter(
-        default=True,
-        doc="""
-        Whether each worker presents its objects in a new random order every epoch; else in the
-        order of X.
-        """,
-    )
-    min_share: float | None = parameter(
-        default=None,
-        least=0,
-        below=1,
-        doc="""
-        Prototypes nearest to a smaller share of the points are dropped in the end. None: the plain
-        method's default.
-        """,
-    )
-
-
 class _ShardedCall(
-    Execution, _SharedLearning, LinkRules, methods.LinkedObjects, before="known_labels"
+    Execution, methods.Epochs, LinkRules, methods.LinkedObjects, before="known_labels"
 ):
     """A call of :func:`fit_sharded`."""
 
@@ -117,7 +90,11 @@ class _ShardedCall(
         kw_only=False,
         doc="Points. A ``numpy.memmap`` is not copied if it is C-ordered float32 or float64.",
     )
-    k: int = parameter(kw_only=False, doc="Number of prototypes, 1 <= k <= n.")
+    # None besides what one worker takes, which mypy takes for a mistake.
+    init: Literal["gaussian", "k-means++"] | ArrayLike | None = parameter(  # type: ignore[assignment]
+        default=None,
+        doc="First prototypes, see :func:`fastmmc.c_rpcl`. None: the plain method's default.",
+    )
     method: Literal["wta", "fscl", "rpcl", "c_rpcl", "o_lcvqe"] = parameter(
         default="c_rpcl",
         check=lambda name, value: METHODS[
@@ -264,7 +241,7 @@ def fit_sharded(call: _ShardedCall, control: RunControl) -> CentroidResult:
         warn_if_fewer(call.method, init, run.nearest_to, run.kept, plan.min_share)
     params = {
         **own_values(call, _ShardedCall),
-        **values(call, _SharedLearning),
+        **values(call, methods.Epochs),
         "n_workers": n_workers,
         "init": init,
         "min_share": plan.min_share,
