@@ -217,7 +217,16 @@ def test_precomputed_refuses_kmeans():
 
 
 @pytest.mark.parametrize(
-    "params", [{"lam": 0.5}, {"sigma": 1.0}, {"gamma": 1.0}, {"kernel": "linear"}]
+    "params",
+    [
+        {"lam": 0.5},
+        {"sigma": 1.0},
+        {"gamma": 1.0},
+        {"kernel": "linear"},
+        {"degree": 4},
+        {"coef0": 2.0},
+        {"rank_tol": 0.1},
+    ],
 )
 def test_a_factor_brings_its_own_kernel(params):
     F = fastmmc.factor(X, lam=0.1)

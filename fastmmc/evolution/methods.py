@@ -156,7 +156,7 @@ def evo_mmc(call: _EvoMMCCall, control: RunControl) -> RLSResult:
     ------
     ValueError, TypeError
         If a parameter is out of range, lam below the accuracy of the kernel, or X not a finite
-        matrix.
+        matrix in memory: Dask arrays are for :func:`fast_evo_mmc`.
     MemoryError
         If the hat matrix does not fit into free memory.
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from fastmmc.core import validation
-from fastmmc.core.declare import told
+from fastmmc.core.declare import declared, told
 from fastmmc.core.execution import (
     OutOfTime,
     best_of_restarts,
@@ -16,7 +16,13 @@ from fastmmc.core.execution import (
     warn_if_stopped,
     warn_user,
 )
-from fastmmc.core.parameters import kernel_of
+from fastmmc.core.parameters import (
+    KernelParameters,
+    LandmarkParameters,
+    PrecisionParameters,
+    Regularisation,
+    kernel_of,
+)
 from fastmmc.core.results import RLSResult
 from fastmmc.core.status import Status
 from fastmmc.core.threads import in_threads
@@ -30,16 +36,11 @@ from fastmmc.rls.engine.labelling import sums_of
 from fastmmc.rls.outliers import outlier_scores
 
 # What a factor brings with it.
-FACTOR_PARAMETERS = (
-    "sigma",
-    "gamma",
-    "kernel_params",
-    "dtype",
-    "kernel",
-    "lam",
-    "rank",
-    "landmarks",
-)
+FACTOR_PARAMETERS = {
+    one.name
+    for group in (Regularisation, KernelParameters, LandmarkParameters, PrecisionParameters)
+    for one in declared(group)
+}
 
 # Limits on the rank r of the hat matrix and on n r^2 where there is no time for a better one, and
 # the seconds that it takes for each of n r^2.
@@ -146,11 +147,11 @@ def refuse_beside_factor(call):
     """Raise ValueError if parameters of the hat matrix are given beside a factor."""
     X = call.X
     allowed = {"kernel": X.kernel.name, "lam": X.lam}
-    given = told(call, type(call))
     extra = [
         name
-        for name in FACTOR_PARAMETERS
-        if name in given and not (name in allowed and getattr(call, name) == allowed[name])
+        for name in told(call, type(call))
+        if name in FACTOR_PARAMETERS
+        and not (name in allowed and getattr(call, name) == allowed[name])
     ]
     if extra:
         raise ValueError(

@@ -24,7 +24,7 @@ from fastmmc.kernels.factors import DenseFactor, LowRankFactor, make_factor
 from fastmmc.kernels.gram import default_width, resolve_kernel
 from fastmmc.kernels.nystroem import DENSE_LIMIT, Form
 from fastmmc.rls.outliers import score_outliers, without_outlier_scores
-from fastmmc.rls.planning import check_trust
+from fastmmc.rls.planning import check_links, check_trust
 
 LINKS = ("must_link", "cannot_link")
 
@@ -161,7 +161,7 @@ def _check_weights(call, n):
 
 def _refuse_told(call, is_out):
     """Refuse known labels and links of points that have no weight, and so no say."""
-    for name, rows in _rows_told(call, is_out.size, is_out.size).items():
+    for name, rows in _rows_told(call, is_out.size).items():
         wrong = np.zeros(is_out.size, dtype=bool)
         wrong[rows] = True
         wrong &= is_out
@@ -175,12 +175,12 @@ def _refuse_told(call, is_out):
 def _trimmed(call, source):
     """Return which points are left out, (n,) bool, their outlier scores, and the checked call."""
     n = source.points.shape[0]
-    k = _most_clusters(call, n)
     movable = np.ones(n, dtype=bool)
-    for rows in _rows_told(call, n, k).values():
+    for rows in _rows_told(call, n).values():
         movable[rows] = False
     if hasattr(call, "init"):
-        call = replace(call, init=check_init(call.init, n, k, source.kernel))
+        init = check_init(call.init, n, _most_clusters(call, n), source.kernel)
+        call = replace(call, init=init)
     count = _count(call, movable)
     width = default_width(call.k if isinstance(call.k, int) else None)
     kernel = resolve_kernel(source.kernel, source.points, width)
@@ -191,10 +191,15 @@ def _trimmed(call, source):
     return is_out, scores, replace(call, trim=0)
 
 
-def _rows_told(call, n, k):
-    """Return the rows that links and known labels are about, by parameter, after a check."""
-    told = {name: check_pairs(name, getattr(call, name), n) for name in LINKS}
+def _rows_told(call, n):
+    """Return the rows that links and known labels are about, by parameter, after a check.
+
+    Errors name rows by their places among all points, before any are left out.
+    """
+    k = _most_clusters(call, n)
     known, _ = read_known_labels(call.known_labels, n, k)
+    links, _ = check_links(call, n, k, known, hard=getattr(call, "link_penalty", None) is None)
+    told = {"must_link": links.must, "cannot_link": links.cannot}
     if known is not None:
         told["known_labels"] = np.flatnonzero(known >= 0)
     return told

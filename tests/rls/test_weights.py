@@ -332,6 +332,12 @@ def test_weights_go_with_other_options(iris, tmp_path):
         (np.arange(30) < 2, {}, "above 0 in 2 rows, fewer than k = 3"),
         (np.arange(30.0), {"must_link": [(0, 1)]}, "must_link concerns row 0, whose .* is 0"),
         (np.arange(30.0), {"known_labels": [1] + [-1] * 29}, "known_labels concerns row 0"),
+        (np.arange(30.0), {"known_labels": [-1] * 29 + [7]}, "got 7 in row 29"),
+        (
+            np.arange(30.0),
+            {"must_link": [(8, 9)], "cannot_link": [(8, 9)]},
+            "rows 8 and 9 are cannot-linked, but must-links or known labels join them: 8 - 9",
+        ),
         (np.r_[99.0, np.ones(29)], {"max_size": 60}, "keep to the links, weights and sizes"),
         (np.full(30, 0.7), {"max_size": 6}, "max_size must be at least 7, the weight of an"),
         (np.full(30, 0.7), {"min_size": 8}, "min_size must be at most 7, the weight of an average"),
