@@ -73,8 +73,13 @@ class Widths:
         self._look = look
         self._made: dict[tuple[float, float], Width] = {}
         self._reached: dict[int, float] = {}
-        self._distances = squared_distances(cells.points, cells.points)
-        np.fill_diagonal(self._distances, 0.0)
+
+    @cached_property
+    def _distances(self):
+        """Squared distances of the cells, (g, g)."""
+        distances = squared_distances(self.cells.points, self.cells.points)
+        np.fill_diagonal(distances, 0.0)
+        return distances
 
     @cached_property
     def genie(self):

@@ -355,7 +355,7 @@ class RLSResult(SizedResult):
     probabilities : (n, k) float64 array
         How likely each point is in each cluster, as judged by the others: softmax of
         b ``loo_scores``. Rows sum to 1 and are largest in the column of the label, unless all are
-        equal. The Notes say how they are calibrated.
+        equal. The Notes of :class:`fastmmc.RLSResult` say how they are calibrated.
     margins : (n,) float64 array
         Half the difference between a point's leave-one-out score for its own cluster and the best
         for another (-1 where k = 1): 1 well inside, 0 on a boundary, below 0 where another cluster

@@ -34,6 +34,7 @@ from fastmmc.data.blocks import Blocks, check_shape, make_blocks
 from fastmmc.data.sizes import (
     are_within,
     binary_bounds,
+    binary_size_bounds,
     proportional_sizes,
     size_rule,
     sizes_within,
@@ -136,7 +137,7 @@ class Goal:
         """Return the goal of a call for n points."""
         if not hasattr(call, "k"):
             low, high = binary_bounds(n, **values(call, SizeParameters))
-            return cls("binary", n, 2, np.array([n - high, low]), np.array([n - low, high]), True)
+            return cls("binary", n, 2, *binary_size_bounds(n, low, high).T, True)
         k = validation.check_cluster_count(call.k, n)
         free, told = call.sizes == "free", values(call, SizeParameters)
         if call.balance is None and call.target_sizes is not None:

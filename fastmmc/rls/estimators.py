@@ -138,21 +138,7 @@ class UMCRLS(
     paper="Pahikkala, Airola, Gieseke, Kramer, ICDM 2012",
     summary="regularised least squares with k clusters of about equal or free sizes",
 ):
-    """Unsupervised multi-class RLS as a scikit-learn clusterer, see :func:`fastmmc.umc_rls`.
-
-    References
-    ----------
-    T. Pahikkala, A. Airola, F. Gieseke, O. Kramer, Unsupervised multi-class regularized
-    least-squares classification, ICDM 2012.
-
-    Examples
-    --------
-    >>> import fastmmc
-    >>> X, y = fastmmc.datasets.load("moons")
-    >>> model = fastmmc.UMCRLS(n_clusters=2, random_state=0).fit(X)
-    >>> model.sizes_
-    array([100, 100])
-    """
+    """Unsupervised multi-class RLS as a scikit-learn clusterer."""
 
     _fields = (*GuidedClusterer._fields, "bound", "gap")
 
