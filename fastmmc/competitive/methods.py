@@ -74,8 +74,9 @@ class Epochs(Rounds):
         doc="""
         Prototypes nearest to a smaller share of the points are dropped in the end, and their points
         given to the others; ``n_active`` counts those that stay. 0 keeps all that have a point.
-        None: 0.01, or a quarter of the mean share 1 / k where that is less, for :func:`rpcl` and
-        :func:`c_rpcl`, whose ``n_active`` estimates the number of clusters; 0 for the others.
+        None: 0.01, or a quarter of the mean share 1 / k where that is less, for
+        :func:`fastmmc.rpcl` and :func:`fastmmc.c_rpcl`, whose ``n_active`` estimates the number of
+        clusters; 0 for the others.
         """,
     )
 
