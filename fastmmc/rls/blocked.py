@@ -18,13 +18,11 @@ from scipy.linalg import lstsq, solve, solve_triangular
 from scipy.special import logsumexp, softmax
 
 from fastmmc.core import validation
-from fastmmc.core.declare import declared, values
+from fastmmc.core.declare import values
 from fastmmc.core.execution import History, rate_figures, show_progress, warn_if_stopped
 from fastmmc.core.parameters import (
-    KernelParameters,
     LandmarkParameters,
     PrecisionParameters,
-    Regularisation,
     SizeParameters,
     kernel_of,
 )
@@ -52,7 +50,7 @@ from fastmmc.kernels.gram import kernel_product
 from fastmmc.kernels.models import KernelModel
 from fastmmc.kernels.nystroem import Form
 from fastmmc.rls.engine.labelling import is_worth_more, sums_of, tangent
-from fastmmc.rls.source import refuse_beside_factor
+from fastmmc.rls.source import FACTOR_PARAMETERS, refuse_beside_factor
 
 # The search ends with a pass that is not worth one more, or with the last.
 MOST_PASSES = 200
@@ -198,12 +196,9 @@ class _Source:
             own = {"lam": self.lam * m / n, "dtype": np.dtype(np.float64)}
             rank = "auto" if isinstance(self.form.landmarks, np.ndarray) else min(m, self.form.rank)
             return sample, given | own | {"rank": rank, "landmarks": self.form.landmarks}
-        # A factor brings these with it.
-        groups = KernelParameters, LandmarkParameters, PrecisionParameters, Regularisation
-        brought = {one.name for group in groups for one in declared(group)}
         F, basis = self.factor, self.factor.basis
         X = factor_sample(sample, n, F.lam, F.kernel, Form(len(basis), basis), seed)
-        return X, {name: value for name, value in given.items() if name not in brought}
+        return X, {name: value for name, value in given.items() if name not in FACTOR_PARAMETERS}
 
     def make_factor(self, found, sample):
         """Return the factor of all points, with the width and the landmarks that were found."""
