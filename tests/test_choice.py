@@ -15,6 +15,7 @@ from fastmmc.choice import methods, vote, whole
 from fastmmc.choice.candidates import JUDGES, KERNELS, N_MEANS, N_NEAR, N_STEPS
 from fastmmc.choice.evidence import CLEAR, CLOUDS, MOST_COMPARED, Cloud
 from fastmmc.choice.given import BALANCE
+from fastmmc.choice.numbers import Counts
 from fastmmc.choice.results import LEAST_EVIDENCE, RULES
 from fastmmc.choice.widths import Widths, dithered
 from fastmmc.core.execution import fixed_seed, restart_stream
@@ -288,6 +289,24 @@ def test_finds_the_number_of_blobs_of_very_unequal_sizes(monkeypatch):
     errors = found[right.index(True)].errors
     rise = np.diff(np.log(list(errors.values()))) / np.diff(np.log(list(errors)))
     assert rise.argmax() == 1
+
+
+def test_a_chance_rise_behind_many_clusters_is_no_bend():
+    counts = Counts(None, None)
+    counts._votes = counts.errors = dict.fromkeys(range(2, 34), 0.5)
+    totals = {k: k / 10 for k in range(2, 34)}
+    totals[26] *= 1.15
+    totals |= {k: 2 * totals[k] for k in range(29, 34)}  # 28 clusters end
+    counts._errors_by_width = {k: {1.0: total} for k, total in totals.items()}
+    bends = {k: score - 0.5 for k, score in counts.scores(30)[0].items()}
+    assert list(bends) == list(range(2, 31))
+    told = [k for k, bend in bends.items() if bend > 1e-9]
+    assert told == [24, 27, 28] and max(bends, key=bends.get) == 28
+    # Without those after 29, the last one is the nearest to a tenth more.
+    del counts._votes[30], counts._votes[31], counts._votes[32], counts._votes[33]
+    fewer = counts.scores(30)[0]
+    assert list(fewer) == list(range(2, 29)) and fewer[28] > bends[28] + 0.5
+    assert fewer[27] == pytest.approx(bends[27] + 0.5)
 
 
 def test_finds_the_number_of_long_clusters():

@@ -10,7 +10,7 @@ from fastmmc.choice.blocked import coarsen_blocks, label_blocks
 from fastmmc.choice.candidates import N_STEPS, Labellings
 from fastmmc.choice.evidence import CLOUDS, MOST_COMPARED, compare_with_clouds
 from fastmmc.choice.given import BALANCE, Given, Kept, size_rules
-from fastmmc.choice.numbers import Counts
+from fastmmc.choice.numbers import Counts, behind
 from fastmmc.choice.results import LEAST_EVIDENCE, ChoiceResult
 from fastmmc.choice.running import Run
 from fastmmc.choice.vote import vote
@@ -271,7 +271,7 @@ def _choose_number(k, widths, least, most, X, weights, seed, run):
             errors, rng = counts.errors, restart_stream(seed, 2)
             ratios.extend(compare_with_clouds(errors, X, weights, rng, run))
     run.n_done = _number_steps(least, most)
-    scores, errors = counts.scores()
+    scores, errors = counts.scores(last)
     k = max(scores, key=scores.__getitem__, default=max(2, least))
     evidence = min(ratios, default=None)
     if evidence is not None and evidence < LEAST_EVIDENCE:
@@ -288,7 +288,7 @@ def _choose_number(k, widths, least, most, X, weights, seed, run):
 
 def _number_steps(least, most):
     """Return the steps of a choice of the number of clusters."""
-    return most + (CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0)
+    return behind(most) - 1 + (CLOUDS * min(most, MOST_COMPARED - 1) if least == 1 else 0)
 
 
 def _choose(widths, judging, kept, k, rng, run):

@@ -90,8 +90,8 @@ class ChoiceResult(RLSResult):
     scores : dict of int to float
         With ``k="auto"``, the score of every number of clusters that was tried; the largest won.
     errors : dict of int to float
-        With ``k="auto"``, the least error that was found for these numbers and the one after them:
-        the leave-one-out error, added over the clusters.
+        With ``k="auto"``, the least error that was found for these numbers and those just after
+        them: the leave-one-out error, added over the clusters.
     evidence : float or None
         With ``k="auto"``, how many times as large these errors are in points without clusters:
         below 1.12 there is one cluster, whatever the scores are. None if there was no time for it,
