@@ -238,7 +238,7 @@ def _told(method):
         parts.append("k")
     if "must_link" in method.parameters:
         parts.append("constraints")
-    if method.estimator._labels_are_clusters:
+    if "known_labels" in method.parameters:
         parts.append("known labels")
     return "; ".join(parts) or "nothing"
 

@@ -90,7 +90,11 @@ class ChoiceParameters(Execution, Trimming, SizeParameters, Metric, Standardizat
 class _ChoiceCall(ChoiceParameters, Weights, Guidance, Clusters, Points):
     """A call of :func:`cluster`."""
 
-    X: MatrixLike = parameter(kw_only=False, doc="Points (float32 is kept, else float64).")
+    X: MatrixLike = parameter(
+        kw_only=False,
+        kind="(n, d) array_like, data frame, sparse matrix or dask.array",
+        doc="Points (float32 is kept, else float64).",
+    )
     k: int | Literal["auto"] = parameter(  # type: ignore[assignment]
         default="auto",
         kw_only=False,

@@ -131,8 +131,8 @@ class ChoiceResult(RLSResult):
             return "one cluster was not considered"
         verdict = "" if self.evidence >= LEAST_EVIDENCE else ": one cluster, no groups"
         return (
-            f"without clusters, errors would be {self.evidence:.3g} times as large, and "
-            f"{LEAST_EVIDENCE:g} tells of clusters{verdict}"
+            f"errors are {self.evidence:.4g} times as large in points without clusters; clusters "
+            f"need {LEAST_EVIDENCE:g}{verdict}"
         )
 
     def _own_rows(self):

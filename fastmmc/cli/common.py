@@ -167,13 +167,16 @@ def add_method(parser, group, methods, text, **default):
             f"there is no method {spelling!r}; {advice}fastmmc methods lists all"
         )
 
+    some = "" if len(methods) == len(METHODS) else f"; one of {', '.join(methods)}"
+    one = next(iter(methods))
+    spellings = f"{one}, {one.upper().replace('-', '_')}, {one.upper().replace('-', '')}"
     group.add_argument(
         "--method",
         dest="solver",
         type=parse_method,
         choices=methods,
         metavar="METHOD",
-        help=f"{text}; in any spelling: umc-rls, UMC_RLS, UMCRLS",
+        help=f"{text}{some}; in any spelling, as {spellings}",
         **default,
     )
 
