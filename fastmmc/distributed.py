@@ -24,7 +24,7 @@ def fit_restarts(
     n_jobs: int | None = None,
     **params: Any,
 ) -> ClusteringResult:
-    """Run the restarts of any method on several workers, and return the best result.
+    """Run the restarts of a method that has ``n_init`` on several workers; return the best result.
 
     Each restart is a whole call with ``n_init=1`` and a random stream of its own. Workers run
     through joblib, where ``joblib.parallel_config(backend=...)`` says: in processes ("loky", the
@@ -51,14 +51,15 @@ def fit_restarts(
     Returns
     -------
     ClusteringResult
-        That of the restart with the lowest objective, the first of several; where ``umc_rls``
-        chose a narrower width, or links a larger lam, in some, among these. ``objectives`` has
-        those of all, and ``best_init`` says which it was.
+        That of the restart with the lowest objective, the first of several. ``objectives`` has
+        those of all, and ``best_init`` says which it was. Give ``sigma`` for points in blocks:
+        by default each restart takes it from a sample of its own.
 
     Raises
     ------
     ValueError, TypeError
-        If the method is not known, ``n_init`` is not at least 1, or as the method itself.
+        If the method is not known or has no ``n_init``, this is not at least 1, or as the method
+        itself.
 
     Examples
     --------
@@ -72,6 +73,8 @@ def fit_restarts(
     if not callable(method):
         name = validation.check_choice("method", registry_name(str(method)), METHODS)
         method = METHODS[name].function
+    if any(one.function is method and "n_init" not in one.parameters for one in METHODS.values()):
+        raise ValueError(f"method must be one that has n_init; {method.__name__} has none")
     n_init = validation.check_integer("n_init", n_init, least=1, most=validation.MOST_STARTS)
     seed = fixed_seed(random_state)
     results = Parallel(n_jobs=n_jobs)(
@@ -79,14 +82,7 @@ def fit_restarts(
         for index in range(n_init)
     )
     objectives = np.array([result.objective for result in results])
-    # Objectives of two hat matrices cannot be compared. A narrower width is taken if it is far
-    # better, and a larger lam if links speak for it; a call chooses one of them at most.
-    widths, lams = (
-        np.array([result.params.get(name) or 0.0 for result in results])
-        for name in ("sigma", "lam")
-    )
-    is_candidate = np.isfinite(objectives) & (widths == widths.min()) & (lams == lams.max())
-    best = int(np.argmin(np.where(is_candidate, objectives, np.inf)))
+    best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
     found = results[best]
     params = found.params | {"n_init": n_init}
     return replace(found, objectives=objectives, best_init=best, params=params)

@@ -30,7 +30,8 @@ class NumberedClusters(Savable, Listed):
     numbers : (k,) int64 array
         The lasting number of each of its clusters.
     overlaps : (k,) float64 array
-        The largest Jaccard index of each cluster and an earlier one; above 1/2 it is the same.
+        The largest Jaccard index of each cluster and an earlier one, among the rows that were there
+        both times; above 1/2 it is the same.
     new : int64 array
         Numbers of clusters that were not there before.
     vanished : int64 array
@@ -111,8 +112,8 @@ def keep_numbers(
 ) -> NumberedClusters:
     """Give the clusters of a result the numbers of earlier ones, where they are the same.
 
-    A cluster is the same if it shares more than half of the rows that either of the two has: if
-    their Jaccard index |A & B| / |A | B| is above 1/2. No two clusters can then claim one number.
+    A cluster is the same if its Jaccard index with an earlier one, |A & B| / |A | B|, is above 1/2
+    among the rows that were there both times. No two clusters can then claim one number.
     New clusters get numbers that none had before; those of vanished clusters are not used again.
 
     Parameters

@@ -12,7 +12,7 @@ from fastmmc.core.callbacks import with_callbacks
 from fastmmc.core.clusterer import COMMON_FIELDS, Clusterer, MarginClusterer
 from fastmmc.core.declare import check_method_params, function_of, own_values, parameter
 from fastmmc.core.docstrings import completed_by
-from fastmmc.core.execution import Progress, RunControl, fixed_seed, show_progress
+from fastmmc.core.execution import Progress, RunControl, fixed_seed, rate_figures, show_progress
 from fastmmc.core.parameters import ClusterCount, Clusters, Points, RunParameters
 from fastmmc.core.types import MatrixLike
 from fastmmc.kernels.factors import DenseFactor, LowRankFactor
@@ -159,7 +159,7 @@ def recursive_mmc(call: _RecursiveCall, control: RunControl) -> TreeResult:
     return TreeResult(
         labels=labels,
         objective=float(history[-1]),
-        status=grower.status(),
+        status=rate_figures(grower.status(), objective=history[-1]),
         n_iter=len(grower.kept),
         n_moves=sum(leaf.split.n_moves for leaf in grower.kept.values()),
         sizes=np.bincount(labels),

@@ -693,3 +693,5 @@ def test_restarts_do_not_depend_on_who_runs_them(blobs):
         fit_restarts("k-means", X, 3)
     with pytest.raises(ValueError, match="n_init"):
         fit_restarts("umc-rls", X, 3, n_init=0)
+    with pytest.raises(ValueError, match="has n_init; cluster has none"):
+        fit_restarts(fastmmc.cluster, X, 3)

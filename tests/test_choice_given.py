@@ -1,5 +1,7 @@
 """Tests of what a call of the choice says of points and sizes."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -365,6 +367,21 @@ def test_names_of_known_labels():
     result = fastmmc.cluster(X, 3, known_labels=names, random_state=0)
     assert_array_equal(result.classes, ["a", "b", "c"])
     assert_array_equal(result.classes[result.labels[::10]], names[::10])
+
+
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.cluster])
+@pytest.mark.parametrize(
+    "k, given",
+    [(5, {}), (4, {"known_labels": np.repeat([0, -1], [2, 40])}), (4, {"must_link": [(0, 1)]})],
+    ids=["more clusters", "known", "linked"],
+)
+def test_equal_points_are_told_apart_where_groups_are_too_few(method, k, given):
+    X = np.repeat([0.0, 1.0, 2.0, 3.0], [1, 1, 20, 20])[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = method(X, k, random_state=0, **given)
+    assert result.sizes.sum() == 42 and result.sizes.min() > 0
+    assert k == 5 or result.labels[0] == result.labels[1]
 
 
 def test_trimmed_points_have_no_links():

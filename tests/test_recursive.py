@@ -699,3 +699,9 @@ def test_a_point_of_weight_zero_does_not_count(overlapping, rng, is_gram):
     np.testing.assert_array_equal(result.predict(points)[~kept], result.labels[~kept])
     with pytest.raises(ValueError, match="whose sample_weight is above 0"):
         fastmmc.recursive_mmc(points, 4, sample_weight=np.eye(60)[3], **given)
+
+
+def test_an_objective_that_overflows_is_told():
+    with pytest.warns(ConvergenceWarning, match="numbers overflowed"):
+        result = fastmmc.recursive_mmc([[0.0], [1e200], [3e200]], 1)
+    assert result.status == Status.NUMERICAL

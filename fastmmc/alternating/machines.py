@@ -513,7 +513,11 @@ def dense_solver(K, ridge, look=lambda: None):
     A = K.copy()
     add_to_diagonal(A, ridge)
     if not factor_lower(A, lambda share: look()):
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semidefinite")
+        raise ValueError(
+            "the Gram matrix plus 1 / (2 C weight) on its diagonal is not positive definite in "
+            f"double precision, with C times a weight up to {0.5 / ridge.min():.3g}: give a lower "
+            "C, or a kernel that is positive semidefinite"
+        )
     # The transpose is in the order that LAPACK wants.
     return lambda y: cho_solve((A.T, False), y, check_finite=False)
 

@@ -427,7 +427,7 @@ def _advise(problem):
 def _weight_bounds(call, weights):
     """Return what the points of cluster 1 may weigh."""
     total, bounds = weights.sum(), None
-    if (weights == np.rint(weights)).all():  # as many equal points
+    if (weights == np.rint(weights)).all() and total <= 2**53:  # as many equal points
         bounds = binary_bounds(int(total), **values(call, SizeParameters))
     if call.sample_weight is not None:
         if call.target_sizes is not None or call.min_size != 1 or call.max_size is not None:

@@ -54,7 +54,7 @@ class Given:
         links, known = check_links(call, n, k, known)
         free, near = size_rules(call, n, k, known)
         if links:
-            check_groups(links, n, k, free, call.sample_weight)
+            check_groups(links, known, n, k, free, call.sample_weight)
         known = np.full(n, -1) if known is None else known
         merging = Merging.of(links, n, call.sample_weight)
         asks = bool(told(call, SizeParameters))
@@ -183,7 +183,7 @@ class Kept:
     def repair(self, groups, labels, masses):
         """Return labels of cells that keep to it, from others: what changes costs least."""
         if self.merging is None:
-            return labels
+            return groups.fitted(labels, self.free)
         k, members = self.free.lower.size, self.merging.members
         labels = named_clusters(labels, self.known[members], k, masses)
         return groups.fitted(majority(labels, members, masses, k), self.free)[members]

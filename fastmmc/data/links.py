@@ -160,9 +160,8 @@ def _tell_contradiction(a, b, must, known):
     kinds, kind = np.unique(known[known >= 0], return_inverse=True)
     apart = known[a] >= 0 and known[b] >= 0 and known[a] != known[b]
     n, (first, second) = known.size, must.T
-    if not apart:
-        first = np.concatenate((first, np.flatnonzero(known >= 0)))
-        second = np.concatenate((second, n + kind))
+    first = np.concatenate((first, np.flatnonzero(known >= 0)))
+    second = np.concatenate((second, n + kind))
     edges = csr_array((np.ones(first.size), (first, second)), shape=(n + kinds.size,) * 2)
     chain = " - ".join(
         str(at) if at < n else f"known as {kinds[at - n]}" for at in _path(edges, a, b)

@@ -58,7 +58,7 @@ def size_rule(
     """Turn the user's size parameters into bounds, or say why they cannot be met.
 
     Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
-    means sizes that differ by at most one. ``default`` replaces a balance of None, and its targets
+    means sizes that differ by at most one. ``default`` replaces a balance of None, and equal targets
     then make room for the labels ``known`` of points that count for ``masses``, with the sum n;
     None: 1 each. ``bounded`` says whether a search keeps to the bounds all along.
     """
@@ -71,7 +71,7 @@ def size_rule(
     upper = np.full(k, n if max_size is None else min(n, max_size), dtype=np.int64)
     share = default if balance is None else balance
     if share is not None:
-        if balance is None:
+        if balance is None and target_sizes is None:
             centre = with_known(centre, known, n, masses)
         # A size that sits on the bound up to rounding is inside it, and so is the next integer.
         slack = share * n / k
@@ -143,7 +143,7 @@ def _check_feasible(n, k, lower, upper, known, masses):
         raise ValueError(
             f"the known labels fix {held.tolist()} points, {held[h]} of them in cluster {h} (rows "
             f"{', '.join(map(str, np.flatnonzero(known == h)[:3]))} ...), which may have at most "
-            f"{upper[h]}; raise balance or max_size"
+            f"{upper[h]}; raise balance or max_size, or change target_sizes"
         )
     if np.maximum(lower, held).sum() > n:
         raise ValueError(

@@ -117,7 +117,8 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
 
     Q grows with lam, so it cannot choose among the results. The leave-one-out error can:
     ``min(path, key=lambda res: res.loo_mse)``. Every lam starts from the same labels, and
-    ``max_time`` is for the whole path.
+    ``max_time`` is for the whole path. ``trim`` leaves out the same points for every lam: those of
+    the highest outlier scores at the least lam.
 
     Returns
     -------
@@ -139,10 +140,9 @@ def umc_rls_path(call: _PathCall, control: RunControl) -> list[RLSResult]:
     (3, True)
     """
     lams = _check_lams(call)
-    source_of = partial(check_source, lam=lams[0])
-    task = Task.of(call, source_of)
+    task = Task.of(call, partial(check_source, lam=min(lams)))
     call = task.call
-    source, plan = prepare(call, source_of)
+    source, plan = prepare(call, partial(check_source, lam=lams[0]))
     seed = fixed_seed(call.random_state)
     results = []
     kernel = resolve_kernel(source.kernel, source.points, default_width(plan.k))
@@ -170,6 +170,7 @@ def _check_lams(call):
     lams = call.lams
     if isinstance(call.X, DenseFactor | LowRankFactor):
         raise TypeError("X is a factor, which has its lam already; give the points")
-    if isinstance(lams, str) or not np.iterable(lams) or len(list(lams)) == 0:
-        raise ValueError(f"lams must be a sequence of at least one number; got {lams!r}")
+    lams = list(lams) if np.iterable(lams) and not isinstance(lams, str) else []
+    if not lams:
+        raise ValueError(f"lams must be a sequence of at least one number; got {call.lams!r}")
     return [validation.check_positive("lams", lam) for lam in lams]

@@ -280,7 +280,7 @@ def _make_plan(call, source):
     rule, min_size, default = check_sizes(call, n, k, known, default, bounded)
     balance = default if call.balance is None and bounded else call.balance
     if links is not None:
-        check_groups(links, n, k, rule, call.sample_weight)
+        check_groups(links, known, n, k, rule, call.sample_weight)
     params = values(call, Clusters, UMCRLSSearch, UMCRLSSizes)
     params |= {"method": method, "balance": balance}
     if links:
@@ -394,17 +394,18 @@ def _check_sizes_of_weights(call, total):
         )
 
 
-def check_groups(links, n, k, rule, weights):
-    """Refuse must-links that leave too few groups, or one that no cluster may hold."""
+def check_groups(links, known, n, k, rule, weights):
+    """Refuse must-links and known labels that leave too few groups, or one too large."""
     largest = rule.upper.max() if weights is None else n
-    members = join(links.must, n)
+    members = join(links.must, n, known)[:n]
     sizes = np.bincount(members)
     rows = np.flatnonzero(members == sizes.argmax())
     named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
     if sizes.size < k:
+        leaves = "must_link leaves" if known is None else "must_link and known_labels leave"
         raise ValueError(
-            f"must_link leaves {sizes.size} groups of points, fewer than k = {k} clusters; the "
-            f"largest has {rows.size} points (rows {named})"
+            f"{leaves} {sizes.size} groups of points, fewer than k = {k} clusters; the largest "
+            f"has {rows.size} points (rows {named})"
         )
     if rows.size > largest:
         raise ValueError(

@@ -1,7 +1,7 @@
 """What a solver clusters of the points of its call, and how its result becomes one of all points.
 
-Metric and units come first, then the outlier scores that tell which points ``trim`` leaves out,
-then points of weight 0, which the model of the others labels in the end, and at last equal points,
+Metric and units come first, then points of weight 0, which the model of the others labels in the
+end, then the outlier scores that tell which points ``trim`` leaves out, and at last equal points,
 which become one with a weight.
 """
 
@@ -58,20 +58,27 @@ class Task:
         n = source.points.shape[0]
         weights = _check_weights(call, n)
         call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
-        is_trimmed, scores, trim = np.zeros(n, dtype=bool), None, call.trim
-        if trim:
-            is_trimmed, scores, call = _trimmed(call, source)
-        is_weightless = np.zeros(n, dtype=bool) if weights is None else ~is_trimmed & (weights == 0)
-        if is_weightless.any():
+        is_trimmed, is_weightless = np.zeros((2, n), dtype=bool)
+        scores, trim, rest = None, call.trim, np.arange(n)
+        if weights is not None and (weights == 0).any():
+            is_weightless = weights == 0
             _refuse_told(call, is_weightless)
-        rest = np.flatnonzero(~(is_trimmed | is_weightless))
-        if rest.size < n:
+            rest = np.flatnonzero(~is_weightless)
             if isinstance(call.k, int) and rest.size < call.k:
                 raise ValueError(
                     f"sample_weight is above 0 in {rest.size} rows, fewer than k = {call.k} "
                     "clusters"
                 )
             call = _of_rows(call, source, rest)
+        if trim:
+            of_rest = source if rest.size == n else make_source(call)
+            scores = np.zeros(n)
+            is_trimmed[rest], scores[rest], call = _trimmed(call, of_rest)
+            kept = np.flatnonzero(~is_trimmed[rest])
+            if kept.size < rest.size:
+                call = _of_rows(call, of_rest, kept)
+            rest = rest[kept]
+        if rest.size < n:
             call = replace(call, sample_weight=unless_ones(call.sample_weight))
         call, copies = _merged(call, source, rest)
         points = source.points
@@ -184,7 +191,7 @@ def _trimmed(call, source):
     count = _count(call, movable)
     width = default_width(call.k if isinstance(call.k, int) else None)
     kernel = resolve_kernel(source.kernel, source.points, width)
-    scores = score_outliers(source.points, kernel, source.lam)
+    scores = score_outliers(source.points, kernel, source.lam, call.sample_weight)
     ranked = np.argsort(np.where(movable, -scores, np.inf), kind="stable")
     is_out = np.zeros(scores.size, dtype=bool)
     is_out[ranked[:count]] = True
@@ -252,18 +259,22 @@ def _merged(call, source, rest):
     has_links = any(getattr(call, name) is not None for name in LINKS)
     if not (is_plain and has_points) or has_links:
         return call, None
-    points = source.points if rest.size == source.points.shape[0] else call.X
-    copies = Copies.of(points, call.sample_weight, _keys(call, source, rest.size))
-    least = call.k if isinstance(call.k, int) else 1
-    if copies is None or copies.first.size < least or not copies.has_room(call):
+    n = rest.size
+    points = source.points if n == source.points.shape[0] else call.X
+    k = _most_clusters(call, n)
+    known, _ = read_known_labels(call.known_labels, n, k)
+    copies = Copies.of(points, call.sample_weight, _keys(call, source, n, k, known))
+    if copies is None or not copies.has_room(call):
+        return call, None
+    named = np.full(copies.first.size, -1) if known is None else known[copies.first]
+    n_groups = np.count_nonzero(named < 0) + np.unique(named[named >= 0]).size
+    if isinstance(call.k, int) and n_groups < k:
         return call, None
     return copies.merge(call, points), copies
 
 
-def _keys(call, source, n):
+def _keys(call, source, n, k, known):
     """Return what is known of n points, as integers (n,), after a check."""
-    k = _most_clusters(call, n)
-    known, _ = read_known_labels(call.known_labels, n, k)
     keys = [known]
     if hasattr(call, "known_trust"):
         keys.append(check_trust(call, known, None))

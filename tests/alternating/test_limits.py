@@ -216,3 +216,10 @@ def test_single_precision_points_of_any_size(function, init, given, scale, point
 def test_products_out_of_range_are_refused(function, given, max_time, points):
     with pytest.raises(ValueError, match="kernel=.* too large for these points"):
         function(points * 1e80, max_time=max_time, **given)
+
+
+@pytest.mark.parametrize("given", [{"C": 1e20}, {"sample_weight": np.full(99, 1e19)}])
+def test_a_ridge_that_is_lost_in_rounding_comes_with_advice(given):
+    X = np.linspace(0.0, 1.0, 99)[:, None]
+    with pytest.raises(ValueError, match="not positive definite .* up to .*: give a lower C"):
+        fastmmc.iter_ls_svm(X, n_init=1, random_state=0, **given)

@@ -168,14 +168,15 @@ def test_known_labels_stay(factor):
         np.testing.assert_array_equal(res.labels[:24], y[:24])
 
 
-@pytest.mark.parametrize("how", [{}, {"target_sizes": [20, 20, 20]}])
-def test_known_labels_may_fill_a_cluster_beyond_its_share(factor, how):
+def test_known_labels_may_fill_a_cluster_beyond_its_share_but_not_its_target(factor):
     y = np.full(N, -1)
     y[:40] = 0
-    res = run(factor, known_labels=y, **how)
+    res = run(factor, known_labels=y)
     assert (res.labels[:40] == 0).all() and res.sizes.min() >= 1
+    with pytest.raises(ValueError, match="40 of them in cluster 0 .* at most 20"):
+        run(factor, known_labels=y, target_sizes=[20, 20, 20])
     y[40:] = np.arange(20) % 2 + 1
-    np.testing.assert_array_equal(run(factor, known_labels=y, **how).labels, y)
+    np.testing.assert_array_equal(run(factor, known_labels=y).labels, y)
 
 
 def test_threads_and_slices_change_nothing(factor, monkeypatch):

@@ -417,6 +417,18 @@ def test_links_that_no_labels_were_found_for_are_told():
             "rows 0 and 2 have the known labels 0 and 1, but must-links .* 0 - 1 - 2",
         ),
         (
+            {"must_link": [(1, 2)], "known_labels": [0, 0, 1, 1, *[-1] * 16]},
+            "rows 0 and 2 have the known labels 0 and 1, .*: 0 - known as 0 - 1 - 2",
+        ),
+        (
+            {
+                "must_link": [(1, 3)],
+                "cannot_link": [(0, 2)],
+                "known_labels": [0, 0, 1, 1, *[-1] * 16],
+            },
+            "known labels 0 and 1, .*: 0 - known as 0 - 1 - 3 - known as 1 - 2",
+        ),
+        (
             {"cannot_link": [(3, 0), (3, 1), (3, 2)], "known_labels": [0, 1, 2, *[-1] * 17]},
             "rows 0, 1, 2, 3 all exclude each other",
         ),
@@ -434,6 +446,14 @@ def test_links_that_cannot_hold_are_refused_with_their_rows(params, message):
     X = np.random.default_rng(0).standard_normal((20, 2))
     with pytest.raises(ValueError, match=message):
         fastmmc.umc_rls(X, K, random_state=0, **params)
+
+
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.cluster])
+def test_links_and_known_labels_that_leave_too_few_groups_are_refused(method):
+    X = np.random.default_rng(0).standard_normal((6, 2))
+    pairs = [(0, 1), (2, 3), (4, 5)]
+    with pytest.raises(ValueError, match="must_link and known_labels leave 2 groups .* 4 points"):
+        method(X, 3, must_link=pairs, known_labels=[0, -1, 0, -1, -1, -1])
 
 
 @pytest.mark.jit

@@ -195,3 +195,40 @@ def test_equal_points(X):
     res = fastmmc.umc_rls(X, 2, trim=2, random_state=0)
     assert (res.labels < 0).sum() == 2 and np.isfinite(res.outlier_scores).all()
     assert fastmmc.umc_rls(X, 1, trim=5, random_state=0).sizes.tolist() == [1]
+
+
+def test_weights_trim_as_copies_do(noisy):
+    X, is_noise = noisy
+    weights = np.ones(len(X), dtype=int)
+    weights[is_noise] = [0, 0, 0, 3, 3, 3, 1, 1, 1, 1]
+    given = {"sizes": "free", "sigma": 3.0, "trim": 4} | QUICK
+    result = fastmmc.umc_rls(X, 3, sample_weight=weights, **given)
+    rows = np.repeat(np.arange(len(X)), weights)
+    copies = fastmmc.umc_rls(X[rows], 3, **given)
+    np.testing.assert_allclose(result.outlier_scores[rows], copies.outlier_scores)
+    left_out = np.flatnonzero(result.labels < 0)
+    assert left_out.size == 4 and set(rows[copies.labels < 0]) <= set(left_out)
+
+
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.cluster])
+def test_points_of_weight_0_are_not_trimmed(noisy, method):
+    X, is_noise = noisy
+    weights = np.ones(len(X))
+    weights[np.flatnonzero(is_noise)[:3]] = 0
+    given = {"sizes": "free"} if method is fastmmc.umc_rls else {}
+    result = method(X, 3, sample_weight=weights, trim=4, random_state=0, **given)
+    without = method(X[weights > 0], 3, trim=4, random_state=0, **given)
+    np.testing.assert_array_equal(result.labels[weights > 0], without.labels)
+    np.testing.assert_array_equal(result.outlier_scores[weights > 0], without.outlier_scores)
+    assert (result.labels[weights == 0] >= 0).all()
+    assert (result.outlier_scores[weights == 0] == 0).all()
+
+
+def test_a_path_leaves_out_the_same_points_whatever_the_order(noisy):
+    X, _ = noisy
+    there = fastmmc.umc_rls_path(X, 3, iter([0.01, 10.0]), trim=8, **QUICK)
+    back = fastmmc.umc_rls_path(X, 3, [10.0, 0.01], trim=8, **QUICK)
+    for one, same in zip(there, back[::-1], strict=True):
+        assert one.params["lam"] == same.params["lam"] and one.loo_mse == same.loo_mse
+        np.testing.assert_array_equal(one.labels, same.labels)
+        np.testing.assert_array_equal(one.labels < 0, there[0].labels < 0)

@@ -72,6 +72,13 @@ def test_target_sizes_are_met_unless_a_balance_says_otherwise(blobs, search, siz
     assert result.at_size_bound.all() and result.params["balance"] == 0.0
 
 
+@pytest.mark.parametrize("method", [fastmmc.umc_rls, fastmmc.cluster])
+def test_target_sizes_that_known_labels_exceed_are_refused(blobs, method):
+    known = np.repeat([0, -1], [30, 45])
+    with pytest.raises(ValueError, match="30 of them in cluster 0 .* at most 25; .* target_sizes"):
+        method(blobs[0], 3, known_labels=known, target_sizes=[25, 25, 25])
+
+
 def test_target_sizes_are_met_by_shaking(blobs):
     X, y = blobs
     sizes = np.bincount(y)

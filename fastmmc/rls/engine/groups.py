@@ -155,6 +155,8 @@ class Groups:
         if k not in self._spectral:
             parts = self.cut(max(COARSE, COARSE_PER_CLUSTER * k))
             coarse = self.merge(parts)
+            if coarse.n <= k:
+                return parts
             root = np.sqrt(coarse.masses)
             scaled = coarse.matrix / root / root[:, None]
             last = [coarse.n - k, coarse.n - 1]
