@@ -71,6 +71,9 @@ class NumberedClusters(Savable, Listed):
         """
         return self._numbered(self.result.predict(X))
 
+    def _nearest(self, X):
+        return self._numbered(self.result._nearest(X))
+
     def _numbered(self, labels):
         labels = np.asarray(labels)
         return np.where(labels >= 0, self.numbers[labels], -1)

@@ -111,6 +111,19 @@ def test_models_that_the_library_has_saved(capsys, tmp_path, frame):
     assert f"{new}, columns: X has 5 features" in wrong and "by --columns" in wrong
 
 
+def test_a_model_with_lasting_numbers_finds_its_columns(capsys, tmp_path, frame):
+    path, new = tmp_path / "model.npz", tmp_path / "new.csv"
+    for table in (frame, frame.assign(kind=np.array(["u", "v"])[np.arange(75) % 2])):
+        result = fastmmc.cluster(table, 3, random_state=0)
+        kept = fastmmc.keep_numbers(result, np.array([7, 2, 5])[result.labels])
+        kept.save(path)
+        table.assign(more=1.0)[["more", *table.columns[::-1]]].to_csv(new, index=False)
+        found, told = labels_of(capsys, "predict", path, new)
+        np.testing.assert_array_equal(found, kept.labels)
+        sizes = " ".join(str((found == number).sum()) for number in (2, 5, 7))
+        assert f"\nnumbers    2 5 7\nsizes      {sizes}\n" in told
+
+
 def test_a_state_of_a_stream_predicts(capsys, tmp_path, frame):
     path, new = tmp_path / "state.npz", tmp_path / "new.csv"
     frame.to_csv(new, index=False)
