@@ -303,6 +303,17 @@ def test_spans_of_time_are_numbers_of_days(dtype, is_missing):
     np.testing.assert_allclose(X[:, 0], [2, 0, 4, 2])
 
 
+def test_texts_of_new_rows_have_their_own_decimal_marks():
+    frame = pd.DataFrame({"v": ["1.012", "3.519", "2.770"] * 10, "w": ["1,5", "2,25", "7"] * 10})
+    _, coding = learn_coding(frame)
+    X = coding.code(frame)[0]
+    np.testing.assert_allclose(X[:3], [[1012, 1.5], [3519, 2.25], [2770, 7]])
+    swapped = frame.map(lambda text: text.translate({44: ".", 46: ","}))
+    np.testing.assert_array_equal(coding.code(swapped)[0], X)
+    # One row that tells nothing is read as the first rows were.
+    np.testing.assert_array_equal(coding.code(frame[2:3])[0], X[2:3])
+
+
 def test_cells_that_are_no_numbers_are_told_at_once():
     frame = pd.DataFrame({"a": [1.5, "x", 2.5, 4.0], "b": [0.5, 1, 1.5, 2]})
     with pytest.warns(UserWarning, match="column 'a': 1 cell such as 'x' read as missing"):

@@ -20,6 +20,7 @@ from fastmmc.data.columns import (
     Options,
     counted,
     fit_column,
+    unsure_example,
     unused_numbers,
     yeo_johnson,
 )
@@ -85,16 +86,16 @@ class Coding:
         """Return the columns that are not used."""
         return [column for column in self.columns if not column.width]
 
-    def code(self, X, *, votes=False) -> tuple[np.ndarray, list[str], list[str]]:
+    def code(self, X) -> tuple[np.ndarray, list[str], list[str]]:
         """Return a table, or an array of its columns, as numbers.
 
-        Also returns what is to be said of cells that were not understood, and of missing ones. The
-        texts of another file may have other decimal marks, if it ``votes`` on them.
+        Also returns what is to be said of cells that were not understood, and of those that are
+        missing or may be two numbers.
         """
-        parts, unknown, missing = [], [], []
-        for column, values in self._matched(as_frame(X)):
-            if votes and column.kind == "numbers" and values.kind == "texts":
-                column = replace(column, mark=values.mark or column.mark)
+        parts, unknown, others = [], [], []
+        for column, values in _with_own_marks([*self._matched(as_frame(X))]):
+            if column.kind == "numbers" and (example := unsure_example(values, column.mark)):
+                others.append(f"column {column.name!r}: {example}")
             numbers, n_gaps, strange = column.code(values)
             parts.append(numbers)
             if strange:
@@ -103,8 +104,8 @@ class Coding:
                 cells = f"{counted(len(strange), 'cell')} such as {strange[0]!r}"
                 unknown.append(f"column {column.name!r}: {cells} {what}")
             if n_gaps:
-                missing.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
-        return np.ascontiguousarray(np.hstack(parts)), unknown, missing
+                others.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
+        return np.ascontiguousarray(np.hstack(parts)), unknown, others
 
     def misread(self, frame, most, *, with_missing) -> np.ndarray:
         """Return the first column of each row that does not hold what it should, (n,) int64.
@@ -156,6 +157,26 @@ class Coding:
         return zip(self.used, [frame.columns[i] for i in places], strict=True)
 
 
+def _with_own_marks(pairs):
+    """Yield columns and their values in a table, whose texts may have other decimal marks.
+
+    Where texts do not tell theirs, it is that of the column; or the other one, if most of those
+    that do tell it differ from their columns.
+    """
+
+    def is_written(column, values):
+        return column.kind == "numbers" and values.kind == "texts"
+
+    agree = [v.mark == c.mark for c, v in pairs if is_written(c, v) and v.mark]
+    differs = 2 * agree.count(False) > len(agree)
+    for column, values in pairs:
+        if is_written(column, values):
+            other = "," if column.mark == "." else "."
+            mark = values.mark or (other if differs else column.mark)
+            column = replace(column, mark=mark)
+        yield column, values
+
+
 def as_frame(X) -> Frame:
     """Return a data frame, or an array, as columns; those of an array have no names."""
     if isinstance(X, Frame):
@@ -204,9 +225,8 @@ def _is_plain(frame, coding):
 def undecided_mark(frame, coding) -> str | None:
     """Return the decimal mark that was given to a column of texts that do not tell one."""
     for values, column in zip(frame.columns, coding.columns, strict=True):
-        if values.kind == "texts" and column.kind == "numbers":
-            if values.mark is None and any("." in t or "," in t for t in values.known):
-                return column.mark
+        if column.kind == "numbers" and unsure_example(values, column.mark):
+            return column.mark
     return None
 
 

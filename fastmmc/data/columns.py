@@ -267,20 +267,27 @@ def _fit_written_numbers(name, values, unknown, options):
     """Return what becomes of a column of texts that are numbers."""
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
-    own = values.mark
-    mark = own or options.mark
+    mark = values.mark or options.mark
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
     said = ["with decimal commas"] if mark == "," and "," in has else []
     if has & ({"."} if mark == "," else {","}):
         said.append("with separated thousands")
     if "%" in has:
         said.append("in per cent")
-    if own is None and has & {".", ","}:
-        text = next(text for text in known if "." in text or "," in text)
-        said.append(f"{text!r} as {cells.to_number(text, mark):.6g}")
+    if example := unsure_example(values, mark):
+        said.append(example)
     is_whole = not has & {".", ","}
     numbers = values.numbers(mark)
     return _fit_numbers(name, numbers, options, mark, said, unknown, is_whole)
+
+
+def unsure_example(values, mark):
+    """Return how a text that may be two numbers was read; "" where all tell their decimal mark."""
+    if values.kind != "texts" or values.mark:
+        return ""
+    marked = (text for text in values.known if "." in text or "," in text)
+    numbers = ((text, cells.to_number(text, mark)) for text in marked)
+    return next((f"{text!r} as {n:.6g}" for text, n in numbers if np.isfinite(n)), "")
 
 
 def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole=False):
