@@ -136,6 +136,13 @@ def test_saved_codings_predict_the_same(tmp_path, quiet):
         np.testing.assert_array_equal(again.predict(rest[rest.columns[::-1]]), made.predict(frame))
 
 
+def test_columns_of_equal_names_are_matched_by_place():
+    frame = pd.DataFrame({"a": np.arange(30.0) % 7, "t": ["u", "v"] * 15, "c": np.arange(30) % 11})
+    X, coding = learn_coding(frame.set_axis(["a", "t", "a"], axis=1))
+    for names in (["a", "t", "a"], ["a", "t", "a.1"]):
+        np.testing.assert_array_equal(coding.code(frame.set_axis(names, axis=1))[0], X)
+
+
 def test_new_rows_that_lack_something(quiet):
     frame, _ = mixed()
     result = fastmmc.cluster(frame, 3, random_state=0)

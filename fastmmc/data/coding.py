@@ -136,7 +136,7 @@ class Coding:
     def _matched(self, frame):
         """Yield the columns in use and their values in a table: by name, or else by place."""
         names = [column.name for column in self.used]
-        if frame.names and len(set(frame.names)) == len(frame.names):
+        if frame.names and all(len(set(some)) == len(some) for some in (names, frame.names)):
             missing = [name for name in names if name not in frame.names]
             if missing:
                 raise ValueError(
