@@ -143,6 +143,19 @@ def test_columns_of_equal_names_are_matched_by_place():
         np.testing.assert_array_equal(coding.code(frame.set_axis(names, axis=1))[0], X)
 
 
+def test_few_cells_tell_the_order_of_days_and_months():
+    ambiguous = [f"{1 + i % 12:02d}/{1 + i // 12 % 12:02d}/{2000 + i % 20}" for i in range(199)]
+    for clear, form in (("25/03/2005", "%d/%m/%Y"), ("03/25/2005", "%m/%d/%Y")):
+        texts = [*ambiguous[:50], clear, *ambiguous[50:]]
+        frame = pd.DataFrame({"day": texts, "a": np.arange(200) % 7 + 0.5})
+        coding = fit_coding(as_frame(frame))
+        assert coding.columns[0].form == form
+        assert not any(word in words(coding)["day"] for word in ("' as ", "missing"))
+    # The example is a cell whose two readings differ.
+    frame = pd.DataFrame({"day": ambiguous, "a": np.arange(199) % 7 + 0.5})
+    assert "'02/01/2001' as 2001-02-01" in words(fit_coding(as_frame(frame)))["day"]
+
+
 def test_new_rows_that_lack_something(quiet):
     frame, _ = mixed()
     result = fastmmc.cluster(frame, 3, random_state=0)

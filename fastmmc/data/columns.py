@@ -258,6 +258,11 @@ def fit_column(name, values, options):
             return _fit_written_numbers(name, values, unknown, options)
         form = cells.date_format(known)
         days, unknown = _read_dates(values, form)
+        if unknown and (other := cells.OTHER_ORDER.get(form)):
+            # The cells that tell the order are among those that do not fit.
+            in_other = _read_dates(values, other)
+            if len(in_other[1]) < len(unknown):
+                form, (days, unknown) = other, in_other
         if 2 * len(unknown) < len(known):
             return _fit_dates(name, days, form, unknown, values.texts)
     return _fit_categories(name, values.texts, len(known))
@@ -344,9 +349,11 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
     parts = [*(["a number"] if not is_clock else []), *cycles]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
-    other = cells.OTHER_ORDER.get(form)
-    if other and np.isfinite(cells.days_of([texts[i] for i in at], other)).all():
-        words += f", {texts[at[0]]!r} as {cells.EPOCH + timedelta(known[0]):%Y-%m-%d}"
+    if other := cells.OTHER_ORDER.get(form):
+        differences = cells.days_of([texts[i] for i in at], other) - known
+        if np.isfinite(differences).all() and differences.any():
+            i = differences.nonzero()[0][0]
+            words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
     scale = 0.0 if is_clock else float(known.std() * len(parts) ** 0.5)
