@@ -1097,6 +1097,23 @@ def test_profile_says_what_is_in_each_cluster(capsys, table, tmp_path):
     assert profile in capsys.readouterr().out
 
 
+def test_profile_shows_what_the_clusters_were_made_of(capsys, tmp_path):
+    path, page = tmp_path / "t.csv", tmp_path / "page.html"
+    amounts = [f"{2 + i // 30}.{i:03}" for i in range(60)]
+    path.write_text("t,amount\n" + "".join(f"{'uv'[i % 2]},{a}\n" for i, a in enumerate(amounts)))
+    given = ["-k", 2, "--seed", 0, "--profile", "--html", page]
+    _, told = labels_of(capsys, "cluster", path, *given, "--decimal", ",")
+    assert "of all 2529.5 (2014.75 to 3044.25)" in told
+    assert "3044.25" in page.read_text(encoding="utf-8")
+    np.save(tmp_path / "X.npy", np.c_[np.arange(60), np.arange(60) // 30])
+    for options in ([], ["--standardize"]):
+        _, told = labels_of(capsys, "cluster", tmp_path / "X.npy", *given, *options)
+        assert "by 2 columns" in told and "left out" not in told
+    path.write_text("id,x\n" + "".join(f"{i},{i // 30}.5\n" for i in range(60)))
+    _, told = labels_of(capsys, "cluster", path, *given, "--columns", "id,x")
+    assert "by 2 columns" in told and "left out" not in told
+
+
 def test_profile_shows_columns_as_they_were(capsys, tmp_path):
     """Not as the numbers that they became, and arrays too."""
     lines = [f"{1 + i % 2}.{i:03},5;{'Ulm' if i % 2 else 'Bonn'}" for i in range(100, 160)]
