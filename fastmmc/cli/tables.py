@@ -468,9 +468,14 @@ def read_layout(source, line, first, asked, below=()):
     # Unless a column was named after it, a first row with some numbers is data with a fault rather
     # than a header.
     cells = [first[i] for i in features]
-    has_header = asked.name_some(names) or is_header(cells) or _numbers_columns(first)
     same = [row for row in below if len(row) == len(first)]
     alike = [[row[i] for i in features] for row in same]
+    is_known = asked.name_some(names) or _numbers_columns(first)
+    has_header = is_known or (is_header(cells) and not _is_data(cells, alike))
+    if not has_header and is_header(cells):
+        told = "the first row was taken for data, as all that it holds is in its columns again"
+        advice = "if it is the header, name a column by --columns, --drop or --label-column"
+        tell("note", f"{source_name(source)}: {told}; {advice}")
     why = None
     if not has_header and _names_numbers(cells, alike):
         name = next(cell.strip() for cell in cells if _names(cell))
@@ -552,13 +557,32 @@ def _names_numbers(first, below):
         return False
     if not all(is_whole(cell) or is_date(cell) for cell in others):
         return False
-    columns = [[row[i] for row in below if not is_missing(row[i])] for i in names]
-    if any(column and all(map(says_number_or_date, column)) for column in columns):
+    if any(_hold_numbers(below, i) for i in names):
         return True
-    is_new = all(first[i] not in column for i, column in zip(names, columns, strict=True))
+    is_new = all(row[i] != first[i] for row in below for i in names)
     if not (is_new and _count_by_one(others)):
         return False
     return len(others) >= LEAST_NUMBERED or all(_is_beyond(first, below, i) for i in numbered)
+
+
+def _is_data(first, below):
+    """Tell whether all names in a first row are in their columns below, none of them numbers.
+
+    In files that were put together a header is repeated between rows of numbers.
+    """
+    rows = [[cell.strip() for cell in row] for row in below]
+    first = [cell.strip() for cell in first]
+    names = [i for i, cell in enumerate(first) if _names(cell)]
+    if not (names and all(any(row[i] == first[i] for row in rows) for i in names)):
+        return False
+    others = [row for row in rows if row != first]
+    return not any(_hold_numbers(others, i) for i in names)
+
+
+def _hold_numbers(rows, i):
+    """Tell whether a column has numbers or dates alone, beside missing cells."""
+    cells = [row[i] for row in rows if not is_missing(row[i])]
+    return bool(cells) and all(map(says_number_or_date, cells))
 
 
 def _names(cell):

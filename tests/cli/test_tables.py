@@ -619,6 +619,32 @@ def test_a_header_with_numbers(capsys, tmp_path, text, names):
     assert len(capsys.readouterr().out.splitlines()) == text.count("\n") + (names is None)
 
 
+@pytest.mark.parametrize(
+    ("text", "has_header"),
+    [
+        ("a,u\n" + "b,v\na,u\n" * 20, False),
+        (" a ,u\n" + "b,v\na,w\nb,u\n" * 20, False),
+        ("a,u\n" + "b,v\na,v\n" * 20, True),
+        # Files that were put together.
+        ("a,u\nb,1.5\na,u\n" + "b,2.5\nc,3\n" * 20, True),
+    ],
+)
+def test_a_first_row_that_comes_again_is_data(capsys, tmp_path, text, has_header):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    n = text.count("\n")
+    assert run("cluster", path, "-k", 2) == 0
+    out, told = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + n - has_header
+    assert ("the first row was taken for data, as all that it holds is" in told) != has_header
+    if "1.5" not in text:  # where the second header is an error
+        assert run("stream", path, "-k", 2) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1 + n - has_header
+    # A column that is named tells that there is a header.
+    assert run("cluster", path, "-k", 2, "--columns", text.split(",")[0].strip()) == 0
+    assert len(capsys.readouterr().out.splitlines()) == n
+
+
 def test_cells_are_read_once(monkeypatch, tmp_path):
     seen = Counter()
 
