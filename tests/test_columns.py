@@ -483,6 +483,22 @@ def test_truth_values_are_numbers_where_numbers_were_fitted():
     np.testing.assert_array_equal(X, coding.code(frame)[0])
 
 
+def test_truth_values_are_the_same_in_any_case():
+    y = np.arange(N) % 2
+    spellings = [y > 0, *(np.array(two)[y] for two in (["FALSE", "TRUE"], ["false", "true"]))]
+    frames = [pd.DataFrame({"flag": flag, "x": np.arange(N) % 7.0}) for flag in spellings]
+    for frame in frames:
+        X, coding = learn_coding(frame)
+        for other in frames:
+            again, unknown, _ = coding.code(other)
+            np.testing.assert_array_equal(again, X)
+            assert not unknown
+    # Where the case tells categories apart, or they are something else, it counts.
+    for levels, other in ((["True", "TRUE"], "true"), (["Yes", "No"], "yes")):
+        _, coding = learn_coding(frames[0].assign(flag=np.array(levels)[y]))
+        assert "'flag': 90 cells" in coding.code(frames[0].assign(flag=other))[1][0]
+
+
 def test_a_category_may_be_called_as_what_is_missing():
     levels = np.array(["none", "NA", "severe"])[np.arange(N) % 3]
     for dtype, said in (("category", "3 categories"), (object, "2 categories")):

@@ -38,6 +38,9 @@ IDS = "left out, as it holds ids of the rows"
 ID_ENDINGS = ("nummer", "nr", "_id")
 
 
+# Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
+TRUTH = {"true", "false"}
+
 # The numbers that cells became, (n, w), how many were missing, and those not understood.
 Coded = tuple[np.ndarray, int, list[str]]
 
@@ -194,14 +197,21 @@ class CategoryColumn(Column):
 
     def new(self, values):
         """Return the texts that were not seen when the column was learned."""
-        seen = {*self.levels, *self.seen}
-        return [text for text in values.known if text not in seen]
+        to_key = self._to_key()
+        seen = {to_key(text) for text in (*self.levels, *self.seen)}
+        return [text for text in values.known if to_key(text) not in seen]
 
     def read(self, values):
         """Return the place of cells in ``levels``, -1 if in none, and whether they are known."""
-        place = {level: i for i, level in enumerate(self.levels)}
-        places = np.array([place.get(text, -1) for text in values.texts], dtype=np.int64)
-        return places, np.array([text is not None for text in values.texts], dtype=bool)
+        to_key, texts = self._to_key(), values.texts
+        place = {to_key(level): i for i, level in enumerate(self.levels)}
+        found = [-1 if text is None else place.get(to_key(text), -1) for text in texts]
+        return np.array(found, np.int64), np.array([text is not None for text in texts], bool)
+
+    def _to_key(self):
+        """Return what texts are compared by; True, TRUE and true are one truth value."""
+        keys = [level.lower() for level in (*self.levels, *self.seen)]
+        return str.lower if len({*keys}) == len(keys) and {*keys} <= TRUTH else str
 
 
 def _read_numbers(values, mark):
