@@ -28,6 +28,7 @@ from fastmmc.cli.common import (
     to_number,
 )
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
+from fastmmc.data.columns import quoted
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -45,6 +46,7 @@ LEAST_NUMBERED = 3
 # Rows that tell whether a first row with numbers, as of years, is a header.
 ROWS_BELOW = 100
 
+LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
 
@@ -166,6 +168,16 @@ class SameColumns:
     def name_some(self, names):
         """Tell whether the names are those of the model, so that they are a header."""
         return self.names is not None and set(self.names) <= set(names)
+
+
+@contextmanager
+def long_cells():
+    """Let cells of tables be of any length; Python's csv has one limit for the whole process."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def parse_columns(text):
@@ -406,7 +418,7 @@ class Layout:
                 "; the row was taken for data, as here no name in a header may be a number"
             )
         return BadRow(
-            f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}",
+            f"line {line}, column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}",
             f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
             f"labels by --label-column{about_first}",
         )

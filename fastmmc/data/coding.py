@@ -20,6 +20,7 @@ from fastmmc.data.columns import (
     Options,
     counted,
     fit_column,
+    quoted,
     unsure_example,
     unused_numbers,
     yeo_johnson,
@@ -101,7 +102,7 @@ class Coding:
             if strange:
                 is_new = column.kind == "categories"
                 what = "not seen before" if is_new else f"read as missing, no {column.kind}"
-                cells = f"{counted(len(strange), 'cell')} such as {strange[0]!r}"
+                cells = f"{counted(len(strange), 'cell')} such as {quoted(strange[0])}"
                 unknown.append(f"column {column.name!r}: {cells} {what}")
             if n_gaps:
                 others.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")

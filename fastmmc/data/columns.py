@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from reprlib import Repr
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -40,6 +41,10 @@ ID_ENDINGS = ("nummer", "nr", "_id")
 
 # Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
 TRUTH = {"true", "false"}
+
+# How texts are shown, which may be as long as a book.
+SHORT = Repr()
+SHORT.maxstring = 80
 
 # The numbers that cells became, (n, w), how many were missing, and those not understood.
 Coded = tuple[np.ndarray, int, list[str]]
@@ -340,7 +345,7 @@ def _about_missing(gaps, unknown, instead):
     """Return what is said of the cells of a column that are missing or not understood."""
     words = ""
     if unknown:
-        words += f"; {counted(len(unknown), 'cell')} such as {unknown[0]!r} read as missing"
+        words += f"; {counted(len(unknown), 'cell')} such as {quoted(unknown[0])} read as missing"
     if gaps.any():
         words += f"; {gaps.sum()} of {gaps.size} missing: {instead}"
     return words
@@ -389,7 +394,7 @@ def _fit_categories(name, texts, n_known):
     counts = Counter(text for text in texts if text is not None)
     n_missing = len(texts) - n_known
     if len(counts) == 1 and not n_missing:
-        return UnusedColumn(name, f"left out, as it is {next(iter(counts))!r} in all rows")
+        return UnusedColumn(name, f"left out, as it is {quoted(next(iter(counts)))} in all rows")
     least = max(2.0, LEAST_CATEGORY * len(texts))
     levels = sorted(level for level, count in counts.items() if count >= least)
     if len(counts) == n_known > 2:
@@ -419,6 +424,11 @@ def _names_id(name):
     """Tell whether a name says that a column holds ids."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
     return bool(words) and (words[-1] in ID_WORDS or words[-1].endswith(ID_ENDINGS))
+
+
+def quoted(text):
+    """Return a text in quotes, as messages show it, without the middle of a long one."""
+    return SHORT.repr(text)
 
 
 def counted(n, one, many=None):

@@ -1,5 +1,6 @@
 """The command cluster."""
 
+import csv
 import io
 import json
 import os
@@ -367,7 +368,8 @@ def test_faults_of_text_files(capsys, tmp_path):
     path.write_bytes(b"1,2\n\x81\xfe\n")
     assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
-    assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+    wrong = error_of(capsys, "cluster", path, "--k", 1)
+    assert "no column holds numbers" in wrong and "'1111" in wrong and len(wrong) < 400
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no /dev/stdout")
@@ -393,6 +395,24 @@ def test_quoted_cells_may_hold_line_breaks(capsys, tmp_path, place, sep):
     assert "40 points" in capsys.readouterr().out
     same = pd.read_csv(labelled, sep=sep).drop(columns="cluster")
     pd.testing.assert_frame_equal(same, pd.read_csv(path, sep=sep))
+
+
+def test_cells_may_be_long(capsys, tmp_path):
+    path, limit = tmp_path / "t.csv", csv.field_size_limit()
+    text = "word\n" * 40_000
+    path.write_text("a,b,text\n" + "".join(f'{i % 2},{i % 7},"{text}{i}"\n' for i in range(20)))
+    assert len(labels_of(capsys, "cluster", path, "-k", 2, *FEW)[0]) == 20
+    path.write_text(path.read_text().replace("word\n", "word "))
+    assert run("stream", path, "-k", 2) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 21
+    # The limit is that of the process.
+    assert csv.field_size_limit() == limit
+
+
+def test_a_quote_that_is_not_closed_in_a_long_table_takes_in_no_rows(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,text\n" + '1,"x\n' + "2,some more text\n" * 10_000)
+    assert f"{path}: line 2 cannot be read as a row" in error_of(capsys, "cluster", path, "-k", 2)
 
 
 def test_a_quote_that_is_not_closed_before_a_last_column(capsys, tmp_path):
