@@ -346,6 +346,16 @@ def test_numbers_beyond_floats_are_refused():
         fastmmc.cluster(frame, k=2)
 
 
+@pytest.mark.parametrize("others", [{"t": list("uv") * 30}, {"x": [np.nan, *[1.5, 2.5] * 29, 7]}])
+def test_infinite_numbers_are_refused_by_column_and_row(others):
+    frame = pd.DataFrame(others | {"y": np.arange(60.0)})
+    result = fastmmc.cluster(frame, 2, random_state=0)
+    far = frame.assign(y=np.where(frame.y == 7, -np.inf, frame.y))
+    for call in (lambda: fastmmc.cluster(far, 2), lambda: result.predict(far)):
+        with pytest.raises(ValueError, match=r"column 'y' holds infinity in row 7 \(from 0\)"):
+            call()
+
+
 def test_a_frame_without_columns_is_refused():
     with pytest.raises(ValueError, match="X has no columns"):
         fastmmc.cluster(pd.DataFrame(index=range(9)), k=2)

@@ -90,7 +90,6 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             _check_points(name, found)
             return Points(found, y, columns, found)
         X, _, _ = coding.code(frame)
-    _check_points(name, X)
     return Points(X, y, columns.of(coding), found, coding)
 
 

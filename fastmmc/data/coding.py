@@ -18,6 +18,7 @@ from fastmmc.data.columns import (
     DateColumn,
     NumberColumn,
     Options,
+    check_finite,
     counted,
     fit_column,
     quoted,
@@ -98,6 +99,7 @@ class Coding:
             if column.kind == "numbers" and (example := unsure_example(values, column.mark)):
                 others.append(f"column {column.name!r}: {example}")
             numbers, n_gaps, strange = column.code(values)
+            check_finite(column.name, numbers)
             parts.append(numbers)
             if strange:
                 is_new = column.kind == "categories"
@@ -310,6 +312,7 @@ def _made_even(column, values):
     if column.kind != "numbers":
         return column
     numbers = column.read(values)[0].astype(np.float64)
+    check_finite(column.name, numbers)
     numbers = np.where(np.isnan(numbers), column.fill, numbers)
     sizes = np.abs(numbers[numbers != 0])
     unit = float(np.median(sizes)) if sizes.size else 1.0

@@ -317,7 +317,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     if not known.size:
         return UnusedColumn(name, "left out, as all cells are missing")
     if np.isinf(known).any():
-        # The solvers refuse it, and name the value.
+        # It is refused, with the row, when the column is coded.
         return NumberColumn(name, "numbers", 0.0, mark)
     is_constant = known.min() == known.max() and not gaps.any()
     unused = unused_numbers(name, known, is_constant, is_whole)
@@ -339,6 +339,16 @@ def unused_numbers(name, known, is_constant, is_whole):
     if is_constant:
         return UnusedColumn(name, f"left out, as it is {known[0]:.6g} in all rows")
     return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
+
+
+def check_finite(name, numbers):
+    """Refuse a column, of one number a row or several, that holds infinity; NaN are missing."""
+    rows = np.argwhere(np.isinf(numbers))[:, 0]
+    if rows.size:
+        raise ValueError(
+            f"column {name!r} holds infinity in row {rows[0]} (from 0); give finite numbers, or "
+            "missing ones where they are not known"
+        )
 
 
 def _about_missing(gaps, unknown, instead):
