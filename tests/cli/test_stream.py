@@ -739,6 +739,18 @@ def test_what_is_wrong_with_a_row_is_told_whole_and_without_advice(tmp_path):
     assert row == "5,no; none"
 
 
+@pytest.mark.parametrize("chunk", [2, 1000])
+def test_blank_lines_between_rows_are_told(chunk, tmp_path, capsys):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("\na\n\n1\n\n2\nx\n\n9\n10\n\n")
+    command = [path, "--k", 2, "--chunk", chunk, "--skip-bad-rows", bad]
+    labels, told = labels_of_run(capsys, *command)
+    assert labels.size == 4
+    assert "\nblank      2 lines between the rows, without labels\n" in told
+    path.write_text("a\n1\n2\n9\n\n\n")
+    assert "\nblank" not in labels_of_run(capsys, path, "--k", 2)[1]
+
+
 def test_bad_rows_only(tmp_path, capsys):
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_text("a,b\n1\n")
