@@ -485,6 +485,15 @@ def test_ids_are_ids_whatever_holds_them(quiet):
     assert learn_coding(huge)[0].shape[0] == N
 
 
+def test_the_advice_on_ids_makes_them_used(quiet):
+    ids = np.random.default_rng(0).permutation(N) + 1.0
+    frame = pd.DataFrame({"user_id": ids, "a": np.arange(N) % 7})
+    frame.loc[0, "user_id"] = np.nan
+    with pytest.warns(UserWarning, match="Give ids as float, without missing cells, to use them"):
+        learn_coding(frame)
+    assert learn_coding(frame.fillna(0.0))[1] is None
+
+
 def test_truth_values_are_numbers_where_numbers_were_fitted():
     frame = mixed()[0][["height", "town"]].assign(flag=np.arange(N) % 2)
     _, coding = learn_coding(frame)

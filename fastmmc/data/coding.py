@@ -212,7 +212,9 @@ def learn_coding(X, scaled=False):
         warn_user("; ".join(unknown), UserWarning)
     left_out = [f"{column.name!r} is {column.said}" for column in coding.left_out()]
     if left_out:
-        advice = ". Give ids as float to use them" if "ids" in "".join(left_out) else ""
+        advice = ""
+        if "ids" in "".join(left_out):
+            advice = ". Give ids as float, without missing cells, to use them"
         warn_user(f"columns of X are not used: {'; '.join(left_out)}{advice}", UserWarning)
     return numbers, coding
 
