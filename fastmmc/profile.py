@@ -234,7 +234,9 @@ def _kinds_of(result, frame):
     if coding is None:
         return found
     return [
-        known if not known.width or known.kind == kind.kind == "numbers" else kind
+        known
+        if not known.width or (known.kind == "numbers" and type(known) is type(kind))
+        else kind
         for known, kind in zip(coding.columns, found, strict=True)
     ]
 

@@ -323,6 +323,25 @@ def test_spans_of_time_are_numbers_of_days(dtype, is_missing):
     np.testing.assert_allclose(X[:, 0], [2, 0, 4, 2])
 
 
+def test_spans_and_numbers_are_not_taken_for_each_other(tmp_path, quiet):
+    spans = pd.to_timedelta(np.arange(60) % 7, "D")
+    frame = pd.DataFrame({"a": spans, "b": np.arange(60) // 30 * 9.0, "t": ["u", "v"] * 30})
+    numbers = frame.assign(a=np.arange(60) % 7)
+    for table, other, told in (
+        (frame, numbers, "holds numbers; expected spans of time"),
+        (numbers, frame, "holds spans of time; expected numbers"),
+        (frame, numbers.assign(a=numbers.a.astype(str)), "holds texts; expected spans of time"),
+    ):
+        result = fastmmc.cluster(table, 2, random_state=0)
+        result.save(tmp_path / "model.npz")
+        again = fastmmc.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(again.predict(table), result.labels)
+        with pytest.raises(ValueError, match=f"column 'a' {told}"):
+            again.predict(other)
+        assert again.predict(table.assign(a=None)).shape == (60,)
+        assert "  a  " in str(result.profile(other))
+
+
 def test_texts_of_new_rows_have_their_own_decimal_marks():
     frame = pd.DataFrame({"v": ["1.012", "3.519", "2.770"] * 10, "w": ["1,5", "2,25", "7"] * 10})
     _, coding = learn_coding(frame)

@@ -121,13 +121,28 @@ class NumberColumn(Column):
 
     def read(self, values):
         """Return cells as (n,) float64 or float32, NaN where they are missing or no numbers."""
-        if values.kind in ("numbers", "spans"):
+        if values.kind == "numbers":
             return values.cells, []
-        if values.kind == "dates":
-            raise ValueError(f"column {self.name!r} holds dates; expected numbers")
+        if values.kind in ("dates", "spans"):
+            held = {"dates": "dates", "spans": "spans of time"}[values.kind]
+            raise ValueError(f"column {self.name!r} holds {held}; expected numbers")
         if values.kind == "categories" and set(values.known) <= {"True", "False"}:
             return np.array([np.nan if t is None else t == "True" for t in values.texts]), []
         return _read_numbers(values, self.mark)
+
+
+@stored()
+@dataclass(frozen=True)
+class SpanColumn(NumberColumn):
+    """A column of spans of time, as numbers of days."""
+
+    def read(self, values):
+        """Return spans as days, NaN where they are missing; plain numbers may be of any unit."""
+        if values.kind == "spans":
+            return values.cells, []
+        if values.known:
+            raise ValueError(f"column {self.name!r} holds {values.kind}; expected spans of time")
+        return np.full(len(values.cells), np.nan), []
 
 
 @stored()
@@ -261,7 +276,9 @@ def fit_column(name, values, options):
     if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
-        return _fit_numbers(name, values.cells, options, is_whole=is_whole)
+        column = _fit_numbers(name, values.cells, options, is_whole=is_whole)
+        is_span = values.kind == "spans" and column.width
+        return SpanColumn(**vars(column)) if is_span else column
     if values.kind == "dates":
         return _fit_dates(name, values.cells, None)
     known = values.known
