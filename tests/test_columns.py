@@ -136,6 +136,20 @@ def test_saved_codings_predict_the_same(tmp_path, quiet):
         np.testing.assert_array_equal(again.predict(rest[rest.columns[::-1]]), made.predict(frame))
 
 
+def test_columns_alike_are_told_of_together():
+    few, each = [[f"text {max(i, least)}" for i in range(N)] for least in (5, 0)]
+    columns = {"a": 7, "b": 7, "c": few, "d": few, "e": range(N), "f": range(N)}
+    coding = fit_coding(as_frame(pd.DataFrame(columns | {"g": each, "h": each, "i": [1, 2] * 45})))
+    assert coding.lines() == [
+        "columns 'a' to 'b' (2): left out, as each is 7 in all rows",
+        "columns 'c' to 'd' (2): left out, as each has 85 different texts, most of them in few "
+        "rows",
+        "columns 'e' to 'f' (2): left out, as each holds ids of the rows",
+        "columns 'g' to 'h' (2): left out, as their texts differ in all rows",
+        "column 'i': numbers",
+    ]
+
+
 def test_columns_of_equal_names_are_matched_by_place():
     frame = pd.DataFrame({"a": np.arange(30.0) % 7, "t": ["u", "v"] * 15, "c": np.arange(30) % 11})
     X, coding = learn_coding(frame.set_axis(["a", "t", "a"], axis=1))

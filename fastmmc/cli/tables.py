@@ -28,7 +28,7 @@ from fastmmc.cli.common import (
     to_number,
 )
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
-from fastmmc.data.columns import quoted
+from fastmmc.data.columns import counted, quoted
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -250,7 +250,8 @@ class Text(NamedTuple):
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
                     raise csv.Error(f"one of its cells goes on to line {reader.line_num}")
             except csv.Error as error:
-                raise _unreadable(begin + 1, error, self.lines[begin]) from error
+                unless = ", unless what follows is text that is not like a row"
+                raise _unreadable(begin + 1, error, self.lines[begin], unless) from error
             yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
             begin = reader.line_num
 
@@ -265,12 +266,9 @@ def _reader(lines, delimiter):
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
-def _unreadable(number, error, line):
+def _unreadable(number, error, line, unless=""):
     """Return an error about a line, and advice where it has a quote."""
-    advice = (
-        "a quote must be closed in its own line, unless what follows is text that is not like a "
-        "row: close it, or write it twice"
-    )
+    advice = f"a quote must be closed in its own line{unless}: close it, or write it twice"
     return BadRow(
         f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
     )
@@ -405,7 +403,8 @@ class Layout:
         """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
             raise BadRow(
-                f"line {line} has {len(row)} cells", f"line {self.line} has {len(self.first)}"
+                f"line {line} has {counted(len(row), 'cell')}",
+                f"line {self.line} has {len(self.first)}",
             )
 
     def fault(self, line, row, i, expected):

@@ -81,6 +81,7 @@ class Coding:
             which = f"column {names[0]!r}"
             if len(names) > 1:
                 which = f"columns {names[0]!r} to {names[-1]!r} ({len(names)})"
+                said = said.replace(", as it ", ", as each ").replace(", as its ", ", as their ")
             lines.append(f"{which}: {said}")
         return lines
 

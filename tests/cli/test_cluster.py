@@ -122,7 +122,7 @@ def test_standard_input_is_read(capsys, table, piped, expected):
     assert told.startswith("umc-rls on standard input: 75 points, 4 features")
     for text, message in [
         ("", "standard input: the file is empty"),
-        ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cells"),
+        ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cell; line 1 has 2"),
         (b"1,\x81\n", "standard input: not a text file in CP1252"),
     ]:
         piped(text)
@@ -329,7 +329,7 @@ def test_header_is_told_from_data(tmp_path):
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
         ("a,b\n", "there is a header and nothing below it"),
-        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cell; line 1 has 2"),
         ("a,b\n,nan\n", "no column holds numbers, dates or categories: 'a' is left out, as all"),
         ("a,b\nx,1e999\n", "no column holds numbers, dates or categories: 'a' is left out, as it"),
         ("1,2\n3,4\n", "k must be at most 2, the number of points; got 3"),
@@ -453,7 +453,8 @@ def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, c
     path.write_text(rows(quotes))
     wrong = error_of(capsys, *given[command])
     assert f"{path}: line {min(quotes) + 2} cannot be read as a row" in wrong
-    assert "a quote must be closed in its own line" in wrong
+    unless = "" if command == "stream" else ", unless what follows is text that is not like a row"
+    assert f"a quote must be closed in its own line{unless}: close it" in wrong
 
 
 def test_labels_of_another_number_are_not_written(capsys, monkeypatch, pairs, tmp_path):
@@ -650,6 +651,18 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
     assert asked == []
     assert "no network" in error_of(capsys, "cluster", "openml:letter", "--k", 2)
     assert asked == ["letter"]
+
+
+def test_errors_of_solvers_name_options(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,5\n9,7\n")
+    for options, message in (
+        ([], "--k auto needs at least 4 points; got 3"),
+        (["-k", 2, "--trim", 5], "--trim 5 leaves out 5 of 3 points"),
+        (["--target-sizes", "1,2"], "--k auto needs"),
+        (["-k", 2, "--method", "umc-rls", "--lam", "1e-20"], "--lam 1e-20 is lost"),
+    ):
+        assert message in error_of(capsys, "cluster", path, *options)
 
 
 def test_advice_that_has_no_option_is_left_out(capsys):

@@ -233,7 +233,7 @@ def test_kinds_of_constraints(tmp_path):
     [
         ("0,1,must\n0,2,maybe\n", "line 2: the kind must be one of must, ml, cannot, cl; got 'ma"),
         ("0,1\n0,2,must\n", "line 2 has 3 cells; line 1 has 2"),
-        ("0\n", "line 1: expected i,j or i,j,kind; got 1 cells"),
+        ("0\n", "line 1: expected i,j or i,j,kind; got 1 cell"),
         ("x,1\n", "line 1: expected the number of a row, counted from 0; got 'x'"),
         ("0,1\n-1,2\n", "line 2: expected the number of a row, counted from 0; got '-1'"),
         ("-1,-2\n", "line 1: expected the number of a row, counted from 0; got '-1'"),
@@ -1093,7 +1093,7 @@ def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
         ("1,2\n\n3,4\n5,1e200\n", "line 4 has a value beyond 1e+150"),
         ("\n\n", "there are no rows"),
         ("a,b\n", "there is a header and nothing below it"),
-        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cell; line 1 has 2"),
         ("1,2\n3,4\n5,x\n", "line 3, column 1 (from 0): expected a finite number, got 'x'"),
         ("1,2\n\n3,4\n5,inf\n", "line 4, column 1 (from 0): expected a finite number, got 'inf'"),
         ("1,2\n3,4\n", "the first 3 prototypes need as many rows; got 2"),
