@@ -72,6 +72,9 @@ class NumberedClusters(Savable, Listed):
         """
         return self._numbered(self.result.predict(X))
 
+    def _nearest(self, X):
+        return self._numbered(self.result._nearest(X))
+
     def _numbered(self, labels):
         labels = np.asarray(labels)
         return np.where(labels >= 0, self.numbers[labels], -1)
@@ -198,7 +201,7 @@ def _read_earlier(before, X, rows, n):
         n_numbers = int(labels.max(initial=-1)) + 1
         places = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
     if rows is not None:
-        places = _at_rows(places, integer_labels("rows", rows, n))
+        places = _at_rows(places, integer_labels("rows", rows, n, "earlier row"))
     if places.size != n:
         what = "before has" if X is None else "X has"
         raise ValueError(

@@ -198,7 +198,7 @@ def profile_of(result, X) -> ClusterProfile:
             f"X has {frame.n_rows} rows, and the result {labels.size} points; give the points it "
             "was made of, or other columns of the same rows"
         )
-    kinds = kinds_of(frame)
+    kinds = _kinds_of(result, frame)
     names = distinct_names(frame.names)
     k = result.sizes.size
     columns: list[_ColumnProfile] = []
@@ -217,6 +217,33 @@ def profile_of(result, X) -> ClusterProfile:
     if getattr(result, "loo_scores", None) is not None:
         typical = tuple(rows[:ROWS_SHOWN] for rows in result.exemplars)
     return ClusterProfile(sizes, shares, n_left_out, tuple(columns), not_used, typical)
+
+
+def _kinds_of(result, frame):
+    """Return what each column of a table is; those that made the clusters are all used.
+
+    Of such a table, numbers have the decimal mark that they had, and ids are left out as they were.
+    """
+    coding, names, d = result.coding, result.feature_names_in, len(frame.names)
+    if coding is not None:
+        names = [column.name for column in coding.columns]
+    own = _unnamed(d) if names is None else [str(name) for name in names]
+    if len(own) != d or frame.names not in (own, _unnamed(d)):
+        return kinds_of(frame)
+    found = kinds_of(frame, keeps_all=True)
+    if coding is None:
+        return found
+    return [
+        known
+        if not known.width or (known.kind == "numbers" and type(known) is type(kind))
+        else kind
+        for known, kind in zip(coding.columns, found, strict=True)
+    ]
+
+
+def _unnamed(d):
+    """Return what columns without names are called."""
+    return [f"column {j}" for j in range(d)]
 
 
 def date_text(days, unit):
@@ -238,7 +265,7 @@ def read_table(X, names):
         return frame
     d = len(frame.columns)
     if names is None or len(names) != d:
-        names = [f"column {j}" for j in range(d)]
+        names = _unnamed(d)
     return frame._replace(names=[str(name) for name in names])
 
 

@@ -136,6 +136,40 @@ def test_saved_codings_predict_the_same(tmp_path, quiet):
         np.testing.assert_array_equal(again.predict(rest[rest.columns[::-1]]), made.predict(frame))
 
 
+def test_columns_alike_are_told_of_together():
+    few, each = [[f"text {max(i, least)}" for i in range(N)] for least in (5, 0)]
+    columns = {"a": 7, "b": 7, "c": few, "d": few, "e": range(N), "f": range(N)}
+    coding = fit_coding(as_frame(pd.DataFrame(columns | {"g": each, "h": each, "i": [1, 2] * 45})))
+    assert coding.lines() == [
+        "columns 'a' to 'b' (2): left out, as each is 7 in all rows",
+        "columns 'c' to 'd' (2): left out, as each has 85 different texts, most of them in few "
+        "rows",
+        "columns 'e' to 'f' (2): left out, as each holds ids of the rows",
+        "columns 'g' to 'h' (2): left out, as their texts differ in all rows",
+        "column 'i': numbers",
+    ]
+
+
+def test_columns_of_equal_names_are_matched_by_place():
+    frame = pd.DataFrame({"a": np.arange(30.0) % 7, "t": ["u", "v"] * 15, "c": np.arange(30) % 11})
+    X, coding = learn_coding(frame.set_axis(["a", "t", "a"], axis=1))
+    for names in (["a", "t", "a"], ["a", "t", "a.1"]):
+        np.testing.assert_array_equal(coding.code(frame.set_axis(names, axis=1))[0], X)
+
+
+def test_few_cells_tell_the_order_of_days_and_months():
+    ambiguous = [f"{1 + i % 12:02d}/{1 + i // 12 % 12:02d}/{2000 + i % 20}" for i in range(199)]
+    for clear, form in (("25/03/2005", "%d/%m/%Y"), ("03/25/2005", "%m/%d/%Y")):
+        texts = [*ambiguous[:50], clear, *ambiguous[50:]]
+        frame = pd.DataFrame({"day": texts, "a": np.arange(200) % 7 + 0.5})
+        coding = fit_coding(as_frame(frame))
+        assert coding.columns[0].form == form
+        assert not any(word in words(coding)["day"] for word in ("' as ", "missing"))
+    # The example is a cell whose two readings differ.
+    frame = pd.DataFrame({"day": ambiguous, "a": np.arange(199) % 7 + 0.5})
+    assert "'02/01/2001' as 2001-02-01" in words(fit_coding(as_frame(frame)))["day"]
+
+
 def test_new_rows_that_lack_something(quiet):
     frame, _ = mixed()
     result = fastmmc.cluster(frame, 3, random_state=0)
@@ -303,6 +337,36 @@ def test_spans_of_time_are_numbers_of_days(dtype, is_missing):
     np.testing.assert_allclose(X[:, 0], [2, 0, 4, 2])
 
 
+def test_spans_and_numbers_are_not_taken_for_each_other(tmp_path, quiet):
+    spans = pd.to_timedelta(np.arange(60) % 7, "D")
+    frame = pd.DataFrame({"a": spans, "b": np.arange(60) // 30 * 9.0, "t": ["u", "v"] * 30})
+    numbers = frame.assign(a=np.arange(60) % 7)
+    for table, other, told in (
+        (frame, numbers, "holds numbers; expected spans of time"),
+        (numbers, frame, "holds spans of time; expected numbers"),
+        (frame, numbers.assign(a=numbers.a.astype(str)), "holds texts; expected spans of time"),
+    ):
+        result = fastmmc.cluster(table, 2, random_state=0)
+        result.save(tmp_path / "model.npz")
+        again = fastmmc.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(again.predict(table), result.labels)
+        with pytest.raises(ValueError, match=f"column 'a' {told}"):
+            again.predict(other)
+        assert again.predict(table.assign(a=None)).shape == (60,)
+        assert "  a  " in str(result.profile(other))
+
+
+def test_texts_of_new_rows_have_their_own_decimal_marks():
+    frame = pd.DataFrame({"v": ["1.012", "3.519", "2.770"] * 10, "w": ["1,5", "2,25", "7"] * 10})
+    _, coding = learn_coding(frame)
+    X = coding.code(frame)[0]
+    np.testing.assert_allclose(X[:3], [[1012, 1.5], [3519, 2.25], [2770, 7]])
+    swapped = frame.map(lambda text: text.translate({44: ".", 46: ","}))
+    np.testing.assert_array_equal(coding.code(swapped)[0], X)
+    # One row that tells nothing is read as the first rows were.
+    np.testing.assert_array_equal(coding.code(frame[2:3])[0], X[2:3])
+
+
 def test_cells_that_are_no_numbers_are_told_at_once():
     frame = pd.DataFrame({"a": [1.5, "x", 2.5, 4.0], "b": [0.5, 1, 1.5, 2]})
     with pytest.warns(UserWarning, match="column 'a': 1 cell such as 'x' read as missing"):
@@ -313,6 +377,16 @@ def test_numbers_beyond_floats_are_refused():
     frame = pd.DataFrame({"a": [-(10**400), *range(9)], "b": list("xyxyxyxyxy")})
     with pytest.raises(ValueError, match="infinity"):
         fastmmc.cluster(frame, k=2)
+
+
+@pytest.mark.parametrize("others", [{"t": list("uv") * 30}, {"x": [np.nan, *[1.5, 2.5] * 29, 7]}])
+def test_infinite_numbers_are_refused_by_column_and_row(others):
+    frame = pd.DataFrame(others | {"y": np.arange(60.0)})
+    result = fastmmc.cluster(frame, 2, random_state=0)
+    far = frame.assign(y=np.where(frame.y == 7, -np.inf, frame.y))
+    for call in (lambda: fastmmc.cluster(far, 2), lambda: result.predict(far)):
+        with pytest.raises(ValueError, match=r"column 'y' holds infinity in row 7 \(from 0\)"):
+            call()
 
 
 def test_a_frame_without_columns_is_refused():
@@ -444,12 +518,37 @@ def test_ids_are_ids_whatever_holds_them(quiet):
     assert learn_coding(huge)[0].shape[0] == N
 
 
+def test_the_advice_on_ids_makes_them_used(quiet):
+    ids = np.random.default_rng(0).permutation(N) + 1.0
+    frame = pd.DataFrame({"user_id": ids, "a": np.arange(N) % 7})
+    frame.loc[0, "user_id"] = np.nan
+    with pytest.warns(UserWarning, match="Give ids as float, without missing cells, to use them"):
+        learn_coding(frame)
+    assert learn_coding(frame.fillna(0.0))[1] is None
+
+
 def test_truth_values_are_numbers_where_numbers_were_fitted():
     frame = mixed()[0][["height", "town"]].assign(flag=np.arange(N) % 2)
     _, coding = learn_coding(frame)
     X, unknown, _ = coding.code(frame.assign(flag=frame.flag.astype(bool)))
     assert not unknown
     np.testing.assert_array_equal(X, coding.code(frame)[0])
+
+
+def test_truth_values_are_the_same_in_any_case():
+    y = np.arange(N) % 2
+    spellings = [y > 0, *(np.array(two)[y] for two in (["FALSE", "TRUE"], ["false", "true"]))]
+    frames = [pd.DataFrame({"flag": flag, "x": np.arange(N) % 7.0}) for flag in spellings]
+    for frame in frames:
+        X, coding = learn_coding(frame)
+        for other in frames:
+            again, unknown, _ = coding.code(other)
+            np.testing.assert_array_equal(again, X)
+            assert not unknown
+    # Where the case tells categories apart, or they are something else, it counts.
+    for levels, other in ((["True", "TRUE"], "true"), (["Yes", "No"], "yes")):
+        _, coding = learn_coding(frames[0].assign(flag=np.array(levels)[y]))
+        assert "'flag': 90 cells" in coding.code(frames[0].assign(flag=other))[1][0]
 
 
 def test_a_category_may_be_called_as_what_is_missing():

@@ -200,7 +200,7 @@ def test_wrong_calls(result, blobs):
         keep(result, fastmmc.sammc(blobs[0], 3, random_state=0))
     with pytest.raises(ValueError, match="rows must be from -1 to 11"):
         keep(result, result, rows=range(1, 13))
-    with pytest.raises(ValueError, match="one label for each of the 12 points"):
+    with pytest.raises(ValueError, match="rows must have one earlier row for each of the 12 p"):
         keep(result, result, rows=[0])
     with pytest.raises(ValueError, match="before must have one label for each of the 12 points"):
         keep(result, [0] * 5)

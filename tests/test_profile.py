@@ -129,6 +129,24 @@ def test_every_kind_of_column_is_shown_and_what_is_left_out_is_said():
     assert repr(profile) == "ClusterProfile(11 points in 2 clusters, by 6 columns)"
 
 
+def test_columns_that_made_the_clusters_are_not_left_out(rng):
+    y = np.arange(60) % 2
+    frame = pd.DataFrame({"id": np.arange(60), "a": rng.normal(size=60) + 9 * y, "same": 1.0})
+    result = fastmmc.sammc(frame.to_numpy(), 2, random_state=0)
+    profile = result.profile(frame.to_numpy())
+    assert [column.name for column in profile.columns] == [f"column {j}" for j in range(3)]
+    assert not profile.not_used
+    assert fastmmc.sammc(frame[["a", "same"]], 2).profile(frame[["a", "same"]]).not_used == {}
+    # Ids and constants of another table tell nothing.
+    assert result.profile(frame).not_used.keys() == {"id", "same"}
+    with pytest.warns(UserWarning, match="not used: 'id' is left out"):
+        left_out = fastmmc.sammc(frame, 2, random_state=0)
+    assert left_out.profile(frame).not_used.keys() == {"id", "same"}
+    # A column of the same name may have other cells now.
+    named = frame.assign(a=np.array(["low", "high"])[y])
+    assert "low: 100%" in str(left_out.profile(named))
+
+
 def test_one_cluster_and_equal_names():
     frame = pd.DataFrame(np.arange(20.0).reshape(10, 2) ** 2, columns=["a", "a"])
     found = records(np.zeros(10, int), frame)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastmmc import __version__
 from fastmmc.cli import cluster, predict, segment, stream
 from fastmmc.cli.common import IN_WARNINGS, STANDARD_OUTPUT, describe, tell
+from fastmmc.cli.tables import long_cells
 from fastmmc.core.files import naming
 from fastmmc.registry import METHODS
 
@@ -29,7 +30,7 @@ def main(argv=None):
     It is 0, or 1 if standard output was closed, 2 after an error (one line on standard error says
     which), 130 if the run was interrupted before it had a result, or a stream before its end.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), long_cells():
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.showwarning = _show_warning
         try:

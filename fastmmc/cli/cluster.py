@@ -249,7 +249,8 @@ def _cluster_points(args, method, params, points):
     if args.constraints is not None:
         params |= _read_pairs(args.constraints, len(X))
     run = common.run_solver(method.function, X, params, OPTIONS)
-    result = run.result
+    # New rows are coded as these were, and so are the points of plots.
+    result = replace(run.result, coding=points.coding)
     if args.append:
         common.check_labels(result.labels, len(X))
         has_header = points.columns.names is not None
@@ -259,15 +260,15 @@ def _cluster_points(args, method, params, points):
     elif args.out is not None or not args.json:
         common.write_labels(args.out, result.labels, len(X))
     if args.model is not None:
-        # fastmmc predict finds the columns, and how they become numbers.
+        # fastmmc predict finds the columns by their names.
         columns = {"columns": asdict(points.columns)}
-        saving.write(args.model, replace(result, coding=points.coding), columns)
+        saving.write(args.model, result, columns)
     if args.plot is not None:
-        _save_picture(args.plot, result, X)
+        _save_picture(args.plot, result, points.table)
     if args.html is not None:
         title = f"Clusters of {common.source_name(args.source)}"
-        write_report(args.html, result, X, table=points.table, title=title)
-    _print_result(args, method, points, run)
+        write_report(args.html, result, points.table, title=title)
+    _print_result(args, method, points, replace(run, result=result))
     return result
 
 

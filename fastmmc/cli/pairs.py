@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from fastmmc.cli import tables
+from fastmmc.data.columns import counted
 from fastmmc.data.links import find_conflicts
 
 KINDS = {"must": "must", "ml": "must", "cannot": "cannot", "cl": "cannot"}
@@ -32,7 +33,7 @@ def read_constraints(path):
                     continue
             if len(row) != n_cells:
                 raise ValueError(
-                    f"line {line} has {len(row)} cells; line {first_line} has {n_cells}"
+                    f"line {line} has {counted(len(row), 'cell')}; line {first_line} has {n_cells}"
                 )
             kind, pair = _pair(line, row)
             found[kind].append((line, *pair))
@@ -50,7 +51,7 @@ def read_constraints(path):
 def _pair(line, row):
     """Return the kind of a constraint and its two rows."""
     if len(row) not in (2, 3):
-        raise ValueError(f"line {line}: expected i,j or i,j,kind; got {len(row)} cells")
+        raise ValueError(f"line {line}: expected i,j or i,j,kind; got {counted(len(row), 'cell')}")
     kind = KINDS.get(row[2].strip().lower()) if len(row) == 3 else "cannot"
     if kind is None:
         raise ValueError(f"line {line}: the kind must be one of {', '.join(KINDS)}; got {row[2]!r}")

@@ -52,18 +52,32 @@ def _predict(args):
         advice = "choose those of the model, in its order, by --columns"
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
     common.write_labels(args.out, labels, len(X))
-    n_clusters = len(getattr(model, "sizes", getattr(model, "sizes_", ())))
-    rows = [
-        ("sizes", " ".join(map(str, np.bincount(labels, minlength=n_clusters)))),
-        ("time", f"{time.perf_counter() - began:.3g} s"),
-    ]
+    rows = [*_size_rows(model, labels), ("time", f"{time.perf_counter() - began:.3g} s")]
     headline = f"{args.model} on {source}: {len(X)} points, {X.shape[1]} features"
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
 
 
+def _result_of(model):
+    """Return what knows the columns: a model, or the result in it whose clusters it numbers."""
+    return getattr(model, "result", model)
+
+
 def _coding_of(model):
     """Return how columns become numbers; None where they are, or the model does not tell."""
-    return getattr(model, "coding_", getattr(model, "coding", None))
+    result = _result_of(model)
+    return getattr(result, "coding_", getattr(result, "coding", None))
+
+
+def _size_rows(model, labels):
+    """Return the rows of the report on the sizes of clusters, and their lasting numbers."""
+    result = _result_of(model)
+    n_clusters = len(getattr(result, "sizes", getattr(result, "sizes_", ())))
+    rows = []
+    if result is not model:
+        numbers = np.sort(model.numbers)
+        labels = np.searchsorted(numbers, labels)
+        rows.append(("numbers", " ".join(map(str, numbers))))
+    return [*rows, ("sizes", " ".join(map(str, np.bincount(labels, minlength=n_clusters))))]
 
 
 def _labels(model, X):
@@ -94,7 +108,8 @@ def _read_model(path):
             return model, columns
         except (AttributeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged: what it tells of columns is wrong") from error
-    names = getattr(model, "feature_names_in", getattr(model, "feature_names_in_", None))
+    result = _result_of(model)
+    names = getattr(result, "feature_names_in", getattr(result, "feature_names_in_", None))
     if coding is not None:
         names = [column.name for column in coding.used]
         if all(map(is_whole, names)):  # they are numbers of columns without names

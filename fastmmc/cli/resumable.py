@@ -129,11 +129,12 @@ class Place:
 
 
 class Row(NamedTuple):
-    """A line, by its number and bytes, and its cells."""
+    """A line, by its number and bytes, its cells, and how many blank ones were before it."""
 
     line: int
     bytes: bytes
     cells: list[str]
+    n_blank: int = 0
 
 
 class Source:
@@ -152,10 +153,10 @@ class Source:
         self._classes = {}
         self._line = self._n_bytes = 0
         self._last = b""
-        # How columns become numbers, which the first rows tell; how many numbers were missing, and
-        # how many categories were not among these rows.
+        # How columns become numbers, which the first rows tell; how many numbers were missing, how
+        # many categories were not among these rows, and how many lines between rows were blank.
         self.coding, self._keeps_all, self._decimal = None, False, None
-        self.n_missing = self.n_new = 0
+        self.n_missing = self.n_new = self.n_blank = 0
         if path == STANDARD_INPUT:
             self._file, self.is_file = sys.stdin.buffer, False
         elif os.path.isdir(path):
@@ -182,6 +183,7 @@ class Source:
                 self._waiting = [row]
             if not self._waiting:
                 raise ValueError(tables.NOTHING_BELOW)
+            self._waiting[0] = self._waiting[0]._replace(n_blank=0)
 
     @property
     def columns(self):
@@ -212,6 +214,7 @@ class Source:
         """Return the next n rows that have as many cells as the first one."""
         rows = []
         while len(rows) < n and (row := self._next_row()) is not None:
+            self.n_blank += row.n_blank
             try:
                 self._layout.check_length(row.line, row.cells)
             except BadRow as error:
@@ -333,6 +336,7 @@ class Source:
         """Return the next line that is not blank, or None at the end."""
         if self._waiting:
             return self._waiting.pop(0)
+        n_blank = 0
         while line := self._next_line():
             if len(line) > MOST_BYTES:
                 raise ValueError(
@@ -340,7 +344,8 @@ class Source:
                 )
             try:
                 if cells := self._cells(line):
-                    return Row(self._line, line, cells)
+                    return Row(self._line, line, cells, n_blank)
+                n_blank += 1
             except BadRow as error:
                 self._bad.add(self._line, error, line)
         return None

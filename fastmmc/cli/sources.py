@@ -90,7 +90,6 @@ def read_points(source, asked, *, marks_missing=True, scaled=False, encoding=Non
             _check_points(name, found)
             return Points(found, y, columns, found)
         X, _, _ = coding.code(frame)
-    _check_points(name, X)
     return Points(X, y, columns.of(coding), found, coding)
 
 
@@ -135,10 +134,10 @@ def read_new_points(source, asked, coding, encoding=None):
     with errors_about(source):
         # The columns were found by their names, where they have any.
         known = plain_coding(frame.names) if coding is None else coding
-        X, unknown, missing = known.code(frame._replace(names=[]), votes=True)
+        X, unknown, others = known.code(frame._replace(names=[]))
         if coding is None and unknown:
             raise ValueError("; ".join(unknown))
-    for line in (*unknown, *missing):
+    for line in (*unknown, *others):
         common.tell("note", f"{name}: {line}")
     _check_points(name, X)
     return X

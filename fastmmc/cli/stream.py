@@ -28,6 +28,7 @@ from fastmmc.cli.resumable import ANEW, BadRows, Output, Place, Source, check_sa
 from fastmmc.core import validation
 from fastmmc.core.files import is_replaced
 from fastmmc.core.saving import check_type, make_checked, read_archive
+from fastmmc.data.columns import counted
 from fastmmc.registry import METHODS
 
 STREAMING = {
@@ -295,6 +296,9 @@ class _Run:
             rows.append(("missing", f"{self._source.n_missing} cells, read as medians"))
         if self._source.n_new:
             rows.append(("new", f"{self._source.n_new} cells of categories, read as none"))
+        if self._source.n_blank:
+            lines = counted(self._source.n_blank, "line")
+            rows.append(("blank", f"{lines} between the rows, without labels"))
         if self._bad.path is not None:
             rows.append(("skipped", f"{self._bad.n_rows} rows, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])

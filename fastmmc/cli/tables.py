@@ -28,6 +28,7 @@ from fastmmc.cli.common import (
     to_number,
 )
 from fastmmc.data.cells import is_date, is_missing, says_number_or_date
+from fastmmc.data.columns import counted, quoted
 from fastmmc.data.frames import Frame, Values
 
 TABLES = (".csv", ".tsv")
@@ -45,6 +46,7 @@ LEAST_NUMBERED = 3
 # Rows that tell whether a first row with numbers, as of years, is a header.
 ROWS_BELOW = 100
 
+LONGEST_CELL = 2**31 - 1  # characters, the most that csv takes on every system
 QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
 
@@ -168,6 +170,16 @@ class SameColumns:
         return self.names is not None and set(self.names) <= set(names)
 
 
+@contextmanager
+def long_cells():
+    """Let cells of tables be of any length; Python's csv has one limit for the whole process."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def parse_columns(text):
     """Return a list of columns; a name with a comma stands in double quotes."""
     try:
@@ -238,7 +250,8 @@ class Text(NamedTuple):
                 if reader.line_num > begin + 1 and _hold_rows(cells, self.delimiter, width):
                     raise csv.Error(f"one of its cells goes on to line {reader.line_num}")
             except csv.Error as error:
-                raise _unreadable(begin + 1, error, self.lines[begin]) from error
+                unless = ", unless what follows is text that is not like a row"
+                raise _unreadable(begin + 1, error, self.lines[begin], unless) from error
             yield begin + 1, "".join(self.lines[begin : reader.line_num]), cells
             begin = reader.line_num
 
@@ -253,12 +266,9 @@ def _reader(lines, delimiter):
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
-def _unreadable(number, error, line):
+def _unreadable(number, error, line, unless=""):
     """Return an error about a line, and advice where it has a quote."""
-    advice = (
-        "a quote must be closed in its own line, unless what follows is text that is not like a "
-        "row: close it, or write it twice"
-    )
+    advice = f"a quote must be closed in its own line{unless}: close it, or write it twice"
     return BadRow(
         f"line {number} cannot be read as a row: {error}", advice if QUOTE in line else None
     )
@@ -393,7 +403,8 @@ class Layout:
         """Refuse a row that has not as many cells as the first one."""
         if len(row) != len(self.first):
             raise BadRow(
-                f"line {line} has {len(row)} cells", f"line {self.line} has {len(self.first)}"
+                f"line {line} has {counted(len(row), 'cell')}",
+                f"line {self.line} has {len(self.first)}",
             )
 
     def fault(self, line, row, i, expected):
@@ -406,7 +417,7 @@ class Layout:
                 "; the row was taken for data, as here no name in a header may be a number"
             )
         return BadRow(
-            f"line {line}, column {_shown(i, names)}: expected {expected}, got {row[i]!r}",
+            f"line {line}, column {_shown(i, names)}: expected {expected}, got {quoted(row[i])}",
             f"leave the column out by {drop}, or rows by --skip-bad-rows, or name a column of "
             f"labels by --label-column{about_first}",
         )
@@ -468,9 +479,14 @@ def read_layout(source, line, first, asked, below=()):
     # Unless a column was named after it, a first row with some numbers is data with a fault rather
     # than a header.
     cells = [first[i] for i in features]
-    has_header = asked.name_some(names) or is_header(cells) or _numbers_columns(first)
     same = [row for row in below if len(row) == len(first)]
     alike = [[row[i] for i in features] for row in same]
+    is_known = asked.name_some(names) or _numbers_columns(first)
+    has_header = is_known or (is_header(cells) and not _is_data(cells, alike))
+    if not has_header and is_header(cells):
+        told = "the first row was taken for data, as all that it holds is in its columns again"
+        advice = "if it is the header, name a column by --columns, --drop or --label-column"
+        tell("note", f"{source_name(source)}: {told}; {advice}")
     why = None
     if not has_header and _names_numbers(cells, alike):
         name = next(cell.strip() for cell in cells if _names(cell))
@@ -552,13 +568,32 @@ def _names_numbers(first, below):
         return False
     if not all(is_whole(cell) or is_date(cell) for cell in others):
         return False
-    columns = [[row[i] for row in below if not is_missing(row[i])] for i in names]
-    if any(column and all(map(says_number_or_date, column)) for column in columns):
+    if any(_hold_numbers(below, i) for i in names):
         return True
-    is_new = all(first[i] not in column for i, column in zip(names, columns, strict=True))
+    is_new = all(row[i] != first[i] for row in below for i in names)
     if not (is_new and _count_by_one(others)):
         return False
     return len(others) >= LEAST_NUMBERED or all(_is_beyond(first, below, i) for i in numbered)
+
+
+def _is_data(first, below):
+    """Tell whether all names in a first row are in their columns below, none of them numbers.
+
+    In files that were put together a header is repeated between rows of numbers.
+    """
+    rows = [[cell.strip() for cell in row] for row in below]
+    first = [cell.strip() for cell in first]
+    names = [i for i, cell in enumerate(first) if _names(cell)]
+    if not (names and all(any(row[i] == first[i] for row in rows) for i in names)):
+        return False
+    others = [row for row in rows if row != first]
+    return not any(_hold_numbers(others, i) for i in names)
+
+
+def _hold_numbers(rows, i):
+    """Tell whether a column has numbers or dates alone, beside missing cells."""
+    cells = [row[i] for row in rows if not is_missing(row[i])]
+    return bool(cells) and all(map(says_number_or_date, cells))
 
 
 def _names(cell):

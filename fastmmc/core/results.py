@@ -229,7 +229,8 @@ class ClusteringResult(Savable, Listed, Named):
         ----------
         X : (n, d) array_like or data frame
             The points, or any other columns of the same rows. Numbers, dates, categories and
-            missing cells are understood as everywhere; ids are left out.
+            missing cells are understood as everywhere; ids that did not make the clusters are
+            left out.
 
         Returns
         -------

@@ -18,8 +18,11 @@ from fastmmc.data.columns import (
     DateColumn,
     NumberColumn,
     Options,
+    check_finite,
     counted,
     fit_column,
+    quoted,
+    unsure_example,
     unused_numbers,
     yeo_johnson,
 )
@@ -78,6 +81,7 @@ class Coding:
             which = f"column {names[0]!r}"
             if len(names) > 1:
                 which = f"columns {names[0]!r} to {names[-1]!r} ({len(names)})"
+                said = said.replace(", as it ", ", as each ").replace(", as its ", ", as their ")
             lines.append(f"{which}: {said}")
         return lines
 
@@ -85,26 +89,27 @@ class Coding:
         """Return the columns that are not used."""
         return [column for column in self.columns if not column.width]
 
-    def code(self, X, *, votes=False) -> tuple[np.ndarray, list[str], list[str]]:
+    def code(self, X) -> tuple[np.ndarray, list[str], list[str]]:
         """Return a table, or an array of its columns, as numbers.
 
-        Also returns what is to be said of cells that were not understood, and of missing ones. The
-        texts of another file may have other decimal marks, if it ``votes`` on them.
+        Also returns what is to be said of cells that were not understood, and of those that are
+        missing or may be two numbers.
         """
-        parts, unknown, missing = [], [], []
-        for column, values in self._matched(as_frame(X)):
-            if votes and column.kind == "numbers" and values.kind == "texts":
-                column = replace(column, mark=values.mark or column.mark)
+        parts, unknown, others = [], [], []
+        for column, values in _with_own_marks([*self._matched(as_frame(X))]):
+            if column.kind == "numbers" and (example := unsure_example(values, column.mark)):
+                others.append(f"column {column.name!r}: {example}")
             numbers, n_gaps, strange = column.code(values)
+            check_finite(column.name, numbers)
             parts.append(numbers)
             if strange:
                 is_new = column.kind == "categories"
                 what = "not seen before" if is_new else f"read as missing, no {column.kind}"
-                cells = f"{counted(len(strange), 'cell')} such as {strange[0]!r}"
+                cells = f"{counted(len(strange), 'cell')} such as {quoted(strange[0])}"
                 unknown.append(f"column {column.name!r}: {cells} {what}")
             if n_gaps:
-                missing.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
-        return np.ascontiguousarray(np.hstack(parts)), unknown, missing
+                others.append(f"column {column.name!r}: {counted(n_gaps, 'missing cell')}")
+        return np.ascontiguousarray(np.hstack(parts)), unknown, others
 
     def misread(self, frame, most, *, with_missing) -> np.ndarray:
         """Return the first column of each row that does not hold what it should, (n,) int64.
@@ -135,7 +140,7 @@ class Coding:
     def _matched(self, frame):
         """Yield the columns in use and their values in a table: by name, or else by place."""
         names = [column.name for column in self.used]
-        if frame.names and len(set(frame.names)) == len(frame.names):
+        if frame.names and all(len(set(some)) == len(some) for some in (names, frame.names)):
             missing = [name for name in names if name not in frame.names]
             if missing:
                 raise ValueError(
@@ -154,6 +159,26 @@ class Coding:
                 f"{', '.join(map(repr, names))}"
             )
         return zip(self.used, [frame.columns[i] for i in places], strict=True)
+
+
+def _with_own_marks(pairs):
+    """Yield columns and their values in a table, whose texts may have other decimal marks.
+
+    Where texts do not tell theirs, it is that of the column; or the other one, if most of those
+    that do tell it differ from their columns.
+    """
+
+    def is_written(column, values):
+        return column.kind == "numbers" and values.kind == "texts"
+
+    agree = [v.mark == c.mark for c, v in pairs if is_written(c, v) and v.mark]
+    differs = 2 * agree.count(False) > len(agree)
+    for column, values in pairs:
+        if is_written(column, values):
+            other = "," if column.mark == "." else "."
+            mark = values.mark or (other if differs else column.mark)
+            column = replace(column, mark=mark)
+        yield column, values
 
 
 def as_frame(X) -> Frame:
@@ -188,7 +213,9 @@ def learn_coding(X, scaled=False):
         warn_user("; ".join(unknown), UserWarning)
     left_out = [f"{column.name!r} is {column.said}" for column in coding.left_out()]
     if left_out:
-        advice = ". Give ids as float to use them" if "ids" in "".join(left_out) else ""
+        advice = ""
+        if "ids" in "".join(left_out):
+            advice = ". Give ids as float, without missing cells, to use them"
         warn_user(f"columns of X are not used: {'; '.join(left_out)}{advice}", UserWarning)
     return numbers, coding
 
@@ -204,9 +231,8 @@ def _is_plain(frame, coding):
 def undecided_mark(frame, coding) -> str | None:
     """Return the decimal mark that was given to a column of texts that do not tell one."""
     for values, column in zip(frame.columns, coding.columns, strict=True):
-        if values.kind == "texts" and column.kind == "numbers":
-            if values.mark is None and any("." in t or "," in t for t in values.known):
-                return column.mark
+        if column.kind == "numbers" and unsure_example(values, column.mark):
+            return column.mark
     return None
 
 
@@ -289,6 +315,7 @@ def _made_even(column, values):
     if column.kind != "numbers":
         return column
     numbers = column.read(values)[0].astype(np.float64)
+    check_finite(column.name, numbers)
     numbers = np.where(np.isnan(numbers), column.fill, numbers)
     sizes = np.abs(numbers[numbers != 0])
     unit = float(np.median(sizes)) if sizes.size else 1.0

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from reprlib import Repr
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -37,6 +38,13 @@ ID_WORDS = {"id", "ids", "uuid", "guid", "key", "index", "idx", "no", "nr", "row
 IDS = "left out, as it holds ids of the rows"
 ID_ENDINGS = ("nummer", "nr", "_id")
 
+
+# Truth values, whose case differs: Python's own are True, those of spreadsheets TRUE.
+TRUTH = {"true", "false"}
+
+# How texts are shown, which may be as long as a book.
+SHORT = Repr()
+SHORT.maxstring = 80
 
 # The numbers that cells became, (n, w), how many were missing, and those not understood.
 Coded = tuple[np.ndarray, int, list[str]]
@@ -113,13 +121,28 @@ class NumberColumn(Column):
 
     def read(self, values):
         """Return cells as (n,) float64 or float32, NaN where they are missing or no numbers."""
-        if values.kind in ("numbers", "spans"):
+        if values.kind == "numbers":
             return values.cells, []
-        if values.kind == "dates":
-            raise ValueError(f"column {self.name!r} holds dates; expected numbers")
+        if values.kind in ("dates", "spans"):
+            held = {"dates": "dates", "spans": "spans of time"}[values.kind]
+            raise ValueError(f"column {self.name!r} holds {held}; expected numbers")
         if values.kind == "categories" and set(values.known) <= {"True", "False"}:
             return np.array([np.nan if t is None else t == "True" for t in values.texts]), []
         return _read_numbers(values, self.mark)
+
+
+@stored()
+@dataclass(frozen=True)
+class SpanColumn(NumberColumn):
+    """A column of spans of time, as numbers of days."""
+
+    def read(self, values):
+        """Return spans as days, NaN where they are missing; plain numbers may be of any unit."""
+        if values.kind == "spans":
+            return values.cells, []
+        if values.known:
+            raise ValueError(f"column {self.name!r} holds {values.kind}; expected spans of time")
+        return np.full(len(values.cells), np.nan), []
 
 
 @stored()
@@ -194,14 +217,21 @@ class CategoryColumn(Column):
 
     def new(self, values):
         """Return the texts that were not seen when the column was learned."""
-        seen = {*self.levels, *self.seen}
-        return [text for text in values.known if text not in seen]
+        to_key = self._to_key()
+        seen = {to_key(text) for text in (*self.levels, *self.seen)}
+        return [text for text in values.known if to_key(text) not in seen]
 
     def read(self, values):
         """Return the place of cells in ``levels``, -1 if in none, and whether they are known."""
-        place = {level: i for i, level in enumerate(self.levels)}
-        places = np.array([place.get(text, -1) for text in values.texts], dtype=np.int64)
-        return places, np.array([text is not None for text in values.texts], dtype=bool)
+        to_key, texts = self._to_key(), values.texts
+        place = {to_key(level): i for i, level in enumerate(self.levels)}
+        found = [-1 if text is None else place.get(to_key(text), -1) for text in texts]
+        return np.array(found, np.int64), np.array([text is not None for text in texts], bool)
+
+    def _to_key(self):
+        """Return what texts are compared by; True, TRUE and true are one truth value."""
+        keys = [level.lower() for level in (*self.levels, *self.seen)]
+        return str.lower if len({*keys}) == len(keys) and {*keys} <= TRUTH else str
 
 
 def _read_numbers(values, mark):
@@ -246,7 +276,9 @@ def fit_column(name, values, options):
     if values.kind in ("numbers", "spans"):
         # Whole numbers of which some are missing are floats in a data frame.
         is_whole = values.cells.dtype.kind in "iu" or np.isnan(values.cells).any()
-        return _fit_numbers(name, values.cells, options, is_whole=is_whole)
+        column = _fit_numbers(name, values.cells, options, is_whole=is_whole)
+        is_span = values.kind == "spans" and column.width
+        return SpanColumn(**vars(column)) if is_span else column
     if values.kind == "dates":
         return _fit_dates(name, values.cells, None)
     known = values.known
@@ -258,6 +290,11 @@ def fit_column(name, values, options):
             return _fit_written_numbers(name, values, unknown, options)
         form = cells.date_format(known)
         days, unknown = _read_dates(values, form)
+        if unknown and (other := cells.OTHER_ORDER.get(form)):
+            # The cells that tell the order are among those that do not fit.
+            in_other = _read_dates(values, other)
+            if len(in_other[1]) < len(unknown):
+                form, (days, unknown) = other, in_other
         if 2 * len(unknown) < len(known):
             return _fit_dates(name, days, form, unknown, values.texts)
     return _fit_categories(name, values.texts, len(known))
@@ -267,20 +304,27 @@ def _fit_written_numbers(name, values, unknown, options):
     """Return what becomes of a column of texts that are numbers."""
     strange = set(unknown)
     known = [text for text in values.known if text not in strange]
-    own = values.mark
-    mark = own or options.mark
+    mark = values.mark or options.mark
     has = {sign for sign in ".,%" if any(sign in text for text in known)}
     said = ["with decimal commas"] if mark == "," and "," in has else []
     if has & ({"."} if mark == "," else {","}):
         said.append("with separated thousands")
     if "%" in has:
         said.append("in per cent")
-    if own is None and has & {".", ","}:
-        text = next(text for text in known if "." in text or "," in text)
-        said.append(f"{text!r} as {cells.to_number(text, mark):.6g}")
+    if example := unsure_example(values, mark):
+        said.append(example)
     is_whole = not has & {".", ","}
     numbers = values.numbers(mark)
     return _fit_numbers(name, numbers, options, mark, said, unknown, is_whole)
+
+
+def unsure_example(values, mark):
+    """Return how a text that may be two numbers was read; "" where all tell their decimal mark."""
+    if values.kind != "texts" or values.mark:
+        return ""
+    marked = (text for text in values.known if "." in text or "," in text)
+    numbers = ((text, cells.to_number(text, mark)) for text in marked)
+    return next((f"{text!r} as {n:.6g}" for text, n in numbers if np.isfinite(n)), "")
 
 
 def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole=False):
@@ -290,7 +334,7 @@ def _fit_numbers(name, numbers, options, mark=".", said=(), unknown=(), is_whole
     if not known.size:
         return UnusedColumn(name, "left out, as all cells are missing")
     if np.isinf(known).any():
-        # The solvers refuse it, and name the value.
+        # It is refused, with the row, when the column is coded.
         return NumberColumn(name, "numbers", 0.0, mark)
     is_constant = known.min() == known.max() and not gaps.any()
     unused = unused_numbers(name, known, is_constant, is_whole)
@@ -314,11 +358,21 @@ def unused_numbers(name, known, is_constant, is_whole):
     return UnusedColumn(name, IDS) if is_whole and is_id(name, known) else None
 
 
+def check_finite(name, numbers):
+    """Refuse a column, of one number a row or several, that holds infinity; NaN are missing."""
+    rows = np.argwhere(np.isinf(numbers))[:, 0]
+    if rows.size:
+        raise ValueError(
+            f"column {name!r} holds infinity in row {rows[0]} (from 0); give finite numbers, or "
+            "missing ones where they are not known"
+        )
+
+
 def _about_missing(gaps, unknown, instead):
     """Return what is said of the cells of a column that are missing or not understood."""
     words = ""
     if unknown:
-        words += f"; {counted(len(unknown), 'cell')} such as {unknown[0]!r} read as missing"
+        words += f"; {counted(len(unknown), 'cell')} such as {quoted(unknown[0])} read as missing"
     if gaps.any():
         words += f"; {gaps.sum()} of {gaps.size} missing: {instead}"
     return words
@@ -337,9 +391,11 @@ def _fit_dates(name, days, form, unknown=(), texts=()):
     parts = [*(["a number"] if not is_clock else []), *cycles]
     words = f"{'times' if is_clock else 'dates'}, as {' and '.join(parts)}"
     at = (~gaps).nonzero()[0]
-    other = cells.OTHER_ORDER.get(form)
-    if other and np.isfinite(cells.days_of([texts[i] for i in at], other)).all():
-        words += f", {texts[at[0]]!r} as {cells.EPOCH + timedelta(known[0]):%Y-%m-%d}"
+    if other := cells.OTHER_ORDER.get(form):
+        differences = cells.days_of([texts[i] for i in at], other) - known
+        if np.isfinite(differences).all() and differences.any():
+            i = differences.nonzero()[0][0]
+            words += f", {texts[at[i]]!r} as {cells.EPOCH + timedelta(known[i]):%Y-%m-%d}"
     words += _about_missing(gaps, unknown, "the median")
     # A sine and a cosine have the variance 1 together, as a column of numbers has.
     scale = 0.0 if is_clock else float(known.std() * len(parts) ** 0.5)
@@ -365,7 +421,7 @@ def _fit_categories(name, texts, n_known):
     counts = Counter(text for text in texts if text is not None)
     n_missing = len(texts) - n_known
     if len(counts) == 1 and not n_missing:
-        return UnusedColumn(name, f"left out, as it is {next(iter(counts))!r} in all rows")
+        return UnusedColumn(name, f"left out, as it is {quoted(next(iter(counts)))} in all rows")
     least = max(2.0, LEAST_CATEGORY * len(texts))
     levels = sorted(level for level, count in counts.items() if count >= least)
     if len(counts) == n_known > 2:
@@ -395,6 +451,11 @@ def _names_id(name):
     """Tell whether a name says that a column holds ids."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
     return bool(words) and (words[-1] in ID_WORDS or words[-1].endswith(ID_ENDINGS))
+
+
+def quoted(text):
+    """Return a text in quotes, as messages show it, without the middle of a long one."""
+    return SHORT.repr(text)
 
 
 def counted(n, one, many=None):

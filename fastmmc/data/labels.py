@@ -175,12 +175,12 @@ def check_init(init, n, k, kernel, choices=("random", "kmeans")):
     return labels
 
 
-def integer_labels(name, labels, n):
-    """Return n integer labels, floats with integer values among them, as int64."""
+def integer_labels(name, labels, n, what="label"):
+    """Return n integers, labels or something else, floats with integer values too, as int64."""
     values = np.asarray(labels)
     if values.shape != (n,):
         raise ValueError(
-            f"{name} must have one label for each of the {n} points; got shape {values.shape}"
+            f"{name} must have one {what} for each of the {n} points; got shape {values.shape}"
         )
     if values.dtype.kind not in "iufb":
         raise ValueError(f"{name} must hold integers; got dtype {values.dtype}")

@@ -1,5 +1,6 @@
 """The command cluster."""
 
+import csv
 import io
 import json
 import os
@@ -121,7 +122,7 @@ def test_standard_input_is_read(capsys, table, piped, expected):
     assert told.startswith("umc-rls on standard input: 75 points, 4 features")
     for text, message in [
         ("", "standard input: the file is empty"),
-        ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cells"),
+        ("a,b\n1,2\n1\n", "standard input: line 3 has 1 cell; line 1 has 2"),
         (b"1,\x81\n", "standard input: not a text file in CP1252"),
     ]:
         piped(text)
@@ -328,7 +329,7 @@ def test_header_is_told_from_data(tmp_path):
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
         ("a,b\n", "there is a header and nothing below it"),
-        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cell; line 1 has 2"),
         ("a,b\n,nan\n", "no column holds numbers, dates or categories: 'a' is left out, as all"),
         ("a,b\nx,1e999\n", "no column holds numbers, dates or categories: 'a' is left out, as it"),
         ("1,2\n3,4\n", "k must be at most 2, the number of points; got 3"),
@@ -367,7 +368,8 @@ def test_faults_of_text_files(capsys, tmp_path):
     path.write_bytes(b"1,2\n\x81\xfe\n")
     assert "t.csv: not a text file in CP1252" in error_of(capsys, "cluster", path, "--k", 1)
     path.write_text("1" * 200_000)
-    assert "field larger than field limit" in error_of(capsys, "cluster", path, "--k", 1)
+    wrong = error_of(capsys, "cluster", path, "--k", 1)
+    assert "no column holds numbers" in wrong and "'1111" in wrong and len(wrong) < 400
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no /dev/stdout")
@@ -393,6 +395,24 @@ def test_quoted_cells_may_hold_line_breaks(capsys, tmp_path, place, sep):
     assert "40 points" in capsys.readouterr().out
     same = pd.read_csv(labelled, sep=sep).drop(columns="cluster")
     pd.testing.assert_frame_equal(same, pd.read_csv(path, sep=sep))
+
+
+def test_cells_may_be_long(capsys, tmp_path):
+    path, limit = tmp_path / "t.csv", csv.field_size_limit()
+    text = "word\n" * 40_000
+    path.write_text("a,b,text\n" + "".join(f'{i % 2},{i % 7},"{text}{i}"\n' for i in range(20)))
+    assert len(labels_of(capsys, "cluster", path, "-k", 2, *FEW)[0]) == 20
+    path.write_text(path.read_text().replace("word\n", "word "))
+    assert run("stream", path, "-k", 2) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 21
+    # The limit is that of the process.
+    assert csv.field_size_limit() == limit
+
+
+def test_a_quote_that_is_not_closed_in_a_long_table_takes_in_no_rows(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,text\n" + '1,"x\n' + "2,some more text\n" * 10_000)
+    assert f"{path}: line 2 cannot be read as a row" in error_of(capsys, "cluster", path, "-k", 2)
 
 
 def test_a_quote_that_is_not_closed_before_a_last_column(capsys, tmp_path):
@@ -433,7 +453,8 @@ def test_a_quote_that_is_not_closed_takes_in_no_rows(capsys, tmp_path, quotes, c
     path.write_text(rows(quotes))
     wrong = error_of(capsys, *given[command])
     assert f"{path}: line {min(quotes) + 2} cannot be read as a row" in wrong
-    assert "a quote must be closed in its own line" in wrong
+    unless = "" if command == "stream" else ", unless what follows is text that is not like a row"
+    assert f"a quote must be closed in its own line{unless}: close it" in wrong
 
 
 def test_labels_of_another_number_are_not_written(capsys, monkeypatch, pairs, tmp_path):
@@ -630,6 +651,18 @@ def test_sources_that_are_no_files(capsys, tmp_path, monkeypatch):
     assert asked == []
     assert "no network" in error_of(capsys, "cluster", "openml:letter", "--k", 2)
     assert asked == ["letter"]
+
+
+def test_errors_of_solvers_name_options(capsys, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,5\n9,7\n")
+    for options, message in (
+        ([], "--k auto needs at least 4 points; got 3"),
+        (["-k", 2, "--trim", 5], "--trim 5 leaves out 5 of 3 points"),
+        (["--target-sizes", "1,2"], "--k auto needs"),
+        (["-k", 2, "--method", "umc-rls", "--lam", "1e-20"], "--lam 1e-20 is lost"),
+    ):
+        assert message in error_of(capsys, "cluster", path, *options)
 
 
 def test_advice_that_has_no_option_is_left_out(capsys):
@@ -1095,6 +1128,23 @@ def test_profile_says_what_is_in_each_cluster(capsys, table, tmp_path):
     assert "profile" not in report_of(capsys, *given)
     assert run("cluster", *given, "--profile", "--out", tmp_path / "labels.csv") == 0
     assert profile in capsys.readouterr().out
+
+
+def test_profile_shows_what_the_clusters_were_made_of(capsys, tmp_path):
+    path, page = tmp_path / "t.csv", tmp_path / "page.html"
+    amounts = [f"{2 + i // 30}.{i:03}" for i in range(60)]
+    path.write_text("t,amount\n" + "".join(f"{'uv'[i % 2]},{a}\n" for i, a in enumerate(amounts)))
+    given = ["-k", 2, "--seed", 0, "--profile", "--html", page]
+    _, told = labels_of(capsys, "cluster", path, *given, "--decimal", ",")
+    assert "of all 2529.5 (2014.75 to 3044.25)" in told
+    assert "3044.25" in page.read_text(encoding="utf-8")
+    np.save(tmp_path / "X.npy", np.c_[np.arange(60), np.arange(60) // 30])
+    for options in ([], ["--standardize"]):
+        _, told = labels_of(capsys, "cluster", tmp_path / "X.npy", *given, *options)
+        assert "by 2 columns" in told and "left out" not in told
+    path.write_text("id,x\n" + "".join(f"{i},{i // 30}.5\n" for i in range(60)))
+    _, told = labels_of(capsys, "cluster", path, *given, "--columns", "id,x")
+    assert "by 2 columns" in told and "left out" not in told
 
 
 def test_profile_shows_columns_as_they_were(capsys, tmp_path):

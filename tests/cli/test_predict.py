@@ -111,6 +111,51 @@ def test_models_that_the_library_has_saved(capsys, tmp_path, frame):
     assert f"{new}, columns: X has 5 features" in wrong and "by --columns" in wrong
 
 
+def test_a_model_with_lasting_numbers_finds_its_columns(capsys, tmp_path, frame):
+    path, new = tmp_path / "model.npz", tmp_path / "new.csv"
+    for table in (frame, frame.assign(kind=np.array(["u", "v"])[np.arange(75) % 2])):
+        result = fastmmc.cluster(table, 3, random_state=0)
+        kept = fastmmc.keep_numbers(result, np.array([7, 2, 5])[result.labels])
+        kept.save(path)
+        table.assign(more=1.0)[["more", *table.columns[::-1]]].to_csv(new, index=False)
+        found, told = labels_of(capsys, "predict", path, new)
+        np.testing.assert_array_equal(found, kept.labels)
+        sizes = " ".join(str((found == number).sum()) for number in (2, 5, 7))
+        assert f"\nnumbers    2 5 7\nsizes      {sizes}\n" in told
+
+
+def thousands(decimal, thousand, low=1012):
+    """Return rows of whole thousands in two clusters, and small numbers with decimals."""
+    big = [low + 7 * i + 2500 * (i % 2) for i in range(60)]
+    small = [2.01 + i % 7 / 10 for i in range(60)]
+    return [
+        (f"{x:,}".replace(",", thousand), f"{y:.2f}".replace(".", decimal))
+        for x, y in zip(big, small, strict=True)
+    ]
+
+
+def test_decimal_marks_of_another_file(capsys, tmp_path):
+    path, first, new = (tmp_path / name for name in ("model.npz", "first.csv", "new.csv"))
+    german = "\n".join(["v;w", *(f"{v};{w}" for v, w in thousands(",", "."))])
+    english = "\n".join(["v,w", *(f'"{v}",{w}' for v, w in thousands(".", ","))])
+    for text, other in ((german, english), (english, german)):
+        first.write_text(text)
+        new.write_text(other)
+        labels, _ = labels_of(capsys, "cluster", first, "-k", 2, "--model", path)
+        found, told = labels_of(capsys, "predict", path, new)
+        np.testing.assert_array_equal(found, labels)
+        example = "1,012" if other is english else "1.012"
+        assert f"note: {new}: column 'v': {example!r} as 1012\n" in told
+    # What was said of the first file holds for others in which nothing tells another mark.
+    for text in (german, "v;w\n1.012;2\n3.519;3\n" * 30):
+        first.write_text(text)
+        given = ["cluster", first, "-k", 2, "--decimal", ".", "--model", path]
+        labels, _ = labels_of(capsys, *given)
+        found, told = labels_of(capsys, "predict", path, first)
+        np.testing.assert_array_equal(found, labels)
+        assert f"note: {first}: column 'v': '1.012' as 1.012\n" in told
+
+
 def test_a_state_of_a_stream_predicts(capsys, tmp_path, frame):
     path, new = tmp_path / "state.npz", tmp_path / "new.csv"
     frame.to_csv(new, index=False)

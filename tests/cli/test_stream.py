@@ -233,7 +233,7 @@ def test_kinds_of_constraints(tmp_path):
     [
         ("0,1,must\n0,2,maybe\n", "line 2: the kind must be one of must, ml, cannot, cl; got 'ma"),
         ("0,1\n0,2,must\n", "line 2 has 3 cells; line 1 has 2"),
-        ("0\n", "line 1: expected i,j or i,j,kind; got 1 cells"),
+        ("0\n", "line 1: expected i,j or i,j,kind; got 1 cell"),
         ("x,1\n", "line 1: expected the number of a row, counted from 0; got 'x'"),
         ("0,1\n-1,2\n", "line 2: expected the number of a row, counted from 0; got '-1'"),
         ("-1,-2\n", "line 1: expected the number of a row, counted from 0; got '-1'"),
@@ -739,6 +739,18 @@ def test_what_is_wrong_with_a_row_is_told_whole_and_without_advice(tmp_path):
     assert row == "5,no; none"
 
 
+@pytest.mark.parametrize("chunk", [2, 1000])
+def test_blank_lines_between_rows_are_told(chunk, tmp_path, capsys):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("\na\n\n1\n\n2\nx\n\n9\n10\n\n")
+    command = [path, "--k", 2, "--chunk", chunk, "--skip-bad-rows", bad]
+    labels, told = labels_of_run(capsys, *command)
+    assert labels.size == 4
+    assert "\nblank      2 lines between the rows, without labels\n" in told
+    path.write_text("a\n1\n2\n9\n\n\n")
+    assert "\nblank" not in labels_of_run(capsys, path, "--k", 2)[1]
+
+
 def test_bad_rows_only(tmp_path, capsys):
     path, skipped = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_text("a,b\n1\n")
@@ -1081,13 +1093,13 @@ def test_missing_values_are_no_header(first, tmp_path, monkeypatch, capsys):
         ("1,2\n\n3,4\n5,1e200\n", "line 4 has a value beyond 1e+150"),
         ("\n\n", "there are no rows"),
         ("a,b\n", "there is a header and nothing below it"),
-        ("a,b\n1,2\n3\n", "line 3 has 1 cells; line 1 has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 cell; line 1 has 2"),
         ("1,2\n3,4\n5,x\n", "line 3, column 1 (from 0): expected a finite number, got 'x'"),
         ("1,2\n\n3,4\n5,inf\n", "line 4, column 1 (from 0): expected a finite number, got 'inf'"),
         ("1,2\n3,4\n", "the first 3 prototypes need as many rows; got 2"),
         ('1,2\n3,"4\n5"\n', "line 2 cannot be read as a row"),
         (b"1,2\n\xff,3\n", "line 2 is not text in UTF-8"),
-        ("1" * 200_000, "line 1 cannot be read as a row: field larger than field limit"),
+        ("1" * 200_000, "no column holds numbers, dates or categories: '0' is left out"),
         ("1,2\r3,4\r5,6\r", "line 1 cannot be read as a row: new-line character"),
     ],
 )

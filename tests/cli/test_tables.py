@@ -286,13 +286,19 @@ def test_parquet(capsys, tmp_path, parquet):
             pd.DataFrame({"a": ["y"], "b": ["x"]}),
             "no column holds numbers, dates or categories",
         ),
-        (pd.DataFrame({"a": [1.0, np.inf]}), "row 1, column 0 (from 0) is inf; fill in"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), "column 'a' holds infinity in row 1 (from 0); give"),
         (pd.DataFrame({"a": []}), "there are no cells; got shape (0, 1)"),
         (pd.DataFrame(index=[0, 1]), "there are no cells; got shape (2, 0)"),
     ],
 )
 def test_faults_of_parquet(capsys, parquet, frame, message):
     assert message in error_of(capsys, "cluster", parquet(frame))
+
+
+def test_infinite_cells_of_parquet_beside_missing_ones(capsys, parquet):
+    path = parquet(pd.DataFrame({"x": [np.nan, 2, 4], "y": [1, 5, -np.inf], "z": [1, 2, 1.5]}))
+    assert run("cluster", path) == 2
+    assert f"{path}: column 'y' holds infinity in row 2 (from 0)" in capsys.readouterr().err
 
 
 def test_more_faults_of_parquet(capsys, tmp_path, parquet):
@@ -617,6 +623,32 @@ def test_a_header_with_numbers(capsys, tmp_path, text, names):
         return
     assert run("stream", path, "--k", 1) == 0
     assert len(capsys.readouterr().out.splitlines()) == text.count("\n") + (names is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_header"),
+    [
+        ("a,u\n" + "b,v\na,u\n" * 20, False),
+        (" a ,u\n" + "b,v\na,w\nb,u\n" * 20, False),
+        ("a,u\n" + "b,v\na,v\n" * 20, True),
+        # Files that were put together.
+        ("a,u\nb,1.5\na,u\n" + "b,2.5\nc,3\n" * 20, True),
+    ],
+)
+def test_a_first_row_that_comes_again_is_data(capsys, tmp_path, text, has_header):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    n = text.count("\n")
+    assert run("cluster", path, "-k", 2) == 0
+    out, told = capsys.readouterr()
+    assert len(out.splitlines()) == 1 + n - has_header
+    assert ("the first row was taken for data, as all that it holds is" in told) != has_header
+    if "1.5" not in text:  # where the second header is an error
+        assert run("stream", path, "-k", 2) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1 + n - has_header
+    # A column that is named tells that there is a header.
+    assert run("cluster", path, "-k", 2, "--columns", text.split(",")[0].strip()) == 0
+    assert len(capsys.readouterr().out.splitlines()) == n
 
 
 def test_cells_are_read_once(monkeypatch, tmp_path):

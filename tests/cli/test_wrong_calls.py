@@ -170,7 +170,7 @@ fastmmc cluster n.csv -k 2 --max-time inf
 fastmmc cluster words.csv
     words.csv: no column holds numbers, dates or categories: 'name' is left out, as it is 'Ann' in
 fastmmc cluster ragged.csv
-    ragged.csv: line 3 has 1 cells; line 1 has 2
+    ragged.csv: line 3 has 1 cell; line 1 has 2
 fastmmc cluster empty.csv
     empty.csv: the file is empty
 fastmmc cluster header.csv
