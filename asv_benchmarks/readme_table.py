@@ -65,8 +65,8 @@ PEERS = calls.OverPeers, ("FastEvoMMC / k-means",)
 # has the first of each group.
 SPEEDS = (
     {
-        ("one more start of the paper's search (shaking), n = 2,000", *MOVE): {
-            "one eigendecomposition of the 2,000 × 2,000 matrix": "track_start_over_eigh",
+        ("one more start of the paper's search, n = 2,000", *MOVE): {
+            "an eigendecomposition": "track_start_over_eigh",
         },
         ("one claim of shaking, n = 2,000", *MOVE): {
             "the same claim in vectorised NumPy": "track_numpy_twin",

@@ -58,9 +58,9 @@ def size_rule(
     """Turn the user's size parameters into bounds, or say why they cannot be met.
 
     Every size stays within balance * n / k of its target, or of the next integers to it; balance 0
-    means sizes that differ by at most one. ``default`` replaces a balance of None, and equal targets
-    then make room for the labels ``known`` of points that count for ``masses``, with the sum n;
-    None: 1 each. ``bounded`` says whether a search keeps to the bounds all along.
+    means sizes that differ by at most one. ``default`` replaces a balance of None, and targets that
+    are equal then make room for the labels ``known`` of points that count for ``masses``, with the
+    sum n; None: 1 each. ``bounded`` says whether a search keeps to the bounds all along.
     """
     targets = None
     centre = np.full(k, n / k)
