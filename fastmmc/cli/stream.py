@@ -289,18 +289,21 @@ class _Run:
             unused = "constraints, not used as their earlier row was not remembered"
             rows.append(("forgotten", f"{model.n_forgotten_} {unused}"))
             if model.n_late_:
-                rows.append(("late", f"{model.n_late_} constraints, given after both their rows"))
+                rows.append(
+                    ("late", f"{counted(model.n_late_, 'constraint')}, given after both their rows")
+                )
             if n_waiting:
-                rows.append(("waiting", f"{n_waiting} constraints, for rows to come"))
+                rows.append(("waiting", f"{counted(n_waiting, 'constraint')}, for rows to come"))
         if self._source.n_missing:
-            rows.append(("missing", f"{self._source.n_missing} cells, read as medians"))
+            rows.append(("missing", f"{counted(self._source.n_missing, 'cell')}, read as medians"))
         if self._source.n_new:
-            rows.append(("new", f"{self._source.n_new} cells of categories, read as none"))
+            cells = counted(self._source.n_new, "cell")
+            rows.append(("new", f"{cells} of categories, read as none"))
         if self._source.n_blank:
             lines = counted(self._source.n_blank, "line")
             rows.append(("blank", f"{lines} between the rows, without labels"))
         if self._bad.path is not None:
-            rows.append(("skipped", f"{self._bad.n_rows} rows, see {self._bad.path}"))
+            rows.append(("skipped", f"{counted(self._bad.n_rows, 'row')}, see {self._bad.path}"))
         return common.format_report(headline, [*rows, ("time", f"{seconds:.3g} s")])
 
 

@@ -226,7 +226,7 @@ def _count(call, movable):
         held = n - np.count_nonzero(movable)
         raise ValueError(
             f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
-            f"{k} cluster{'s' * (k > 1)} need a point each, and {held} have known labels or links"
+            f"k = {k} needs as many points, and {held} have known labels or links"
         )
     return count
 

@@ -256,7 +256,7 @@ def test_constraints_that_wait(table, tmp_path, capsys):
     path = tmp_path / "pairs.csv"
     path.write_text("0,5000\n1,2\n")
     assert run(table, "--k", 3, "--constraints", path) == 0
-    assert "\nwaiting    1 constraints, for rows to come\n" in capsys.readouterr().err
+    assert "\nwaiting    1 constraint, for rows to come\n" in capsys.readouterr().err
 
 
 # Resumption
@@ -479,7 +479,7 @@ def test_new_constraints_are_taken(table, rows, data, tmp_path, capsys):
     path.write_text("i,j,kind\n" + first + later)
     capsys.readouterr()
     assert run(*command) == 0
-    assert "\nlate       1 constraints, given after both their rows\n" in capsys.readouterr().err
+    assert "\nlate       1 constraint, given after both their rows\n" in capsys.readouterr().err
     model = fastmmc.CRPCL(3, random_state=0)
     model.partial_fit(X[:50], cannot_link=[(0, 5)], must_link=[(3, 200)]).partial_fit(X[50:100])
     new = {"cannot_link": [(250, 260), (0, 300)], "must_link": [(1, 2)]}
@@ -928,7 +928,7 @@ def test_cells_that_are_not_what_a_column_holds(orders, tmp_path, capsys):
     frame.to_csv(path, index=False)
     told = labels_of_run(capsys, *command)[1]
     assert "\nmissing    36 cells, read as medians\n" in told
-    assert "\nnew        1 cells of categories, read as none\n" in told
+    assert "\nnew        1 cell of categories, read as none\n" in told
     frame.loc[131, "sum"] = 1e200
     frame.to_csv(path, index=False)
     labels, told = labels_of_run(capsys, *command, "--skip-bad-rows", bad)
