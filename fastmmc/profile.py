@@ -228,7 +228,7 @@ def _kinds_of(result, frame):
     if coding is not None:
         names = [column.name for column in coding.columns]
     own = _unnamed(d) if names is None else [str(name) for name in names]
-    if len(own) != d or frame.names not in (own, _unnamed(d)):
+    if len(own) != d or frame.names not in (own, _unnamed(d), [str(j) for j in range(d)]):
         return kinds_of(frame)
     found = kinds_of(frame, keeps_all=True)
     if coding is None:

@@ -385,7 +385,7 @@ def test_infinite_numbers_are_refused_by_column_and_row(others):
     result = fastmmc.cluster(frame, 2, random_state=0)
     far = frame.assign(y=np.where(frame.y == 7, -np.inf, frame.y))
     for call in (lambda: fastmmc.cluster(far, 2), lambda: result.predict(far)):
-        with pytest.raises(ValueError, match=r"column 'y' holds infinity in row 7 \(from 0\)"):
+        with pytest.raises(ValueError, match=r"column 'y' holds infinity, .* in row 7 \(from 0\)"):
             call()
 
 

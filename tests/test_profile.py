@@ -137,6 +137,8 @@ def test_columns_that_made_the_clusters_are_not_left_out(rng):
     assert [column.name for column in profile.columns] == [f"column {j}" for j in range(3)]
     assert not profile.not_used
     assert fastmmc.sammc(frame[["a", "same"]], 2).profile(frame[["a", "same"]]).not_used == {}
+    numbered = pd.DataFrame(frame[["a", "same"]].to_numpy())
+    assert fastmmc.sammc(numbered, 2, random_state=0).profile(numbered).not_used == {}
     # Ids and constants of another table tell nothing.
     assert result.profile(frame).not_used.keys() == {"id", "same"}
     with pytest.warns(UserWarning, match="not used: 'id' is left out"):

@@ -53,7 +53,7 @@ class Given:
         known, classes = read_known_labels(call.known_labels, n, k)
         links, known = check_links(call, n, k, known)
         free, near = size_rules(call, n, k, known)
-        if links:
+        if links or call.sample_weight is not None:
             check_groups(links, known, n, k, free, call.sample_weight)
         known = np.full(n, -1) if known is None else known
         merging = Merging.of(links, n, call.sample_weight)

@@ -16,6 +16,7 @@ from fastmmc.core import saving
 from fastmmc.core.declare import declared
 from fastmmc.core.files import gathering
 from fastmmc.core.status import Status
+from fastmmc.data.columns import counted
 from fastmmc.plotting import ClusterDisplay, write_report
 from fastmmc.plotting.base import import_pyplot
 from fastmmc.plotting.report import import_bokeh
@@ -406,7 +407,8 @@ def _print_result(args, method, points, run):
     if coding is not None:
         report["columns"] = [[column.name, column.said] for column in coding.columns]
     source = common.source_name(args.source)
-    headline = f"{method.name} on {source}: {n} points, {d} features, {report['k']} clusters"
+    sizes = counted(n, "point"), counted(d, "feature"), counted(report["k"], "cluster")
+    headline = f"{method.name} on {source}: {', '.join(sizes)}"
     rows = []
     if left_out := n - sum(report["sizes"]):
         rows.append(("left out", f"{left_out} points"))

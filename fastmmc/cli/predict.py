@@ -13,6 +13,7 @@ from fastmmc.cli import common, sources, tables
 from fastmmc.cli.common import is_whole
 from fastmmc.cli.tables import SameColumns
 from fastmmc.core import saving
+from fastmmc.data.columns import counted
 
 # What earlier versions saved beside the columns.
 OLD_KEYS = {"mean", "scale"}
@@ -53,7 +54,8 @@ def _predict(args):
         raise ValueError(f"{source}, columns: {error}; {advice}") from error
     common.write_labels(args.out, labels, len(X))
     rows = [*_size_rows(model, labels), ("time", f"{time.perf_counter() - began:.3g} s")]
-    headline = f"{args.model} on {source}: {len(X)} points, {X.shape[1]} features"
+    sizes = f"{counted(len(X), 'point')}, {counted(X.shape[1], 'feature')}"
+    headline = f"{args.model} on {source}: {sizes}"
     print(common.format_report(headline, rows), file=sys.stderr if args.out is None else None)
 
 

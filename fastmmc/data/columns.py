@@ -363,8 +363,8 @@ def check_finite(name, numbers):
     rows = np.argwhere(np.isinf(numbers))[:, 0]
     if rows.size:
         raise ValueError(
-            f"column {name!r} holds infinity in row {rows[0]} (from 0); give finite numbers, or "
-            "missing ones where they are not known"
+            f"column {name!r} holds infinity, or a number too large, in row {rows[0]} (from 0); "
+            "give finite numbers, or missing ones where they are not known"
         )
 
 

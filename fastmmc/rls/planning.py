@@ -402,10 +402,11 @@ def check_groups(links, known, n, k, rule, weights):
     rows = np.flatnonzero(members == sizes.argmax())
     named = f"{', '.join(map(str, rows[:3]))}{' ...' * (rows.size > 3)}"
     if sizes.size < k:
-        leaves = "must_link leaves" if known is None else "must_link and known_labels leave"
+        joined = ["must_link"] * (len(links.must) > 0) + ["known_labels"] * (known is not None)
+        verb = "leaves" if joined == ["must_link"] else "leave"
         raise ValueError(
-            f"{leaves} {sizes.size} groups of points, fewer than k = {k} clusters; the largest "
-            f"has {rows.size} points (rows {named})"
+            f"{' and '.join(joined)} {verb} {sizes.size} groups of points, fewer than k = {k} "
+            f"clusters; the largest has {rows.size} points (rows {named})"
         )
     if rows.size > largest:
         raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 
 from fastmmc.core import validation
 from fastmmc.core.execution import fixed_seed
+from fastmmc.data.columns import counted
 from fastmmc.data.copies import Copies, of_points, unless_ones
 from fastmmc.data.labels import check_init, read_known_labels
 from fastmmc.data.links import check_pairs
@@ -60,6 +61,9 @@ class Task:
         call = replace(call, sample_weight=weights, random_state=fixed_seed(call.random_state))
         is_trimmed, is_weightless = np.zeros((2, n), dtype=bool)
         scores, trim, rest = None, call.trim, np.arange(n)
+        if hasattr(call, "init"):
+            init = check_init(call.init, n, _most_clusters(call, n), source.kernel)
+            call = replace(call, init=init)
         if weights is not None and (weights == 0).any():
             is_weightless = weights == 0
             _refuse_told(call, is_weightless)
@@ -180,14 +184,11 @@ def _refuse_told(call, is_out):
 
 
 def _trimmed(call, source):
-    """Return which points are left out, (n,) bool, their outlier scores, and the checked call."""
+    """Return which points are left out, (n,) bool, their outlier scores, and the call."""
     n = source.points.shape[0]
     movable = np.ones(n, dtype=bool)
     for rows in _rows_told(call, n).values():
         movable[rows] = False
-    if hasattr(call, "init"):
-        init = check_init(call.init, n, _most_clusters(call, n), source.kernel)
-        call = replace(call, init=init)
     count = _count(call, movable)
     width = default_width(call.k if isinstance(call.k, int) else None)
     kernel = resolve_kernel(source.kernel, source.points, width)
@@ -226,7 +227,8 @@ def _count(call, movable):
         held = n - np.count_nonzero(movable)
         raise ValueError(
             f"trim={call.trim} leaves out {count} of {n} points, and at most {most} can be: "
-            f"k = {k} needs as many points, and {held} have known labels or links"
+            f"a point stays for each of {counted(k, 'cluster')}, and {held} have known labels or "
+            "links"
         )
     return count
 

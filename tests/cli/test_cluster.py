@@ -1056,7 +1056,7 @@ def test_the_script_that_is_installed(pairs, tmp_path):
     done = subprocess.run([script, *given], capture_output=True, text=True, env=environment)
     labels = [int(line) for line in done.stdout.splitlines()[1:]]
     assert done.returncode == 0 and sorted(np.bincount(labels).tolist()) == [5, 5]
-    assert done.stderr.startswith(f"umc-rls on {pairs}: 10 points, 1 features, 2 clusters\n")
+    assert done.stderr.startswith(f"umc-rls on {pairs}: 10 points, 1 feature, 2 clusters\n")
 
 
 def test_completion(capsys, monkeypatch):

@@ -286,7 +286,10 @@ def test_parquet(capsys, tmp_path, parquet):
             pd.DataFrame({"a": ["y"], "b": ["x"]}),
             "no column holds numbers, dates or categories",
         ),
-        (pd.DataFrame({"a": [1.0, np.inf]}), "column 'a' holds infinity in row 1 (from 0); give"),
+        (
+            pd.DataFrame({"a": [1.0, np.inf]}),
+            "column 'a' holds infinity, or a number too large, in row 1 (from 0); give",
+        ),
         (pd.DataFrame({"a": []}), "there are no cells; got shape (0, 1)"),
         (pd.DataFrame(index=[0, 1]), "there are no cells; got shape (2, 0)"),
     ],
@@ -298,7 +301,10 @@ def test_faults_of_parquet(capsys, parquet, frame, message):
 def test_infinite_cells_of_parquet_beside_missing_ones(capsys, parquet):
     path = parquet(pd.DataFrame({"x": [np.nan, 2, 4], "y": [1, 5, -np.inf], "z": [1, 2, 1.5]}))
     assert run("cluster", path) == 2
-    assert f"{path}: column 'y' holds infinity in row 2 (from 0)" in capsys.readouterr().err
+    assert (
+        f"{path}: column 'y' holds infinity, or a number too large, in row 2 (from 0)"
+        in capsys.readouterr().err
+    )
 
 
 def test_more_faults_of_parquet(capsys, tmp_path, parquet):

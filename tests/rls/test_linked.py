@@ -454,6 +454,11 @@ def test_links_and_known_labels_that_leave_too_few_groups_are_refused(method):
     pairs = [(0, 1), (2, 3), (4, 5)]
     with pytest.raises(ValueError, match="must_link and known_labels leave 2 groups .* 4 points"):
         method(X, 3, must_link=pairs, known_labels=[0, -1, 0, -1, -1, -1])
+    told = {"known_labels": [0, 0, 0, 0, 0, -1], "sample_weight": np.full(6, 5.0)}
+    if method is fastmmc.umc_rls:
+        told |= {"sizes": "free"}
+    with pytest.raises(ValueError, match="^known_labels leave 2 groups"):
+        method(X, 3, **told)
 
 
 @pytest.mark.jit

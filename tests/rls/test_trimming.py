@@ -232,3 +232,10 @@ def test_a_path_leaves_out_the_same_points_whatever_the_order(noisy):
         assert one.params["lam"] == same.params["lam"] and one.loo_mse == same.loo_mse
         np.testing.assert_array_equal(one.labels, same.labels)
         np.testing.assert_array_equal(one.labels < 0, there[0].labels < 0)
+
+
+@pytest.mark.parametrize("trim", [0, 1])
+def test_labels_to_begin_with_are_checked_before_points_are_left_out(trim):
+    X, weights = np.random.default_rng(0).normal(size=(12, 2)), np.r_[0.0, np.ones(11)]
+    with pytest.raises(ValueError, match="init must have one label for each of the 12 points"):
+        fastmmc.umc_rls(X, 2, sample_weight=weights, trim=trim, init=np.zeros(11, dtype=int))
