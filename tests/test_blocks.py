@@ -253,6 +253,13 @@ def test_the_choice_keeps_size_bounds(mapped, params):
     assert sizes.sum() == N and (sizes >= low).all() and (sizes <= high).all()
 
 
+@pytest.mark.parametrize("n_distinct, k", [(1, 3), (2, 6), (3, 8), (4, 5)])
+def test_the_choice_takes_more_clusters_than_distinct_points(n_distinct, k, tmp_path):
+    X = np.column_stack((np.arange(N) % n_distinct, np.zeros(N)))
+    result = fastmmc.cluster(as_map(X, tmp_path), k, random_state=0)
+    assert result.sizes.size == k and result.sizes.min() > 0
+
+
 def test_the_choice_finds_rings_and_numbers_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(coarse, "CELLS", 600)
     X, y = make_circles(N, noise=0.03, factor=0.8, random_state=0)

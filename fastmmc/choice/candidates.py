@@ -69,7 +69,8 @@ class Labellings:
         """Make the others."""
         kept, cells = self._kept, self._widths.cells
         for seed in self._rng.integers(2**31, size=N_MEANS):
-            labels, _ = k_means(cells.points, self._k, seed, cells.masses, look=self._run.look)
+            k = min(self._k, cells.masses.size)  # in blocks, equal points are one cell
+            labels, _ = k_means(cells.points, k, seed, cells.masses, look=self._run.look)
             self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):
             self._cut(kernel, judge)
