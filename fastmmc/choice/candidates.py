@@ -68,8 +68,8 @@ class Labellings:
     def go_on(self):
         """Make the others."""
         kept, cells = self._kept, self._widths.cells
+        k = min(self._k, cells.masses.size)  # in blocks, equal points are one cell
         for seed in self._rng.integers(2**31, size=N_MEANS):
-            k = min(self._k, cells.masses.size)  # in blocks, equal points are one cell
             labels, _ = k_means(cells.points, k, seed, cells.masses, look=self._run.look)
             self._add("k-means", None, labels)
         for kernel, judge in zip(KERNELS[1:], JUDGES[1:], strict=True):

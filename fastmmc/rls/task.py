@@ -265,7 +265,7 @@ def _merged(call, source, rest):
     points = source.points if n == source.points.shape[0] else call.X
     k = _most_clusters(call, n)
     known, _ = read_known_labels(call.known_labels, n, k)
-    copies = Copies.of(points, call.sample_weight, _keys(call, source, n, k, known))
+    copies = Copies.of(points, call.sample_weight, _keys(call, known))
     if copies is None or not copies.has_room(call):
         return call, None
     named = np.full(copies.first.size, -1) if known is None else known[copies.first]
@@ -275,13 +275,13 @@ def _merged(call, source, rest):
     return copies.merge(call, points), copies
 
 
-def _keys(call, source, n, k, known):
-    """Return what is known of n points, as integers (n,), after a check."""
+def _keys(call, known):
+    """Return what is known of the points, as integers (n,) that were checked."""
     keys = [known]
     if hasattr(call, "known_trust"):
         keys.append(check_trust(call, known, None))
     if np.ndim(getattr(call, "init", None)) > 0:
-        keys.append(check_init(call.init, n, k, source.kernel))
+        keys.append(call.init)
     return [np.unique(one, return_inverse=True)[1] for one in keys if one is not None]
 
 
