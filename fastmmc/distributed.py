@@ -58,8 +58,8 @@ def fit_restarts(
     Raises
     ------
     ValueError, TypeError
-        If the method is not known or has no ``n_init``, this is not at least 1, or as the method
-        itself.
+        If the method is not known, has no ``n_init`` or makes something other than one clustering,
+        ``n_init`` is not at least 1, or as the method itself.
 
     Examples
     --------
@@ -81,6 +81,8 @@ def fit_restarts(
         delayed(method)(*args, n_init=1, random_state=restart_seed(seed, index), **params)
         for index in range(n_init)
     )
+    if not isinstance(results[0], ClusteringResult):
+        raise TypeError(f"method must make one clustering; it made a {type(results[0]).__name__}")
     objectives = np.array([result.objective for result in results])
     best = int(np.argmin(np.where(np.isfinite(objectives), objectives, np.inf)))
     found = results[best]

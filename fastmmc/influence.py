@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import check_array
 
+from fastmmc.core.clusterer import clustering_of
 from fastmmc.core.column_names import Named, feature_names
 from fastmmc.core.declare import Parameters, function_of, parameter
 from fastmmc.core.display import Listed, OneLine
 from fastmmc.core.execution import RunControl, fixed_seed, restart_stream
 from fastmmc.core.parameters import RandomState
-from fastmmc.core.results import clustering_of
 from fastmmc.core.types import MatrixLike
 from fastmmc.profile import distinct_names
 

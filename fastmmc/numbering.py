@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastmmc.core.clusterer import clustering_of, result_of
 from fastmmc.core.display import Listed, number_of
 from fastmmc.core.docstrings import completed_by
-from fastmmc.core.results import ClusteringResult, clustering_of
+from fastmmc.core.results import ClusteringResult
 from fastmmc.core.saving import Savable, stored
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.labels import check_known_labels, integer_labels
@@ -142,7 +143,7 @@ def keep_numbers(
     TypeError, ValueError
         If ``result`` or ``before`` is none of these, or rows do not fit to them.
     sklearn.exceptions.NotFittedError
-        If X is given and ``before`` cannot predict.
+        If an estimator has no result, or X is given and ``before`` cannot predict.
 
     Notes
     -----
@@ -184,7 +185,7 @@ def keep_numbers(
 
 def _read_earlier(before, X, rows, n):
     """Return the earlier clusters of n points by place, -1 for none, their numbers, and a bound."""
-    before = getattr(before, "result_", before)
+    before = result_of(before)
     if X is not None and rows is not None:
         raise ValueError("X and rows both tell the earlier clusters of the points; give one")
     if isinstance(before, NumberedClusters | ClusteringResult):

@@ -702,3 +702,5 @@ def test_restarts_do_not_depend_on_who_runs_them(blobs):
         fit_restarts("umc-rls", X, 3, n_init=0)
     with pytest.raises(ValueError, match="has n_init; cluster has none"):
         fit_restarts(fastmmc.cluster, X, 3)
+    with pytest.raises(TypeError, match="method must make one clustering; it made a list"):
+        fit_restarts(fastmmc.umc_rls_path, X, 3, lams=[0.1])

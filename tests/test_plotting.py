@@ -231,7 +231,7 @@ def test_fitted_estimators_are_drawn_as_their_results(blobs, choice):
 def test_estimators_that_have_no_such_result_are_refused(blobs, result, display):
     X, _ = blobs
     for unfitted in (fastmmc.UMCRLS(3, sizes="equal"), fastmmc.WTA(3).partial_fit(X)):
-        with pytest.raises(NotFittedError, match="has no result to draw, which fit makes"):
+        with pytest.raises(NotFittedError, match="has no result, which fit makes"):
             display.from_estimator(unfitted)
     with pytest.raises(TypeError, match="one of fastmmc.*got a KMeans$"):
         display.from_estimator(KMeans(3, n_init=1).fit(X))

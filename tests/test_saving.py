@@ -243,8 +243,7 @@ def test_a_stream_after_fit(tmp_path):
     np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
     model.save(tmp_path / "made.npz")
     again = fastmmc.load(tmp_path / "made.npz")
-    assert again.n_seen_ == 24 and again.objective_ == model.objective_
-    assert not hasattr(again, "labels_")
+    assert again.n_seen_ == 24 and not hasattr(again, "labels_")
 
 
 def test_arrays_have_names_and_are_there_once(tmp_path):

@@ -411,7 +411,7 @@ def _print_result(args, method, points, run):
     headline = f"{method.name} on {source}: {', '.join(sizes)}"
     rows = []
     if left_out := n - sum(report["sizes"]):
-        rows.append(("left out", f"{left_out} points"))
+        rows.append(("left out", counted(left_out, "point")))
     if hasattr(result, "loo_mse"):
         report["loo_mse"] = result.loo_mse
         if result.loo_mse is not None:

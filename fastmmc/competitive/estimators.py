@@ -76,10 +76,11 @@ class _StreamingClusterer(_CompetitiveClusterer):
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
-        nearest to each of these objects when it was presented; prototypes keep their numbers, so
-        none are dropped. How the columns of a table become numbers is learned from the first rows,
-        be they those of ``fit`` or of the first call.
+        from what was found, with objects numbered from 0; what ``fit`` told of its own clusters, as
+        ``result_`` and ``sizes_``, goes. ``labels_`` then says which prototype was nearest to each
+        of these objects when it was presented; prototypes keep their numbers, so none are dropped.
+        How the columns of a table become numbers is learned from the first rows, be they those of
+        ``fit`` or of the first call.
 
         Parameters
         ----------
@@ -118,9 +119,10 @@ class _StreamingClusterer(_CompetitiveClusterer):
         rows = stream.space.rows(X)
         if stream.space.has_features:
             check_magnitude(rows, "the features of X")
-        self.labels_ = stream.present(rows, rule, told.get("memory_size", 0), constraints)
+        labels = stream.present(rows, rule, told.get("memory_size", 0), constraints)
         self.coding_ = coding
         self._show_stream()
+        self.labels_ = labels
         return self
 
     def _begin_table(self, coding):
@@ -182,7 +184,9 @@ class _StreamingClusterer(_CompetitiveClusterer):
         return Stream(self._model.space, result.centers.copy(), result.weights[result.kept])
 
     def _show_stream(self):
-        """Make what the stream has found attributes."""
+        """Make what the stream has found attributes; what `fit` told of earlier clusters goes."""
+        for name in ("result", *self._fields):
+            vars(self).pop(f"{name}_", None)
         stream = self._stream
         self._model = CenterModel(stream.centers, stream.space)
         # Copies: the stream goes on in its own arrays.
@@ -214,7 +218,6 @@ class _StreamingClusterer(_CompetitiveClusterer):
             raise ValueError(f"it holds no stream of points of {n_features} columns")
         model.coding_ = coding
         # Labels of the last chunk are not in the file, so that it is the same whatever the chunks.
-        vars(model).pop("labels_", None)
         model._stream = stream
         model._show_stream()
         return model
@@ -279,9 +282,9 @@ class _ConstrainedStream(_ConstrainedClusterer, _StreamingClusterer, before="ini
         """Learn more objects, each of them once and in the given order.
 
         The first call finds first prototypes, from its own objects. After ``fit`` learning goes on
-        from what was found, with objects numbered from 0. ``labels_`` then says which prototype was
-        nearest to each of these objects when it was presented; prototypes keep their numbers, so
-        none are dropped.
+        from what was found, with objects numbered from 0; what ``fit`` told of its own clusters, as
+        ``result_`` and ``sizes_``, goes. ``labels_`` then says which prototype was nearest to each
+        of these objects when it was presented; prototypes keep their numbers, so none are dropped.
 
         Objects are numbered from 0 in the order in which they come, call after call; constraints
         name these numbers and may name objects yet to come. A constraint is learned from when its

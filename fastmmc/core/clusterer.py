@@ -24,6 +24,7 @@ from fastmmc.core.callbacks import CallbackSupport, fit_tasks, with_callbacks
 from fastmmc.core.column_names import Named
 from fastmmc.core.declare import declared, document, two_clusters_only, unknown_name
 from fastmmc.core.docstrings import attribute_docs, completed_by, entry, insert_section, section
+from fastmmc.core.results import ClusteringResult
 from fastmmc.core.types import MatrixLike
 from fastmmc.data.frames import is_array, is_frame
 from fastmmc.data.labels import check_known_labels, read_known_labels
@@ -461,6 +462,29 @@ class CenterClusterer(Clusterer):
         tags.input_tags.pairwise &= getattr(self, "features", None) is not None
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
+
+
+def result_of(given):
+    """Return the result of a fitted estimator; anything else as it is."""
+    if not isinstance(given, Clusterer):
+        return given
+    check_is_fitted(
+        given,
+        "result_",
+        msg="this %(name)s has no result, which fit makes; partial_fit makes none",
+    )
+    return given.result_
+
+
+def clustering_of(name, given):
+    """Return a result, that of an estimator if one is given; ``name`` is its parameter's."""
+    result = result_of(given)
+    if not isinstance(result, ClusteringResult):
+        raise TypeError(
+            f"{name} must be what a solver returned, or a fitted estimator; "
+            f"got a {type(given).__name__}"
+        )
+    return result
 
 
 def _document(estimator, solver):

@@ -32,17 +32,6 @@ __all__ = [
 ]
 
 
-def clustering_of(name, given):
-    """Return a result, that of an estimator if one is given; ``name`` is its parameter's."""
-    result = getattr(given, "result_", given)
-    if not isinstance(result, ClusteringResult):
-        raise TypeError(
-            f"{name} must be what a solver returned, or a fitted estimator; "
-            f"got a {type(given).__name__}"
-        )
-    return result
-
-
 # Clusters up to which each size is shown.
 SIZES_SHOWN = 12
 

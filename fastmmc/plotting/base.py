@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
-from fastmmc.core.clusterer import Clusterer
+from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.column_names import column_names
 from fastmmc.core.docstrings import insert_paragraph, insert_section
 from fastmmc.core.results import ClusteringResult, RLSResult
@@ -138,7 +137,7 @@ class ResultDisplay:
         ValueError, TypeError, ImportError
             As :meth:`from_result`, or if it is not an estimator of this package.
         """
-        return cls.from_result(result_of(estimator), *args, ax=ax, **kwargs)
+        return cls.from_result(_drawn(estimator), *args, ax=ax, **kwargs)
 
 
 class PanelsDisplay(Display):
@@ -177,20 +176,15 @@ def check_result(result, kind, maker, name="result"):
     raise TypeError(f"{what}; got a {type(result).__name__}")
 
 
-def result_of(estimator):
-    """Return the result of a fitted estimator."""
+def _drawn(estimator):
+    """Return the result of a fitted estimator, and refuse anything else."""
     if not isinstance(estimator, Clusterer):
         advice = "; from_result draws a result" if isinstance(estimator, ClusteringResult) else ""
         raise TypeError(
             "estimator must be one of fastmmc, such as fastmmc.UMCRLS; "
             f"got a {type(estimator).__name__}{advice}"
         )
-    check_is_fitted(
-        estimator,
-        "result_",
-        msg="this %(name)s has no result to draw, which fit makes; partial_fit alone makes none",
-    )
-    return estimator.result_
+    return result_of(estimator)
 
 
 def check_points(result, X):

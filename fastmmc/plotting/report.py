@@ -11,7 +11,7 @@ import numpy as np
 
 from fastmmc._version import __version__
 from fastmmc.core import validation
-from fastmmc.core.clusterer import Clusterer
+from fastmmc.core.clusterer import Clusterer, result_of
 from fastmmc.core.display import number_of
 from fastmmc.core.execution import fixed_seed, restart_stream
 from fastmmc.core.files import replacing
@@ -23,7 +23,6 @@ from fastmmc.plotting.base import (
     check_points,
     check_result,
     known_names,
-    result_of,
 )
 from fastmmc.plotting.clusters import LEGEND_MOST, project
 from fastmmc.profile import ClusterProfile, date_text, distinct_names, read_table
@@ -109,7 +108,7 @@ def write_report(
     True
     """
     import_bokeh()
-    found = result_of(result) if isinstance(result, Clusterer) else result
+    found = result_of(result)
     check_result(found, ClusteringResult, "fastmmc.cluster")
     max_points = validation.check_integer("max_points", max_points, least=1)
     frame = read_table(X if table is None else table, found.feature_names_in)

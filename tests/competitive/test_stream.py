@@ -276,6 +276,24 @@ def test_labels_and_pairs_that_contradict_each_other(stream):
     assert model.partial_fit(X[60:], later, cannot_link=[(0, 70)]).n_seen_ == 120
 
 
+def test_what_fit_told_goes_when_learning_goes_on(stream):
+    """Clusters of ``fit`` are no longer those of the prototypes."""
+    X, _ = stream
+    model = fastmmc.CRPCL(3, random_state=0).fit(X[:60])
+    told = {f"{name}_" for name in model._fields}
+    assert all(hasattr(model, name) for name in told)
+    model.partial_fit(X[60:])
+    for use in (fastmmc.feature_influence, lambda model, X: fastmmc.keep_numbers(model, X[:, 0])):
+        with pytest.raises(NotFittedError, match="has no result, which fit makes; partial_fit"):
+            use(model, X)
+    now = {"labels_", "weights_", "n_active_", "n_conflicts_"}
+    assert not any(hasattr(model, name) for name in {"result_"} | told - now)
+    assert all(hasattr(model, name) for name in now)
+    with pytest.raises(NotFittedError, match="has no result"):
+        fastmmc.keep_numbers(fastmmc.WTA(3, random_state=0).fit(X), model)
+    assert model.fit(X).result_.sizes.sum() == len(X)
+
+
 def test_the_first_objects_must_do_for_the_prototypes(stream):
     X, _ = stream
     with pytest.raises(ValueError, match="finds 3 prototypes.*got 2"):
